@@ -1,0 +1,1 @@
+"""Neural machine translation by jointly learning to align and translate, as experiments."""

@@ -1,0 +1,417 @@
+"""Every key of the configuration: its type, its meaning, and the values it accepts.
+
+The dataclasses below are the schema that Hydra checks a composed configuration against, so that a misspelt key or a
+value of the wrong type is refused; `validate` adds what types cannot say. Values live in `conf/`, not here: a default
+in this file is only what holds when no file of `conf/` says otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.errors import Refusal
+
+
+def key(
+    default: Any,
+    meaning: str,
+    *,
+    choices: tuple[Any, ...] | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A configuration key: default, one-line meaning, and the values `validate` accepts."""
+    bounds = {
+        "choices": choices,
+        "minimum": minimum,
+        "maximum": maximum,
+        "above": above,
+        "below": below,
+    }
+    metadata = {
+        "meaning": meaning,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
+    if isinstance(default, list | dict) or dataclasses.is_dataclass(default):
+        value = default
+        return field(
+            default_factory=value if isinstance(value, type) else lambda: value.copy(),
+            metadata=metadata,
+        )
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class SizeConfig:
+    """Sizes of the layers; the paper's letters and values in brackets."""
+
+    hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
+    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
+    alignment: int = key(
+        256, "entries of the space that queries and keys are compared in (n', 1000)", minimum=1
+    )
+    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
+
+
+@dataclass
+class ModelConfig:
+    """Which model is trained, and how its equations are run."""
+
+    _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
+    title: str = key("RNNsearch", "the model's name in tables and figures")
+    scoring: dict[str, Any] | None = key(
+        None, "scoring function of the attention (group `scoring`)"
+    )
+    state_input: str = key(
+        "previous",
+        "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
+        choices=("previous", "current"),
+    )
+    init: str = key("paper", "initialisation of the weights", choices=("paper", "glorot"))
+    dropout: float = key(
+        0.0, "share of embedding and readout entries dropped in training", minimum=0, below=1
+    )
+    recurrence: str = key(
+        "fused",
+        "plain: readable loop under autograd; fused: own backward over the whole sentence",
+        choices=("plain", "fused"),
+    )
+    graphs: bool = key(True, "capture the recurrence in CUDA graphs (fused, on a GPU)")
+    size: SizeConfig = key(SizeConfig, "sizes of the layers (taken from the group `size`)")
+
+
+@dataclass
+class TextConfig:
+    """One parallel text: two line-aligned files, or a published set fetched by a library."""
+
+    source: str | None = key(None, "file of source sentences, one a line (plain, .gz, .xz or .zst)")
+    target: str | None = key(
+        None, "file of target sentences, line i the translation of line i of `source`"
+    )
+    alignment: str | None = key(
+        None, "file of gold alignments in Pharaoh format (i-j sure, ipj possible)"
+    )
+    alignment_base: int = key(0, "number of the first word in `alignment`", choices=(0, 1))
+    tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
+    hub: str | None = key(None, "name of a data set for datasets.load_dataset, such as wmt/wmt14")
+    hub_config: str | None = key(None, "its configuration, such as fr-en")
+    hub_split: str | None = key(None, "its split, such as train")
+    sacrebleu: list[str] | None = key(
+        None, "sacrebleu test sets, such as [wmt12, wmt13], put after one another"
+    )
+    grammar: str | None = key(
+        None,
+        "drawn from the built-in grammar: with its natural lengths, or as many in each length bucket",
+        choices=("natural", "by_length"),
+    )
+    pairs: int | None = key(
+        None,
+        "use no more than this many pairs (built-in grammar: draw exactly this many)",
+        minimum=1,
+    )
+
+
+@dataclass
+class GrammarConfig:
+    """The distribution that the built-in corpus is drawn from."""
+
+    seed: int = key(
+        1, "seed of the corpus; another seed is another corpus of the same language", minimum=0
+    )
+    mean_length: float = key(
+        22.0, "mean number of source words of a natural draw", minimum=4, maximum=60
+    )
+    max_length: int = key(
+        80, "longest sentence drawn, in words of either side", minimum=10, maximum=200
+    )
+
+
+@dataclass
+class DataConfig:
+    """The text an experiment runs on, and how it is cut into batches."""
+
+    title: str = key("text", "the corpus' name in tables and figures")
+    languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
+    train: TextConfig = key(TextConfig, "training pairs")
+    valid: TextConfig = key(TextConfig, "development pairs")
+    test: dict[str, TextConfig] = key({}, "test sets by name")
+    grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
+    max_length: int = key(
+        50, "longest training sentence, in words of either side before any subword split", minimum=1
+    )
+    batch_size: int = key(
+        80, "sentence pairs an update, over all devices and accumulated micro-batches", minimum=1
+    )
+    pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
+    pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
+    cache: str = key("data", "folder of prepared (tokenised and encoded) text")
+    workers: int = key(
+        1, "processes that make batches ahead of time; 0: the training process itself", minimum=0
+    )
+
+
+@dataclass
+class TokenizerConfig:
+    """How a line becomes the symbols the model reads and writes."""
+
+    kind: str = key(
+        "words",
+        "words: shortlist of the most frequent words; bpe: subwords",
+        choices=("words", "bpe"),
+    )
+    source_size: int = key(
+        30000, "words (or subwords) of the source vocabulary, besides <unk> and </s>", minimum=1
+    )
+    target_size: int = key(
+        30000, "words (or subwords) of the target vocabulary, besides <unk> and </s>", minimum=1
+    )
+    joint: bool = key(False, "bpe: one set of subwords learnt from both languages")
+    normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
+
+
+@dataclass
+class OptimizerConfig:
+    """The step that follows a gradient."""
+
+    name: str = key("adadelta", "update rule", choices=("adadelta", "adam"))
+    lr: float = key(1.0, "learning rate (1 for Adadelta, about 1e-3 for Adam)", above=0)
+    rho: float = key(0.95, "adadelta: decay of the running averages", above=0, below=1)
+    eps: float = key(1e-6, "term that keeps the denominator from zero", above=0)
+    beta1: float = key(0.9, "adam: decay of the mean gradient", minimum=0, below=1)
+    beta2: float = key(0.999, "adam: decay of the mean squared gradient", minimum=0, below=1)
+    schedule: str = key(
+        "constant",
+        "learning rate after warm-up: constant, linear to 0 at the last update, or 1/sqrt(update)",
+        choices=("constant", "linear", "inverse_sqrt"),
+    )
+    warmup: int = key(0, "updates over which the learning rate rises from 0", minimum=0)
+    decay_from: float = key(
+        0.0, "linear: share of the updates after which the decay begins", minimum=0, below=1
+    )
+    clip_norm: float = key(1.0, "largest L2 norm of the gradient; 0: no clipping", minimum=0)
+
+
+@dataclass
+class TrainerConfig:
+    """How long and on what a model is trained."""
+
+    max_steps: int = key(1000, "updates", minimum=1)
+    valid_every: int = key(200, "updates between two validations", minimum=1)
+    valid_translate: int = key(
+        200, "development sentences translated (greedily) for BLEU at each validation", minimum=0
+    )
+    patience: int = key(
+        0, "stop after this many validations without a better score; 0: never", minimum=0
+    )
+    monitor: str = key(
+        "nll",
+        "score that names the best checkpoint: NLL a word, or BLEU of the translated sentences",
+        choices=("nll", "bleu"),
+    )
+    accelerator: str = key("auto", "device kind", choices=("auto", "cpu", "gpu", "cuda"))
+    devices: int = key(1, "devices of a machine", minimum=1)
+    num_nodes: int = key(1, "machines", minimum=1)
+    strategy: str = key("auto", "Lightning strategy; ddp for several devices")
+    precision: str = key(
+        "32",
+        "32, bf16-mixed, or auto: bf16-mixed on a GPU or a processor with bf16 matrix units, else 32",
+        choices=("32", "bf16-mixed", "auto"),
+    )
+    accumulate: int = key(
+        1,
+        "micro-batches an update; each has batch_size / devices / accumulate sentences",
+        minimum=1,
+    )
+    threads: int = key(
+        0,
+        "threads of one process on a CPU; 0: chosen from the cores this process may use",
+        minimum=0,
+    )
+    progress: bool = key(True, "show a progress bar")
+    log_every: int = key(20, "updates between two lines of training scores", minimum=1)
+
+
+@dataclass
+class SearchConfig:
+    """How the most probable translation is looked for."""
+
+    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
+    nbest: int = key(1, "hypotheses returned a sentence", minimum=1)
+    max_ratio: float = key(3.0, "stop after this many words for each source word", above=0)
+    min_ratio: float = key(
+        0.0, "forbid </s> before this many words for each source word", minimum=0
+    )
+    length_penalty: float = key(
+        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
+    )
+    batch_size: int = key(64, "sentences translated together", minimum=1)
+    replace_unk: str = key(
+        "none",
+        "write for <unk> the attended source word (copy), or its translation in a learnt dictionary",
+        choices=("none", "copy", "dictionary"),
+    )
+
+
+@dataclass
+class AlignmentConfig:
+    """How attention is read as a word alignment."""
+
+    null: float = key(
+        0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
+    )
+    yardstick: bool = key(False, "also align with a statistical aligner (extra `thot`)")
+
+
+@dataclass
+class EvaluationConfig:
+    """What is measured on a test set."""
+
+    edges: list[int] = key(
+        [10, 20, 30, 40, 50, 60], "last length of each bucket; longer ones form the open bucket"
+    )
+    bucket_by: str = key(
+        "source", "side whose words are counted for the bucket", choices=("source", "target")
+    )
+    resamples: int = key(1000, "bootstrap resamples behind an interval; 0: no intervals", minimum=0)
+    confidence: float = key(0.95, "share of the resamples inside an interval", above=0, below=1)
+    alignment: AlignmentConfig = key(AlignmentConfig, "alignment error rate")
+    train_sample: int = key(3000, "training pairs whose NLL is reported", minimum=0)
+
+
+@dataclass
+class StressConfig:
+    """Neighbouring sentences joined into longer inputs (`+stress=lengths`)."""
+
+    lengths: list[int] = key([], "source words that joined inputs are to reach")
+    pairs: int = key(100, "joined inputs of each length", minimum=1)
+
+
+@dataclass
+class ReportConfig:
+    """What is kept and drawn for people to look at."""
+
+    sentences: int = key(
+        60, "sentences of a test set whose alignment is kept step by step", minimum=0
+    )
+    heatmaps: int = key(8, "alignment heatmaps drawn a test set", minimum=0)
+    figures: list[str] = key(["png", "svg"], "file formats of the figures")
+    sentence: str | None = key(
+        None, "the named sentence of the four-panel figure (source text); none: the set's first"
+    )
+
+
+@dataclass
+class LoggerConfig:
+    """Where training scores go while they are made."""
+
+    name: str = key("wandb", "logger", choices=("wandb", "csv", "tensorboard", "none"))
+    mode: str = key(
+        "offline", "wandb: offline needs no account", choices=("offline", "online", "disabled")
+    )
+    project: str = key("nmt", "wandb: project")
+    entity: str | None = key(None, "wandb: user or team")
+    group: str | None = key(None, "wandb: group; a sweep names its folder here")
+    tags: list[str] = key([], "wandb: tags")
+
+
+@dataclass
+class CheckpointConfig:
+    """When the state of training is written."""
+
+    minutes: float = key(
+        10.0, "minutes between two checkpoints, besides the one at each validation", above=0
+    )
+
+
+@dataclass
+class Config:
+    """The whole configuration of a training run."""
+
+    name: str = key("${model.title}-${data.max_length}", "the run's name in tables and figures")
+    experiment: str = key("custom", "row of the paper's Table 1 this run stands for")
+    regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "paper"))
+    updates: dict[str, int] = key(
+        {}, "updates of each experiment at this scale (set by the regime)"
+    )
+    seed: int = key(1, "seed of initialisation, order of the data and dropout", minimum=0)
+    deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
+    resume: str | None = key(
+        None, "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there"
+    )
+    trust: list[str] = key([], "modules outside nmt that a stored configuration may name")
+    model: ModelConfig = key(ModelConfig, "the model")
+    size: SizeConfig = key(SizeConfig, "sizes of the layers")
+    tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
+    data: DataConfig = key(DataConfig, "the text")
+    optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
+    trainer: TrainerConfig = key(TrainerConfig, "the training loop")
+    search: SearchConfig = key(SearchConfig, "the search for a translation")
+    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured")
+    stress: StressConfig = key(StressConfig, "stress of length")
+    report: ReportConfig = key(ReportConfig, "what is kept and drawn")
+    logger: LoggerConfig = key(LoggerConfig, "the logger")
+    checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints")
+    external: dict[str, dict[str, str]] = key(
+        {}, "hypotheses of other systems: external.<system>.<test set>=file"
+    )
+
+
+def register() -> None:
+    """Makes the schema known to Hydra under the name `schema`."""
+    ConfigStore.instance().store(name="schema", node=Config)
+
+
+def validate(config: DictConfig) -> None:
+    """Refuses values that types alone let through.
+
+    Args:
+        config: a composed configuration whose structure comes from `Config`.
+
+    Raises:
+        Refusal: naming the key, the value found and the values accepted.
+    """
+    _validate_node(config, Config, "")
+
+
+def _validate_node(node: Any, schema: type, path: str) -> None:
+    for entry in dataclasses.fields(schema):
+        where = f"{path}{entry.name}"
+        value = OmegaConf.select(node, entry.name)
+        if isinstance(value, DictConfig):
+            kind = OmegaConf.get_type(value)
+            if dataclasses.is_dataclass(kind):
+                _validate_node(value, kind, f"{where}.")
+            else:
+                for name, child in value.items():
+                    if isinstance(child, DictConfig) and dataclasses.is_dataclass(
+                        OmegaConf.get_type(child)
+                    ):
+                        _validate_node(child, OmegaConf.get_type(child), f"{where}.{name}.")
+            continue
+        problem = None if value is None else _problem(value, entry.metadata)
+        if problem:
+            raise Refusal(f"{where}={value}: {problem}")
+
+
+def _problem(value: Any, accepts: Any) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
+    if "choices" in accepts and value not in accepts["choices"]:
+        return "must be one of " + ", ".join(map(str, accepts["choices"]))
+    if "minimum" in accepts and value < accepts["minimum"]:
+        return f"must be at least {accepts['minimum']}"
+    if "maximum" in accepts and value > accepts["maximum"]:
+        return f"must be at most {accepts['maximum']}"
+    if "above" in accepts and value <= accepts["above"]:
+        return f"must be above {accepts['above']}"
+    if "below" in accepts and value >= accepts["below"]:
+        return f"must be below {accepts['below']}"
+    return None

@@ -1,0 +1,15 @@
+"""The two ways in which a command ends without having done its work.
+
+Both carry a message of one or two lines for the person at the keyboard; commands print it without a traceback.
+"""
+
+
+class Refusal(Exception):
+    """The configuration or an input is wrong; nothing was started (exit code 2).
+
+    The message names the key, or the file and line, says what is wrong and what would be right.
+    """
+
+
+class Failure(Exception):
+    """The work was started and could not be finished (exit code 1)."""
