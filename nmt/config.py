@@ -1,8 +1,8 @@
 """Every key of the configuration: its type, its meaning, and the values it accepts.
 
-The dataclasses below are the schema that Hydra checks a composed configuration against, so that a misspelt key or a
-value of the wrong type is refused; `validate` adds what types cannot say. Values live in `conf/`, not here: a default
-in this file is only what holds when no file of `conf/` says otherwise.
+The dataclasses below are the schema that Hydra checks a composed configuration against, so that a
+misspelt key or a value of the wrong type is refused; `validate` adds what types cannot say. Values
+live in `conf/`: a default in this file is only what holds when no file of `conf/` says otherwise.
 """
 
 from __future__ import annotations
@@ -40,12 +40,10 @@ def key(
         "meaning": meaning,
         **{name: bound for name, bound in bounds.items() if bound is not None},
     }
-    if isinstance(default, list | dict) or dataclasses.is_dataclass(default):
-        value = default
-        return field(
-            default_factory=value if isinstance(value, type) else lambda: value.copy(),
-            metadata=metadata,
-        )
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
+    if isinstance(default, list | dict):
+        return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
@@ -109,7 +107,7 @@ class TextConfig:
     )
     grammar: str | None = key(
         None,
-        "drawn from the built-in grammar: with its natural lengths, or as many in each length bucket",
+        "drawn from the built-in grammar: at natural lengths, or as many in each length bucket",
         choices=("natural", "by_length"),
     )
     pairs: int | None = key(
@@ -222,7 +220,7 @@ class TrainerConfig:
     strategy: str = key("auto", "Lightning strategy; ddp for several devices")
     precision: str = key(
         "32",
-        "32, bf16-mixed, or auto: bf16-mixed on a GPU or a processor with bf16 matrix units, else 32",
+        "32, bf16-mixed, or auto: bf16-mixed where the device has bf16 matrix units, else 32",
         choices=("32", "bf16-mixed", "auto"),
     )
     accumulate: int = key(
@@ -255,7 +253,7 @@ class SearchConfig:
     batch_size: int = key(64, "sentences translated together", minimum=1)
     replace_unk: str = key(
         "none",
-        "write for <unk> the attended source word (copy), or its translation in a learnt dictionary",
+        "written for <unk>: the attended source word, or its learnt translation",
         choices=("none", "copy", "dictionary"),
     )
 
@@ -387,14 +385,13 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
         value = OmegaConf.select(node, entry.name)
         if isinstance(value, DictConfig):
             kind = OmegaConf.get_type(value)
-            if dataclasses.is_dataclass(kind):
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind):
                 _validate_node(value, kind, f"{where}.")
             else:
                 for name, child in value.items():
-                    if isinstance(child, DictConfig) and dataclasses.is_dataclass(
-                        OmegaConf.get_type(child)
-                    ):
-                        _validate_node(child, OmegaConf.get_type(child), f"{where}.{name}.")
+                    kind = OmegaConf.get_type(child)
+                    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+                        _validate_node(child, kind, f"{where}.{name}.")
             continue
         problem = None if value is None else _problem(value, entry.metadata)
         if problem:

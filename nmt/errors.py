@@ -1,6 +1,7 @@
 """The two ways in which a command ends without having done its work.
 
-Both carry a message of one or two lines for the person at the keyboard; commands print it without a traceback.
+Both carry a message of one or two lines for the person at the keyboard; commands print it without
+a traceback.
 """
 
 
