@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,7 +84,10 @@ class ModelConfig:
         choices=("plain", "fused"),
     )
     graphs: bool = key(True, "capture the recurrence in CUDA graphs (fused, on a GPU)")
-    size: SizeConfig = key(SizeConfig, "sizes of the layers (taken from the group `size`)")
+    hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)
+    embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
+    alignment: int = key("${size.alignment}", "see size.alignment", minimum=1)
+    maxout: int = key("${size.maxout}", "see size.maxout", minimum=1)
 
 
 @dataclass
@@ -119,7 +123,12 @@ class TextConfig:
 
 @dataclass
 class GrammarConfig:
-    """The distribution that the built-in corpus is drawn from."""
+    """Size of the built-in corpus and the distribution it is drawn from."""
+
+    train_pairs: int = key(60000, "training pairs", minimum=1)
+    valid_pairs: int = key(1000, "development pairs", minimum=1)
+    test_pairs: int = key(1000, "pairs of the test set of natural lengths", minimum=1)
+    by_length_pairs: int = key(1400, "pairs of the test set with equally full buckets", minimum=1)
 
     seed: int = key(
         1, "seed of the corpus; another seed is another corpus of the same language", minimum=0
@@ -367,6 +376,16 @@ def register() -> None:
     ConfigStore.instance().store(name="schema", node=Config)
 
 
+def keys(schema: type = Config, path: str = "") -> Iterator[str]:
+    """All keys of the configuration, dotted, in the order of the schema."""
+    for entry in dataclasses.fields(schema):
+        factory = entry.default_factory
+        if isinstance(factory, type) and dataclasses.is_dataclass(factory):
+            yield from keys(factory, f"{path}{entry.name}.")
+        else:
+            yield path + entry.name
+
+
 def validate(config: DictConfig) -> None:
     """Refuses values that types alone let through.
 
@@ -380,6 +399,9 @@ def validate(config: DictConfig) -> None:
 
 
 def _validate_node(node: Any, schema: type, path: str) -> None:
+    unknown = set(node) - {entry.name for entry in dataclasses.fields(schema)}
+    if unknown:
+        raise Refusal(f"{path}{min(unknown)}: no such key; docs/configuration.md lists all keys")
     for entry in dataclasses.fields(schema):
         where = f"{path}{entry.name}"
         value = OmegaConf.select(node, entry.name)
@@ -391,11 +413,11 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
                 for name, child in value.items():
                     kind = OmegaConf.get_type(child)
                     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-                        _validate_node(child, kind, f"{where}.{name}.")
+                        _validate_node(child, kind, f"{where}." + str(name) + ".")
             continue
         problem = None if value is None else _problem(value, entry.metadata)
         if problem:
-            raise Refusal(f"{where}={value}: {problem}")
+            raise Refusal(f"{where}={value!s}: {problem}")
 
 
 def _problem(value: Any, accepts: Any) -> str | None:
