@@ -19,7 +19,9 @@ from pathlib import Path
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -55,7 +57,7 @@ def rank() -> int:
 
 
 def run_folder(resume: str | None = None) -> str:
-    """Name of a run's folder: the run that is gone on with, the job's id, or the time of the start."""
+    """Name of a run's folder: the run gone on with, the job's id, or the time of the start."""
     if resume not in (None, "auto"):
         return str(resume)
     return f"outputs/{job_id() or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
@@ -97,9 +99,24 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
             for resolver in (run_folder, config_subfolder, log_file):
                 OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
             os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
-            application = hydra.main(
-                version_base="1.3", config_path=str(conf_folder()), config_name=name
-            )(main)
+            failed: list[Exception] = []
+
+            @functools.wraps(main)
+            def job(config: DictConfig) -> None:
+                try:
+                    main(config)
+                except Exception as error:
+                    if HydraConfig.get().mode is not RunMode.RUN:
+                        raise  # a launcher in this process counts the job as failed
+                    failed.append(error)  # past Hydra, which would print its own lines about it
+
+            def application() -> None:
+                hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(
+                    job
+                )()
+                if failed:
+                    raise failed[0]
+
             sys.exit(_exit_code(application))
 
         return program

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from nmt.errors import Refusal
+
+FILE_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def key(
@@ -149,7 +153,7 @@ class DataConfig:
     languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
     train: TextConfig = key(TextConfig, "training pairs")
     valid: TextConfig = key(TextConfig, "development pairs")
-    test: dict[str, TextConfig] = key({}, "test sets by name")
+    test: dict[str, Any] = key({}, "test sets by name, each with the keys of data.valid")
     grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
     max_length: int = key(
         50, "longest training sentence, in words of either side before any subword split", minimum=1
@@ -387,15 +391,62 @@ def keys(schema: type = Config, path: str = "") -> Iterator[str]:
 
 
 def validate(config: DictConfig) -> None:
-    """Refuses values that types alone let through.
+    """Refuses values that types alone let through, and gives the test sets their types.
 
     Args:
-        config: a composed configuration whose structure comes from `Config`.
+        config: a composed configuration whose structure comes from `Config`; `data.test.<name>`
+            become `TextConfig`s.
 
     Raises:
         Refusal: naming the key, the value found and the values accepted.
     """
+    for name, text in config.data.test.items():
+        where = f"data.test.{name}"
+        if not FILE_SAFE.fullmatch(str(name)):
+            raise Refusal(
+                f"{where}: a test set's name is made of letters, digits, '_', '-' and '.'"
+            )
+        try:
+            config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
+        except (OmegaConfBaseException, ValueError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise Refusal(f"{where}: {reason}; it takes the keys of data.valid") from error
     _validate_node(config, Config, "")
+    _validate_together(config)
+
+
+def _validate_together(config: DictConfig) -> None:
+    """Combinations of keys that each alone would be right."""
+    reads_fixed_vector = config.model._target_ == "nmt.models.RNNencdec"
+    scoring = (config.model.scoring or {}).get("_target_")
+    if reads_fixed_vector and scoring:
+        raise Refusal(
+            f"scoring={scoring}: RNNencdec reads one fixed vector and scores nothing; "
+            "leave scoring to the model, or take model=rnnsearch"
+        )
+    if config.model._target_ == "nmt.models.RNNsearch" and not scoring:
+        raise Refusal("scoring=none: RNNsearch needs a scoring: additive, dot or scaled_dot")
+    if len(config.data.languages) != 2:
+        raise Refusal("data.languages: must be a source and a target language, such as [en,fr]")
+    edges = list(config.evaluation.edges)
+    if edges != sorted(set(edges)) or (edges and edges[0] < 1):
+        raise Refusal(f"evaluation.edges={edges}: must rise, from 1 on")
+    shares = config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate
+    if config.data.batch_size % shares:
+        raise Refusal(
+            f"data.batch_size={config.data.batch_size}: must be a multiple of trainer.devices x "
+            f"trainer.num_nodes x trainer.accumulate = {shares}"
+        )
+    if config.search.nbest > config.search.beam_size:
+        raise Refusal(
+            f"search.nbest={config.search.nbest}: must be at most search.beam_size="
+            f"{config.search.beam_size}"
+        )
+    if config.optimizer.warmup >= config.trainer.max_steps:
+        raise Refusal(
+            f"optimizer.warmup={config.optimizer.warmup}: must be below trainer.max_steps="
+            f"{config.trainer.max_steps}"
+        )
 
 
 def _validate_node(node: Any, schema: type, path: str) -> None:
@@ -404,17 +455,17 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
         raise Refusal(f"{path}{min(unknown)}: no such key; docs/configuration.md lists all keys")
     for entry in dataclasses.fields(schema):
         where = f"{path}{entry.name}"
-        value = OmegaConf.select(node, entry.name)
-        if isinstance(value, DictConfig):
-            kind = OmegaConf.get_type(value)
+        try:
+            value = OmegaConf.select(node, entry.name)
+        except OmegaConfBaseException as error:
+            raise Refusal(f"{where}: {str(error).splitlines()[0]}") from error
+        children = {where: value}
+        if isinstance(value, DictConfig) and OmegaConf.get_type(value) is dict:
+            children = {f"{where}.{name!s}": child for name, child in value.items()}
+        for name, child in children.items():
+            kind = OmegaConf.get_type(child)
             if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-                _validate_node(value, kind, f"{where}.")
-            else:
-                for name, child in value.items():
-                    kind = OmegaConf.get_type(child)
-                    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-                        _validate_node(child, kind, f"{where}." + str(name) + ".")
-            continue
+                _validate_node(child, kind, f"{name}.")
         problem = None if value is None else _problem(value, entry.metadata)
         if problem:
             raise Refusal(f"{where}={value!s}: {problem}")
