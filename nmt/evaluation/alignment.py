@@ -1,0 +1,227 @@
+"""Word alignment read from attention, and its error against gold links.
+
+Links are pairs (source word, target word), both counted from 0. Legend: S source symbols and T
+target symbols, both with `</s>` last; J and I words of either side without it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nmt.errors import Refusal
+
+Link = tuple[int, int]
+
+# Columns of the integer counts of one sentence (record key `alignment_counts`).
+COUNTS = ("links", "sure", "hits_sure", "hits_possible", "on_end", "words")
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Links that people drew: sure ones, and possible ones (which contain the sure)."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+    def shifted(self, source: int, target: int) -> "Gold":
+        """The same links behind `source` and `target` words put in front."""
+        return Gold(
+            frozenset((j + source, i + target) for j, i in self.sure),
+            frozenset((j + source, i + target) for j, i in self.possible),
+        )
+
+    def __or__(self, other: "Gold") -> "Gold":
+        return Gold(self.sure | other.sure, self.possible | other.possible)
+
+
+def parse_links(
+    line: str,
+    *,
+    base: int = 0,
+    where: str = "alignment",
+    lengths: tuple[int, int] | None = None,
+) -> Gold:
+    """Reads one line of Pharaoh format: `j-i` a sure link, `jpi` a possible one.
+
+    Args:
+        line: links separated by spaces, source word first; may be empty.
+        base: number of the first word, 0 or 1.
+        where: file and line, for the message.
+        lengths: words of source and target, where known.
+
+    Raises:
+        Refusal: for anything that is not a link, or a link outside the sentence.
+
+    >>> sorted(parse_links("1-1 2p3", base=1).possible)
+    [(0, 0), (1, 2)]
+    """
+    sure, possible = set(), set()
+    for item in line.split():
+        match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
+        if match is None:
+            raise Refusal(f"{where}: '{item}' is not a link; j-i (sure) or jpi (possible) expected")
+        link = (int(match[1]) - base, int(match[3]) - base)
+        if min(link) < 0:
+            raise Refusal(f"{where}: '{item}' lies before the first word, which has number {base}")
+        if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
+            raise Refusal(
+                f"{where}: '{item}' lies outside the sentence of {lengths[0]} source and"
+                f" {lengths[1]} target words, counted from {base}"
+            )
+        possible.add(link)
+        if match[2] == "-":
+            sure.add(link)
+    return Gold(frozenset(sure), frozenset(possible))
+
+
+def format_links(links: Iterable[Link], base: int = 0) -> str:
+    """Writes links in Pharaoh format, in ascending order.
+
+    >>> format_links([(1, 2), (0, 0)], base=1)
+    '1-1 2-3'
+    """
+    return " ".join(f"{j + base}-{i + base}" for j, i in sorted(links))
+
+
+def read_pharaoh(path: str | Path, base: int = 0) -> list[Gold]:
+    """Reads a file of gold alignments, one line a sentence pair.
+
+    Raises:
+        Refusal: naming the file, or the file and line, that cannot be read.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from error
+    gold = []
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+        where = f"{path}:{number}"
+        gold.append(parse_links(line.decode("utf-8", "replace"), base=base, where=where))
+    return gold
+
+
+def word_weights(
+    weights: np.ndarray,
+    source_words: Sequence[int] | None = None,
+    target_words: Sequence[int] | None = None,
+) -> np.ndarray:
+    """Attention between words from attention between subwords.
+
+    The weight on a source word is the sum over its subwords; a target word's is the mean over its
+    subwords. The last row and column, those of `</s>`, stay what they are.
+
+    Args:
+        weights: (T, S), each row a distribution.
+        source_words: (S - 1,) number of the word that each source subword belongs to, ascending
+            from 0 without a gap; None: the symbols are words.
+        target_words: (T - 1,), likewise.
+
+    Returns:
+        (I + 1, J + 1) float64, each row still a distribution.
+
+    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), source_words=[0, 0]).round(2).tolist()
+    [[0.8, 0.2], [0.2, 0.8]]
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if source_words is not None:
+        weights = weights @ _membership(source_words)
+    if target_words is not None:
+        rows = _membership(target_words)
+        weights = (rows / rows.sum(axis=0)).T @ weights
+    return weights
+
+
+def _membership(words: Sequence[int]) -> np.ndarray:
+    """(symbols with `</s>`, words with `</s>`): 1 where the symbol is part of the word."""
+    columns = np.append(np.asarray(words, dtype=np.int64), max(words, default=-1) + 1)
+    return np.eye(columns[-1] + 1)[columns]
+
+
+def attended_words(weights: np.ndarray) -> np.ndarray:
+    """The source word of largest weight for each row: (T, J + 1) -> (T,) int64.
+
+    `</s>` (the last column) is no word; -1 where the source has no other.
+    """
+    words = np.asarray(weights)[:, :-1]
+    if words.shape[1] == 0:
+        return np.full(len(words), -1, dtype=np.int64)
+    return words.argmax(axis=1).astype(np.int64)
+
+
+def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
+    """The links that attention stands for.
+
+    Each target word is linked to the source word of largest weight, or to none where `</s>` holds
+    more than `null`.
+
+    Args:
+        weights: (I + 1, J + 1) between words, `</s>` last on both axes.
+        null: largest weight on `</s>` of a linked word.
+
+    >>> hard_links(np.array([[.6, .3, .1], [.1, .2, .7], [0, 0, 1.]]))
+    [(0, 0)]
+    """
+    rows = np.asarray(weights)[:-1]
+    linked = rows[:, -1] <= null
+    return [
+        (int(j), i)
+        for i, (j, wanted) in enumerate(zip(attended_words(rows), linked, strict=True))
+        if wanted and j >= 0
+    ]
+
+
+def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
+    """The counts of one sentence, in the order of `COUNTS`.
+
+    Args:
+        weights: (I + 1, J + 1) between words, with the reference force-decoded.
+        gold: its gold links.
+        null: see `hard_links`.
+    """
+    weights = np.asarray(weights)
+    on_end = int((weights[:-1].argmax(axis=1) == weights.shape[1] - 1).sum())
+    return link_counts(hard_links(weights, null), gold, words=len(weights) - 1, on_end=on_end)
+
+
+def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_end: int = 0) -> list[int]:
+    """The counts of one sentence whose links are given (an aligner that has no weights)."""
+    found = set(links)
+    hits = [len(found & gold.sure), len(found & gold.possible)]
+    return [len(found), len(gold.sure), *hits, on_end, words]
+
+
+def error_rates(counts: np.ndarray) -> np.ndarray:
+    """Alignment error rate (Och and Ney, 2003): (..., 6) summed counts -> (...), 0 to 1.
+
+    AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|); NaN where there is neither a link nor a sure one.
+    """
+    links, sure, hits_sure, hits_possible = np.moveaxis(np.asarray(counts, np.float64), -1, 0)[:4]
+    with np.errstate(invalid="ignore"):
+        return 1.0 - (hits_sure + hits_possible) / (links + sure)
+
+
+def alignment_scores(counts: Sequence[int] | np.ndarray) -> dict[str, float | None]:
+    """Scores of summed counts (6,); None where nothing was there to be counted.
+
+    Precision is |A∩P| / |A|, recall |A∩S| / |S|; `on_end_of_sentence` is the share of target words
+    whose largest weight is on `</s>`.
+
+    >>> alignment_scores([4, 2, 2, 3, 0, 5])["precision"]
+    0.75
+    """
+    links, sure, hits_sure, hits_possible, on_end, words = (int(count) for count in counts)
+    return {
+        "error_rate": float(error_rates(np.asarray(counts))) if links + sure else None,
+        "precision": hits_possible / links if links else None,
+        "recall": hits_sure / sure if sure else None,
+        "on_end_of_sentence": on_end / words if words else None,
+    }
+
+
+def weight_on_end(weights: np.ndarray) -> float:
+    """Mean weight on the source `</s>` over the target words: (I + 1, J + 1) -> 0 to 1."""
+    rows = np.asarray(weights)[:-1, -1]
+    return float(rows.mean()) if len(rows) else 0.0

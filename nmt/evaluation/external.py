@@ -1,0 +1,93 @@
+"""Hypotheses of an outside system (Moses, a commercial one, a person), from a plain file."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nmt.errors import Refusal
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.records import Record, in_order
+
+# What of a run's record describes the sentence and not the run's translation of it.
+_SHARED = ("id", "source", "reference", "raw_reference", "length", "no_unk")
+
+
+def read_external(
+    path: str | Path,
+    sentences: Sequence[Record],
+    *,
+    tokenise: Callable[[str], list[str]],
+    detokenise: Callable[[list[str]], str],
+    tokenised: bool | None = None,
+) -> list[Record]:
+    """Reads an outside system's translations of a test set.
+
+    Args:
+        path: UTF-8, line n the translation of sentence n of the test set.
+        sentences: records of any run on that set, for references, lengths and `no_unk`.
+        tokenise: text -> tokens, as the references were tokenised.
+        detokenise: tokens -> text.
+        tokenised: whether lines are tokens separated by spaces; None: judged from the file.
+
+    Returns:
+        Records without what only a model gives (`nll`, `score`, attention). No system but a
+        shortlist's writes `<unk>`, so a sentence's `hypothesis_no_unk` is its hypothesis.
+
+    Raises:
+        Refusal: if the file cannot be read, or has another number of lines than the set.
+    """
+    lines = _read(Path(path))
+    ordered = in_order(sentences)
+    if len(lines) != len(ordered):
+        raise Refusal(
+            f"{path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
+            " one hypothesis a line is expected"
+        )
+    if tokenised is None:
+        tokenised = looks_tokenised(lines)
+    records = []
+    for line, sentence in zip(lines, ordered, strict=True):
+        hypothesis = split_tokens(line) if tokenised else tokenise(line)
+        statistics = sentence_statistics(hypothesis, sentence["reference"]).tolist()
+        record = {key: sentence[key] for key in _SHARED if key in sentence} | {
+            "hypothesis": hypothesis,
+            "detokenised": detokenise(hypothesis) if tokenised else line,
+            "bleu_stats": statistics,
+        }
+        if sentence.get("no_unk"):
+            record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
+        records.append(record)
+    return records
+
+
+def looks_tokenised(lines: Sequence[str]) -> bool:
+    """Whether commas and full stops stand apart from words, as a tokeniser leaves them.
+
+    >>> looks_tokenised(["Un chat , un chien ."]), looks_tokenised(["Un chat, un chien."])
+    (True, False)
+    """
+    tokens = [token for line in lines for token in line.split()]
+    apart = sum(token in {",", "."} for token in tokens)
+    attached = sum(len(token) > 1 and token[-1] in ",." for token in tokens)
+    return apart > attached
+
+
+def split_tokens(line: str) -> list[str]:
+    """Tokens separated by spaces or tabs; a no-break space inside a token stays where it is."""
+    return [token for token in re.split(r"[ \t]+", line) if token]
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from error
+    if not content:
+        return []
+    lines = []
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+        try:
+            lines.append(line.decode("utf-8").strip())
+        except UnicodeDecodeError as error:
+            raise Refusal(f"{path}:{number}: not UTF-8; save the file as UTF-8") from error
+    return lines

@@ -1,0 +1,170 @@
+"""The files of a test set in a run folder: translations, alignments, and which sentences are kept.
+
+A record is one dict a sentence, a line of `translations/<set>.jsonl`:
+
+    id             row of the sentence in its test set
+    source, reference, hypothesis   tokens, without `</s>`
+    raw_reference  the reference as the file has it (for scores of detokenised text)
+    detokenised    the hypothesis as text
+    length         the length that the sentence is bucketed by
+    no_unk         whether all its words are in the shortlists; None where there are no shortlists
+    nll            of the reference with its `</s>`, in nats; absent for an outside system
+    score          of the search; absent for an outside system
+    bleu_stats     10 integers of `sentence_statistics`
+    hypothesis_no_unk, bleu_stats_no_unk   where `no_unk`: translated with `<unk>` forbidden
+    spread         mean entropy of the attention over the target steps, in nats; where there is one
+    alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
+    end_weight     mean weight on `</s>` over the target words; where there is attention
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import Refusal
+from nmt.evaluation.buckets import assign
+
+Record = dict[str, Any]
+
+
+def check_set_name(name: str) -> str:
+    """Returns the name of a test set if it can be part of a file name.
+
+    Raises:
+        Refusal: if it has other characters than letters, digits, `_`, `-`, `.` and `+`.
+    """
+    if not re.fullmatch(r"\w[\w.+-]*", name):
+        raise Refusal(
+            f"data.test.{name}: a test set's name is part of file names;"
+            " use letters, digits, '_', '-', '.' and '+'"
+        )
+    return name
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """The records by `id`, so that no result depends on the order they were made in.
+
+    Raises:
+        ValueError: if two have the same id: a sentence must count once.
+    """
+    ordered = sorted(records, key=lambda record: record["id"])
+    for before, after in itertools.pairwise(ordered):
+        if before["id"] == after["id"]:
+            raise ValueError(f"sentence {after['id']} occurs twice")
+    return ordered
+
+
+def write_translations(folder: str | Path, name: str, records: Iterable[Record]) -> None:
+    """Writes `translations/<name>.jsonl`, `.txt` (tokens) and `.detok.txt` (text) in a run folder.
+
+    Sentences are in the order of the source file, one a line whatever characters they hold.
+    """
+    ordered = in_order(records)
+    stem = Path(folder) / "translations" / check_set_name(name)
+    _write_lines(f"{stem}.jsonl", (_json(record) for record in ordered))
+    _write_lines(f"{stem}.txt", (_one_line(" ".join(row["hypothesis"])) for row in ordered))
+    _write_lines(f"{stem}.detok.txt", (_one_line(row["detokenised"]) for row in ordered))
+
+
+def read_translations(folder: str | Path, name: str) -> list[Record]:
+    """Reads `translations/<name>.jsonl` of a run folder.
+
+    Raises:
+        Refusal: naming the file, or the file and line, that cannot be read.
+    """
+    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl")
+
+
+def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
+    """Writes `alignments/<name>.jsonl` in a run folder; every float rounded to 5 digits.
+
+    Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
+    hypothesis with `</s>`), `reference`, `score`, `weights` (T, S), `log_normaliser` (T,),
+    `spread` (T,) (these three null without attention), `log_probability` (T,) and `runners_up`
+    (T, 5, [token, log-probability]).
+    """
+    path = Path(folder) / "alignments" / f"{check_set_name(name)}.jsonl"
+    _write_lines(path, (_json(_rounded(row)) for row in in_order(rows)))
+
+
+def read_alignments(folder: str | Path, name: str) -> list[Record]:
+    """Reads `alignments/<name>.jsonl` of a run folder; raises Refusal as `read_translations`."""
+    return _read_lines(Path(folder) / "alignments" / f"{name}.jsonl")
+
+
+def choose_kept(
+    records: Sequence[Mapping[str, Any]], count: int, edges: Sequence[int]
+) -> list[int]:
+    """Which sentences are kept step by step: the same in every run on a test set.
+
+    Within a length bucket sentences are ranked by a hash of their source text; the buckets take
+    turns until `count` sentences are chosen.
+
+    Args:
+        records: with `id`, `source` (tokens) and `length`.
+        count: sentences to choose, or all where there are fewer.
+        edges: last length of each bucket.
+
+    Returns:
+        ids, ascending.
+    """
+
+    held: defaultdict[int, list[tuple[bytes, int]]] = defaultdict(list)
+    places = assign([record["length"] for record in records], edges).tolist()
+    for place, record in zip(places, records, strict=True):
+        text = " ".join(record["source"]).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        held[place].append((digest, record["id"]))
+    turns = sorted(
+        (turn, place, identity)
+        for place, ranked in held.items()
+        for turn, (_, identity) in enumerate(sorted(ranked))
+    )
+    return sorted(identity for _, _, identity in turns[:count])
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 5)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\r\n]+", " ", text)
+
+
+def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # A lone surrogate cannot be UTF-8; the tokens of a damaged line must not end an evaluation.
+    with open(path, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read_lines(path: Path) -> list[Record]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from error
+    rows = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            rows.append(json.loads(line))
+        except ValueError as error:
+            raise Refusal(f"{path}:{number}: not a JSON object ({error})") from error
+    return rows

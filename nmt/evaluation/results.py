@@ -1,0 +1,239 @@
+"""results.json: everything a run measured, in one documented and versioned file.
+
+It is written last and in one piece: where it exists the job is finished. The keys are explained in
+docs/results_schema.md.
+"""
+
+import json
+import math
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.errors import Refusal
+from nmt.evaluation.records import check_set_name
+
+SCHEMA = 1
+FILE = "results.json"
+
+# Keys that a reader may rely on, with the types they may have (dots mean nesting).
+KEYS: dict[str, tuple[type, ...]] = {
+    "schema": (int,),
+    "name": (str,),
+    "title": (str,),
+    "experiment": (str,),
+    "regime": (str,),
+    "model": (str,),
+    "scoring": (str,),
+    "max_length": (int,),
+    "seed": (int,),
+    "parameters": (int, type(None)),
+    "config": (dict,),
+    "overrides": (list,),
+    "command": (str,),
+    "versions": (dict,),
+    "train": (dict,),
+    "valid": (dict,),
+    "history": (list,),
+    "test": (dict,),
+}
+SET_KEYS: dict[str, tuple[type, ...]] = {
+    "pairs": (int,),
+    "bucket_by": (str,),
+    "bleu": (dict,),
+    "bleu.all": (dict,),
+    "bleu.all.score": (int, float),
+    "bleu.all.sentences": (int,),
+    "by_length": (list,),
+}
+PACKAGES = (
+    "nmt",
+    "torch",
+    "pytorch-lightning",
+    "hydra-core",
+    "torchmetrics",
+    "sacrebleu",
+    "sacremoses",
+    "tokenizers",
+    "datasets",
+    "numpy",
+)
+
+
+def build(
+    *,
+    name: str,
+    title: str,
+    experiment: str,
+    regime: str,
+    model: str,
+    scoring: str,
+    max_length: int,
+    seed: int,
+    parameters: int | None,
+    config: Mapping[str, Any],
+    overrides: list[str],
+    command: str,
+    train: Mapping[str, Any],
+    valid: Mapping[str, Any],
+    history: list[dict[str, Any]],
+    test: Mapping[str, Any],
+    sources: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The content of results.json, with the schema's number and the versions that made it.
+
+    Args:
+        test: results of `summary.summarise` by name of the test set.
+        sources: checkpoint and its SHA-256, for a run that evaluates a trained model.
+    """
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": name,
+        "title": title,
+        "experiment": experiment,
+        "regime": regime,
+        "model": model,
+        "scoring": scoring,
+        "max_length": max_length,
+        "seed": seed,
+        "parameters": parameters,
+        "config": config,
+        "overrides": overrides,
+        "command": command,
+        "versions": versions(),
+        "train": train,
+        "valid": valid,
+        "history": history,
+        "test": test,
+    }
+    if sources is not None:
+        content["sources"] = sources
+    return plain(content)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that a result may depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The same content in JSON's types; a number that is not finite becomes null.
+
+    >>> plain({"nll": np.float32(0.5), "perplexity": float("inf"), "edges": (10, 20)})
+    {'nll': 0.5, 'perplexity': None, 'edges': [10, 20]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
+    """Writes results.json into a run folder, atomically; call it when all else is written.
+
+    Raises:
+        Refusal: if a key of the schema is missing or of another type.
+    """
+    path = Path(folder) / FILE
+    content = plain(content)
+    check(content, str(path))
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+    write_atomically(path, f"{text}\n".encode("utf-8", "replace"))
+    return path
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Writes a file that appears whole or not at all, even if the machine stops."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets the owner alone read
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """Reads the results.json of a run folder (or the file itself).
+
+    Raises:
+        Refusal: if it is missing, damaged, of another schema, or lacks a key.
+    """
+    path = Path(path)
+    if path.is_dir():
+        if not (path / FILE).is_file():
+            raise Refusal(f"{path}: no {FILE}; the run is not finished, or this is no run folder")
+        path = path / FILE
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise Refusal(f"{path}: damaged, not JSON ({error})") from error
+    check(content, str(path))
+    return content
+
+
+def check(content: Any, where: str) -> None:
+    """Checks the schema's number and the keys that every reader relies on.
+
+    Args:
+        content: what results.json holds.
+        where: the file, for the message.
+
+    Raises:
+        Refusal: naming file and key.
+    """
+    if not isinstance(content, dict) or "schema" not in content:
+        raise Refusal(f"{where}: no key 'schema'; this is not a results.json of nmt")
+    schema = content["schema"]
+    if schema != SCHEMA:
+        age = "newer" if isinstance(schema, int) and schema > SCHEMA else "unknown"
+        raise Refusal(f"{where}: schema={schema} is {age}; this version of nmt reads {SCHEMA}")
+    _check_keys(content, KEYS, where, "")
+    for name, scores in content["test"].items():
+        check_set_name(name)
+        if not isinstance(scores, dict):
+            raise Refusal(f"{where}: test.{name}: an object is expected")
+        _check_keys(scores, SET_KEYS, where, f"test.{name}.")
+
+
+def _check_keys(
+    content: Mapping[str, Any], keys: dict[str, tuple[type, ...]], where: str, prefix: str
+) -> None:
+    for key, types in keys.items():
+        value: Any = content
+        for part in key.split("."):
+            if part not in value:
+                raise Refusal(f"{where}: key '{prefix}{key}' is missing")
+            value = value[part]
+        if not isinstance(value, types) or isinstance(value, bool):
+            expected = " or ".join(kind.__name__ for kind in types)
+            raise Refusal(f"{where}: {prefix}{key}={value!r:.40}: must be {expected}")
