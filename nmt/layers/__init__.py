@@ -1,0 +1,30 @@
+"""The equations of Bahdanau, Cho and Bengio (ICLR 2015), one idea a file; needs only torch."""
+
+from nmt.layers.attention import Attention, FixedContext, Reading
+from nmt.layers.decoder import Decoder, DecoderState, Forced
+from nmt.layers.encoder import BidirectionalEncoder, ForwardEncoder
+from nmt.layers.gated_unit import GatedUnit
+from nmt.layers.initialisation import initialise
+from nmt.layers.memory import Memory
+from nmt.layers.output import Output
+from nmt.layers.readout import Readout
+from nmt.layers.scoring import Additive, Dot, ScaledDot
+
+__all__ = [
+    "Additive",
+    "Attention",
+    "BidirectionalEncoder",
+    "Decoder",
+    "DecoderState",
+    "Dot",
+    "FixedContext",
+    "Forced",
+    "ForwardEncoder",
+    "GatedUnit",
+    "Memory",
+    "Output",
+    "Reading",
+    "Readout",
+    "ScaledDot",
+    "initialise",
+]

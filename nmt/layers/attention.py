@@ -1,0 +1,89 @@
+"""Where the decoder's context c_i comes from: attention over the annotations, or one fixed vector.
+
+B batch, K queries a sentence, S source length, H state, A annotation, N alignment.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.memory import Memory
+
+
+class Reading(NamedTuple):
+    """What one look at the memory gave."""
+
+    context: Tensor  # (B, K, A) c_i
+    weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context
+    log_normaliser: Tensor | None  # (B, K) log Z_i, with e_ij = log α_ij + log Z_i
+
+    def select(self, rows: Tensor) -> Reading:
+        """The sentences `rows` (indices or a bool mask of the batch)."""
+        return Reading(*(None if field is None else field[rows] for field in self))  # type: ignore[arg-type]
+
+    def reorder(self, parents: Tensor) -> Reading:
+        """Query k of sentence b becomes the former query `parents[b, k]` (B, K')."""
+        return Reading(*(None if field is None else gather(field, parents) for field in self))  # type: ignore[arg-type]
+
+
+def gather(field: Tensor, parents: Tensor) -> Tensor:
+    """`field[b, parents[b, k]]` for a field (B, K, ...) and parents (B, K')."""
+    sentences = torch.arange(field.shape[0], device=field.device).unsqueeze(1)
+    return field[sentences, parents]
+
+
+class Attention(nn.Module):
+    """c_i = Σ_j α_ij h_j, α_i = softmax over real j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
+
+    No biases. Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1), whatever
+    the scoring function; `glorot` by Glorot's rule, with which attention forms within a few hundred
+    updates.
+    """
+
+    def __init__(self, hidden: int, annotation: int, alignment: int, scoring: nn.Module) -> None:
+        super().__init__()
+        self.size = annotation
+        self.W_a = nn.Parameter(torch.empty(alignment, hidden))
+        self.U_a = nn.Parameter(torch.empty(alignment, annotation))
+        self.scoring = scoring
+        self.initialise("paper")
+
+    def initialise(self, kind: str) -> None:
+        for matrix in (self.W_a, self.U_a):
+            if kind == "paper":
+                nn.init.normal_(matrix, std=0.001)
+            else:
+                nn.init.xavier_uniform_(matrix)
+
+    def keys(self, annotations: Tensor) -> Tensor:
+        """U_a h_j for every position: (B, S, A) -> (B, S, N)."""
+        return nn.functional.linear(annotations, self.U_a)
+
+    def forward(self, state: Tensor, memory: Memory) -> Reading:
+        """Reads the memory with K states a sentence (B, K, H); annotations are never copied."""
+        assert memory.keys is not None
+        query = nn.functional.linear(state, self.W_a)  # (B, K, N)
+        scores = self.scoring(query, memory.keys)  # (B, K, S)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        scores = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
+        log_normaliser = scores.logsumexp(2)
+        weights = torch.exp(scores - log_normaliser.unsqueeze(2))
+        return Reading(torch.bmm(weights, memory.annotations), weights, log_normaliser)
+
+
+class FixedContext(nn.Module):
+    """c_i = →h_Tx for every i: the model without attention (section 2.1, appendix A.2.1)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def keys(self, annotations: Tensor) -> None:
+        """None: a fixed vector is not searched."""
+
+    def forward(self, state: Tensor, memory: Memory) -> Reading:
+        context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)  # (B, K, A)
+        return Reading(context, None, None)

@@ -1,0 +1,128 @@
+"""The decoder of both models: step by step for a search, a whole sentence for training (A.2.2).
+
+B batch, S source length, T target length, K hypotheses a sentence, H state, A annotation, E
+embedding, M maxout.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from nmt.layers.attention import Attention, FixedContext, Reading, gather
+from nmt.layers.gated_unit import GatedUnit
+from nmt.layers.initialisation import initialise_embedding, initialise_matrix
+from nmt.layers.memory import Memory
+from nmt.layers.readout import Readout
+
+
+class DecoderState(NamedTuple):
+    """What the decoder carries from word to word, for K hypotheses a sentence."""
+
+    hidden: Tensor  # (B, K, H) s_{i-1}
+    word: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
+
+    def select(self, rows: Tensor) -> DecoderState:
+        """The sentences `rows` (indices or a bool mask of the batch)."""
+        return DecoderState(self.hidden[rows], self.word[rows])
+
+    def reorder(self, parents: Tensor) -> DecoderState:
+        """Hypothesis k of sentence b becomes the former hypothesis `parents[b, k]` (B, K')."""
+        return DecoderState(gather(self.hidden, parents), gather(self.word, parents))
+
+
+class Forced(NamedTuple):
+    """A given target sentence read by the decoder."""
+
+    readout: Tensor  # (B, T, M) t_i
+    weights: Tensor | None  # (B, T, S) α_ij, 0 at padded target positions; None for a fixed context
+    log_normaliser: Tensor | None  # (B, T) log Z_i, 0 at padded target positions
+
+
+class Decoder(nn.Module):
+    """s_i = f(s_{i-1}, E y, c_i) by the gated unit, s_0 = tanh(W_s summary + b), with readout t_i.
+
+    `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). The word y is y_{i-1}
+    with `state_input="previous"` (the paper as printed) and y_i with "current" (the authors'
+    program); E y_0 = 0. `dropout` falls on embeddings and readouts. Weights and log-normalisers of
+    `forward` are for looking at: with `recurrence="fused"` no gradient flows into them from
+    outside.
+
+    Raises ValueError for an unknown `state_input` or `recurrence`, and for `fused` with a scoring
+    function that does not give its derivative (see `nmt.layers.scoring`).
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding: int,
+        hidden: int,
+        maxout: int,
+        context: Attention | FixedContext,
+        *,
+        state_input: str = "previous",
+        dropout: float = 0.0,
+        recurrence: str = "plain",
+    ) -> None:
+        super().__init__()
+        if state_input not in ("previous", "current"):
+            raise ValueError(f"state_input is {state_input!r}; it must be 'previous' or 'current'")
+        if recurrence not in ("plain", "fused"):
+            raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
+        self.state_input = state_input
+        self.recurrence = recurrence
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.dropout = nn.Dropout(dropout)
+        self.context = context
+        self.W_s = nn.Parameter(torch.empty(hidden, hidden))
+        self.bias_s = nn.Parameter(torch.empty(hidden))
+        self.unit = GatedUnit(embedding, hidden, context.size)
+        self.readout = Readout(hidden, embedding, context.size, maxout, dropout)
+        self.initialise("paper")
+
+    def initialise(self, kind: str) -> None:
+        initialise_embedding(self.embedding, kind)
+        initialise_matrix(self.W_s, kind)
+        nn.init.zeros_(self.bias_s)
+
+    def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
+        """What an encoder gave, with the keys that do not depend on the decoder's state."""
+        return Memory(annotations, self.context.keys(annotations), mask, summary)
+
+    def initial(self, memory: Memory) -> DecoderState:
+        """s_0 = tanh(W_s summary + b) and E y_0 = 0, for one hypothesis a sentence (K = 1)."""
+        hidden = torch.tanh(linear(memory.summary, self.W_s, self.bias_s)).to(self.W_s.dtype)
+        word = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
+        return DecoderState(hidden.unsqueeze(1), word)
+
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, Reading]:
+        """The readout t_i (B, K, M) and the reading c_i from s_{i-1} and y_{i-1}."""
+        reading = self.context(state.hidden, memory)
+        return self.readout(state.hidden, state.word, reading.context), reading
+
+    def advance(self, state: DecoderState, reading: Reading, word: Tensor) -> DecoderState:
+        """The state after y_i = `word` (B, K) was written, from the reading of the same step."""
+        embedded = self.dropout(self.embedding(word))
+        read = embedded if self.state_input == "current" else state.word
+        hidden = self.unit(state.hidden, self.unit.project(read), reading.context)
+        return DecoderState(hidden, embedded)
+
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
+        """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
+        state = self.initial(memory)
+        readouts, readings = [], []
+        for i in range(target.shape[1]):
+            readout, reading = self.step(state, memory)
+            readouts.append(readout)
+            readings.append(reading)
+            if i + 1 < target.shape[1]:
+                state = self.advance(state, reading, target[:, i : i + 1])
+        readout = torch.cat(readouts, 1)
+        if readings[0].weights is None:
+            return Forced(readout, None, None)
+        weights = torch.cat([reading.weights for reading in readings], 1)  # type: ignore[misc]
+        log_normaliser = torch.cat([reading.log_normaliser for reading in readings], 1)  # type: ignore[misc]
+        return Forced(readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask)

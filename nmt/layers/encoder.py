@@ -1,0 +1,108 @@
+"""The encoders: a sentence into annotations (section 3.2) and the vector the decoder starts from.
+
+B batch, S source length, E embedding, H state, V vocabulary. Real positions come first in a row;
+padding follows.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.gated_unit import GatedUnit
+from nmt.layers.initialisation import initialise_embedding
+
+
+class Encoder(nn.Module):
+    """The embedding and what both encoders share; see `ForwardEncoder` and `BidirectionalEncoder`.
+
+    `recurrence` is "plain" (a readable loop under autograd) or "fused" (its own backward over the
+    whole sentence). Raises ValueError for another one.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding: int,
+        hidden: int,
+        *,
+        directions: int,
+        dropout: float = 0.0,
+        recurrence: str = "plain",
+    ) -> None:
+        super().__init__()
+        if recurrence not in ("plain", "fused"):
+            raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
+        self.recurrence = recurrence
+        self.size = directions * hidden
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.dropout = nn.Dropout(dropout)
+        self.units = nn.ModuleList(GatedUnit(embedding, hidden) for _ in range(directions))
+        self.initialise("paper")
+
+    def initialise(self, kind: str) -> None:
+        initialise_embedding(self.embedding, kind)
+
+    def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
+        """h (B, S, H) of each direction at every position."""
+        words = self.dropout(self.embedding(source))  # (B, S, E)
+        return [
+            run(unit, words, mask, reverse=direction == 1)  # type: ignore[arg-type]
+            for direction, unit in enumerate(self.units)
+        ]
+
+
+def run(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
+    """The states (B, S, H) of one gated network that reads `words` (B, S, E) from a state of 0."""
+    projected = unit.project(words)  # (B, S, 3H)
+    state = unit.U.new_zeros(words.shape[0], unit.hidden)
+    positions = range(words.shape[1])
+    states: list[Tensor] = []
+    for j in reversed(positions) if reverse else positions:
+        state = unit(state, projected[:, j], real=mask[:, j])
+        states.append(state)
+    return torch.stack(states[::-1] if reverse else states, 1)
+
+
+class ForwardEncoder(Encoder):
+    """The encoder of RNNencdec: →h_j for j = 1..T_x; the summary is →h_Tx (appendix A.2.1)."""
+
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding: int,
+        hidden: int,
+        *,
+        dropout: float = 0.0,
+        recurrence: str = "plain",
+    ) -> None:
+        super().__init__(
+            vocabulary, embedding, hidden, directions=1, dropout=dropout, recurrence=recurrence
+        )
+
+    def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Source (B, S), mask (B, S) -> annotations →h_j (B, S, H), summary →h_Tx (B, H)."""
+        (states,) = self.states(source, mask)
+        return states, states[:, -1]  # the last real state is frozen through the padding
+
+
+class BidirectionalEncoder(Encoder):
+    """The encoder of RNNsearch: h_j = [→h_j; ←h_j], one embedding; the summary is ←h_1 (A.2.1)."""
+
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding: int,
+        hidden: int,
+        *,
+        dropout: float = 0.0,
+        recurrence: str = "plain",
+    ) -> None:
+        super().__init__(
+            vocabulary, embedding, hidden, directions=2, dropout=dropout, recurrence=recurrence
+        )
+
+    def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Source (B, S), mask (B, S) -> annotations (B, S, 2H), summary ←h_1 (B, H)."""
+        ahead, back = self.states(source, mask)
+        return torch.cat([ahead, back], 2), back[:, 0]

@@ -1,0 +1,74 @@
+"""The gated hidden unit (Cho et al. 2014; appendix A.1.1 of Bahdanau, Cho and Bengio 2015).
+
+Not `torch.nn.GRU`: the reset gate acts before the recurrent product, and z weighs the candidate.
+
+E embedding, H state, A annotation (context). The three parts of a stacked matrix stand in the order
+z, r, s̃.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from nmt.layers.initialisation import initialise_matrix
+
+
+class GatedUnit(nn.Module):
+    """s' = (1 - z)∘s + z∘s̃ with
+
+        z = σ(W_z e + U_z s + C_z c + b_z)
+        r = σ(W_r e + U_r s + C_r c + b_r)
+        s̃ = tanh(W e + U (r∘s) + C c + b)
+
+    and without the terms in c where `context` is 0, as in the encoder. The matrices of one input
+    are stacked, so that an input is multiplied once: `W` (3H, E), `C` (3H, A), `U_gates` (2H, H)
+    for z and r, `U` (H, H), `bias` (3H).
+
+    Initialisation: U, U_z, U_r orthogonal and biases 0 under both kinds; W and C from N(0, 0.01²)
+    under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot`.
+    """
+
+    def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.W = nn.Parameter(torch.empty(3 * hidden, embedding))
+        self.U_gates = nn.Parameter(torch.empty(2 * hidden, hidden))
+        self.U = nn.Parameter(torch.empty(hidden, hidden))
+        self.C = nn.Parameter(torch.empty(3 * hidden, context)) if context else None
+        self.bias = nn.Parameter(torch.empty(3 * hidden))
+        self.initialise("paper")
+
+    def initialise(self, kind: str) -> None:
+        for stacked in (self.W, self.C):
+            for block in () if stacked is None else stacked.chunk(3):
+                initialise_matrix(block, kind)
+        for block in (*self.U_gates.chunk(2), self.U):
+            nn.init.orthogonal_(block)
+        nn.init.zeros_(self.bias)
+
+    def project(self, words: Tensor) -> Tensor:
+        """[W_z; W_r; W] e + bias (..., 3H): what depends on no state, for many words at once."""
+        return linear(words, self.W, self.bias)
+
+    def forward(
+        self,
+        state: Tensor,
+        projected: Tensor,
+        context: Tensor | None = None,
+        real: Tensor | None = None,
+    ) -> Tensor:
+        """The next state (..., H) from s (..., H), `project`ed words (..., 3H) and c (..., A).
+
+        Where `real` (..., bool) is False the state stays what it was, exactly.
+        """
+        if context is not None:
+            assert self.C is not None
+            projected = projected + linear(context, self.C)
+        for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)
+        z, r = torch.sigmoid(for_gates + linear(state, self.U_gates)).chunk(2, -1)
+        candidate = torch.tanh(for_candidate + linear(r * state, self.U))
+        if real is not None:
+            z = z.masked_fill(~real.unsqueeze(-1), 0)
+        return (1 - z) * state + z * candidate

@@ -1,0 +1,41 @@
+"""How weights are drawn before training (appendix B.1), and a wider draw that attends sooner.
+
+`paper`: recurrent matrices orthogonal; W_a, U_a ~ N(0, 0.001²); v_a and biases 0; all else,
+embeddings included, N(0, 0.01²). `glorot`: recurrent matrices orthogonal, biases 0, every other
+matrix by Glorot's rule (uniform), and embeddings N(0, 1/E), vectors of about unit length, so that
+words differ from the first update on.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+KINDS = ("paper", "glorot")
+
+
+def initialise(module: nn.Module, kind: str) -> None:
+    """Draws all weights of `module` anew: see each layer's `initialise(kind)`. Raises ValueError.
+
+    Modules without that method (a scoring function of one's own, say) keep what their constructor
+    gave.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"init is {kind!r}; it must be 'paper' or 'glorot'")
+    for layer in module.modules():
+        draw = getattr(layer, "initialise", None)
+        if callable(draw):
+            draw(kind)
+
+
+def initialise_matrix(matrix: Tensor, kind: str) -> None:
+    """A weight matrix that is not recurrent."""
+    if kind == "paper":
+        nn.init.normal_(matrix, std=0.01)
+    else:
+        nn.init.xavier_uniform_(matrix)
+
+
+def initialise_embedding(embedding: nn.Embedding, kind: str) -> None:
+    """A table of word vectors."""
+    deviation = 0.01 if kind == "paper" else embedding.embedding_dim**-0.5
+    nn.init.normal_(embedding.weight, std=deviation)

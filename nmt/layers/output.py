@@ -1,0 +1,41 @@
+"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ W_o t_i) (appendix A.2.2).
+
+B batch, T target length, M maxout, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear
+
+from nmt.layers.initialisation import initialise_matrix
+
+
+class Output(nn.Module):
+    """W_o t_i + b over the vocabulary, and the negative log-likelihood of given words."""
+
+    def __init__(self, maxout: int, vocabulary: int) -> None:
+        super().__init__()
+        self.W_o = nn.Parameter(torch.empty(vocabulary, maxout))
+        self.bias = nn.Parameter(torch.empty(vocabulary))
+        self.initialise("paper")
+
+    def initialise(self, kind: str) -> None:
+        initialise_matrix(self.W_o, kind)
+        nn.init.zeros_(self.bias)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """Unnormalised log-probabilities (..., V) of the words after a readout (..., M)."""
+        return linear(readout, self.W_o, self.bias)
+
+    def nll(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        """-log p(y_i) (B, T) in nats from readout (B, T, M), 0 where `mask` (B, T) is False."""
+        real = mask.flatten().nonzero().squeeze(1)
+        logits = self.logits(readout.flatten(0, 1)[real])
+        nll = cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)),
+            target.flatten()[real],
+            reduction="none",
+        )
+        return nll.new_zeros(mask.numel()).index_copy(0, real, nll).view_as(mask)

@@ -1,0 +1,42 @@
+"""The deep output with a maxout layer (appendix A.2.2).
+
+H state, E embedding, A annotation (context), M maxout.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from nmt.layers.initialisation import initialise_matrix
+
+
+class Readout(nn.Module):
+    """t_i = max over pairs of t̃_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b, as l units from 2l.
+
+    Unit j is the larger of entries 2j and 2j + 1. `dropout` falls on t_i.
+    """
+
+    def __init__(
+        self, hidden: int, embedding: int, context: int, maxout: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.U_o = nn.Parameter(torch.empty(2 * maxout, hidden))
+        self.V_o = nn.Parameter(torch.empty(2 * maxout, embedding))
+        self.C_o = nn.Parameter(torch.empty(2 * maxout, context))
+        self.bias = nn.Parameter(torch.empty(2 * maxout))
+        self.dropout = nn.Dropout(dropout)
+        self.initialise("paper")
+
+    def initialise(self, kind: str) -> None:
+        for matrix in (self.U_o, self.V_o, self.C_o):
+            initialise_matrix(matrix, kind)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, state: Tensor, word: Tensor, context: Tensor) -> Tensor:
+        """s_{i-1} (..., H), E y_{i-1} (..., E), c_i (..., A) -> t_i (..., M)."""
+        both = (
+            linear(state, self.U_o, self.bias) + linear(word, self.V_o) + linear(context, self.C_o)
+        )
+        return self.dropout(torch.maximum(both[..., 0::2], both[..., 1::2]))

@@ -1,0 +1,86 @@
+"""Scoring functions: how well each source position fits a query (section A.1.2 and its relatives).
+
+A scoring function is a pure module `(query (B, K, N), keys (B, S, N)) -> scores (B, K, S)`. It
+knows nothing of masks, softmax or time. The three below share the projections of the attention (q =
+W_a s, k = U_a h) and differ in the score alone.
+
+A scoring function of one's own works with `recurrence=plain` as it stands. It works with
+`recurrence=fused` when it also gives its derivative:
+
+    def backward(self, grad_scores, query, keys):
+        ...  # (B, K, S), (B, K, N), (B, S, N)
+        return grad_query, grad_keys, *one_gradient_a_parameter  # in the order of self.parameters()
+
+B batch, K queries a sentence, S source length, N alignment.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Additive(nn.Module):
+    """e_ij = v_aᵀ tanh(q_i + k_j), the alignment model of the paper (section A.1.2).
+
+    Initialisation: v_a is 0 under `paper`, so that every score starts at 0 and the weights uniform;
+    v_a is then the only one of W_a, U_a, v_a with a gradient until it has left 0. Under `glorot`
+    v_a is drawn as the 1 x N matrix it is, and attention forms several times sooner.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.v = nn.Parameter(torch.zeros(size))
+
+    def initialise(self, kind: str) -> None:
+        if kind == "paper":
+            nn.init.zeros_(self.v)
+        else:
+            nn.init.xavier_uniform_(self.v.unsqueeze(0))
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return (
+            torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ self.v
+        )  # (B, K, S, N) -> (B, K, S)
+
+    def backward(self, grad_scores: Tensor, query: Tensor, keys: Tensor) -> tuple[Tensor, ...]:
+        curve = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))  # (B, K, S, N)
+        grad_v = torch.einsum("bks,bksn->n", grad_scores, curve)
+        grad_sum = grad_scores.unsqueeze(3) * (1 - curve * curve) * self.v
+        return grad_sum.sum(2), grad_sum.sum(1), grad_v
+
+
+class Dot(nn.Module):
+    """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
+
+    It has no parameters of its own. W_a and U_a are drawn as for `Additive`, so that a sweep over
+    scoring functions changes the score alone. There is no v_a = 0 to silence it: the scores start
+    near 0 because both factors are small under `paper` (and each is the other's gradient, so that
+    neither may be 0), and spread at once under `glorot`.
+    """
+
+    scale: float
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.scale = 1.0
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return torch.bmm(query * self.scale, keys.transpose(1, 2))
+
+    def backward(self, grad_scores: Tensor, query: Tensor, keys: Tensor) -> tuple[Tensor, ...]:
+        grad = grad_scores * self.scale
+        return torch.bmm(grad, keys), torch.bmm(grad.transpose(1, 2), query)
+
+
+class ScaledDot(Dot):
+    """e_ij = q_iᵀ k_j / √N: `Dot` with a variance that does not grow with the size of the space.
+
+    Initialised as `Dot` is; the scale keeps the first weights nearer to uniform under `glorot`.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.scale = 1 / math.sqrt(size)
