@@ -133,7 +133,6 @@ class GrammarConfig:
     valid_pairs: int = key(1000, "development pairs", minimum=1)
     test_pairs: int = key(1000, "pairs of the test set of natural lengths", minimum=1)
     by_length_pairs: int = key(1400, "pairs of the test set with equally full buckets", minimum=1)
-
     seed: int = key(
         1, "seed of the corpus; another seed is another corpus of the same language", minimum=0
     )
@@ -142,6 +141,10 @@ class GrammarConfig:
     )
     max_length: int = key(
         80, "longest sentence drawn, in words of either side", minimum=10, maximum=200
+    )
+    edges: list[int] = key(
+        [10, 20, 30, 40, 50, 60],
+        "last length of each equally full bucket; longer ones form the open bucket",
     )
 
 
