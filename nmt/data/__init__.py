@@ -1,0 +1,1 @@
+"""From text to length-sorted batches: read, tokenise, encode, cut."""

@@ -1,0 +1,101 @@
+"""One batch of sentence pairs, padded to rectangles.
+
+Shapes: B batch, S longest source, T longest target of the batch (both with `</s>`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.data.vocabulary import END
+
+Ids = Sequence[int] | npt.NDArray[np.integer]
+
+
+@dataclass
+class Batch:
+    """Sentence pairs as ids, with masks that tell real positions from padded ones.
+
+    Attributes:
+        source: (B, S) int64; every row ends with END and is padded with END.
+        source_mask: (B, S) bool, True at real positions, the sentence's own END included.
+        target: (B, T) int64, as `source`.
+        target_mask: (B, T) bool, as `source_mask`.
+        rows: (B,) int64, number of each sentence in its split.
+        weight: () float32; the loss is `weight` times the sum of the sentences' NLL.
+    """
+
+    source: Tensor
+    source_mask: Tensor
+    target: Tensor
+    target_mask: Tensor
+    rows: Tensor
+    weight: Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
+        """The same batch on another device."""
+        return Batch(
+            **{
+                field.name: getattr(self, field.name).to(device, non_blocking=non_blocking)
+                for field in fields(self)
+            }
+        )
+
+    def pin_memory(self) -> Batch:
+        """The same batch in page-locked memory, from where copies to a GPU overlap with work."""
+        return Batch(
+            **{field.name: getattr(self, field.name).pin_memory() for field in fields(self)}
+        )
+
+
+def pad(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+    """Sentences of several lengths as one rectangle.
+
+    Args:
+        sentences: B rows of ids, each ending with END.
+
+    Returns:
+        ids (B, L) int64 padded with END, and mask (B, L) bool, L being the longest row.
+    """
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    ids = np.full(mask.shape, END, np.int64)
+    if len(sentences):
+        ids[mask] = np.concatenate([np.asarray(sentence, np.int64) for sentence in sentences])
+    return torch.from_numpy(ids), torch.from_numpy(mask)
+
+
+def collate(
+    sources: Sequence[Ids],
+    targets: Sequence[Ids],
+    rows: Sequence[int] | npt.NDArray[np.integer] | None = None,
+    weight: float | None = None,
+) -> Batch:
+    """Pads both sides of some pairs.
+
+    Args:
+        sources: B rows of ids, each ending with END.
+        targets: B rows of ids, each ending with END.
+        rows: number of each pair in its split; 0, 1, 2, … when not given.
+        weight: see `Batch`; 1 / B (the mean over these sentences) when not given.
+    """
+    source, source_mask = pad(sources)
+    target, target_mask = pad(targets)
+    numbers = np.arange(len(sources)) if rows is None else np.asarray(rows)
+    return Batch(
+        source=source,
+        source_mask=source_mask,
+        target=target,
+        target_mask=target_mask,
+        rows=torch.from_numpy(numbers.astype(np.int64)),
+        weight=torch.tensor(1.0 / max(len(sources), 1) if weight is None else weight),
+    )

@@ -1,0 +1,51 @@
+"""Folders that are made once, completely or not at all, whoever else is making them."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from nmt.errors import Failure, Refusal
+
+log = logging.getLogger(__name__)
+
+
+def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
+    """The folder `cache/name`, filled by `build` if it does not exist yet.
+
+    `build` fills a temporary folder that is renamed when it is complete, so that a folder under its
+    final name never lacks anything. Of several processes one builds and the others wait for it; the
+    lock goes with its process, so that a killed one holds up nobody.
+
+    Raises:
+        Refusal: where the cache cannot be written.
+        Failure: where the disk is full.
+    """
+    folder = cache / name
+    if folder.is_dir():
+        return folder
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / f".{name}.lock"):
+            if folder.is_dir():
+                return folder
+            for abandoned in cache.glob(f".{name}-*"):
+                shutil.rmtree(abandoned, ignore_errors=True)
+            unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache))
+            try:
+                build(unfinished)
+                unfinished.chmod(0o755)
+                unfinished.rename(folder)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Failure(f"data.cache={cache}: no space left for prepared text") from error
+        raise Refusal(f"data.cache={cache}: cannot be written ({error})") from error
+    return folder

@@ -1,0 +1,111 @@
+"""Lines of text files, plain or compressed, checked as they are read.
+
+Only a line feed ends a line (a carriage return before it is dropped): characters such as U+2028 or
+U+0085, at which `str.splitlines` also cuts, would put two files out of step.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from nmt.errors import Refusal
+
+BOM = "\ufeff"
+
+
+def _open_gzip(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.GzipFile(path, "rb"))
+
+
+def _open_xz(path: Path) -> BinaryIO:
+    return cast(BinaryIO, lzma.LZMAFile(path, "rb"))
+
+
+def _open_zstandard(path: Path) -> BinaryIO:
+    reader = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), read_across_frames=True)
+    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, reader)))
+
+
+OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
+    ".gz": _open_gzip,
+    ".xz": _open_xz,
+    ".zst": _open_zstandard,
+}
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
+
+
+def check_file(path: str | Path, key: str) -> Path:
+    """The path of a file that exists and can be read.
+
+    Raises:
+        Refusal: naming `key` and what is wrong with the path.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise Refusal(f"{key}={path}: no such file")
+    if not file.is_file():
+        raise Refusal(f"{key}={path}: not a file")
+    try:
+        file.open("rb").close()
+    except OSError as error:
+        raise Refusal(f"{key}={path}: cannot be read ({error.strerror})") from error
+    return file
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a UTF-8 file (plain, .gz, .xz, .zst) without their ends, one at a time.
+
+    Raises:
+        Refusal: naming file and line where the text is not UTF-8 or the file is damaged.
+    """
+    number = 0
+    try:
+        with OPENERS.get(path.suffix, lambda path: path.open("rb"))(path) as stream:
+            for number, raw in enumerate(stream, 1):
+                line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+                yield line.removeprefix(BOM) if number == 1 else line
+    except UnicodeDecodeError as error:
+        raise Refusal(
+            f"{path}:{number}: not UTF-8 (byte {error.object[error.start]:#04x} at column"
+            f" {error.start + 1}); convert the file to UTF-8"
+        ) from error
+    except DAMAGED as error:
+        raise Refusal(f"{path}:{number + 1}: cannot be read further ({error})") from error
+
+
+def read_parallel(paths: Sequence[Path], limit: int | None = None) -> Iterator[tuple[str, ...]]:
+    """Line i of every file, for every i.
+
+    Args:
+        paths: files of equally many lines.
+        limit: stop after this many lines; what follows is not read.
+
+    Raises:
+        Refusal: with the number of lines of both where one file ends before the first one, or the
+            first before another.
+    """
+    readers = [read_lines(path) for path in paths]
+    number = 0
+    while limit is None or number < limit:
+        row = [next(reader, None) for reader in readers]
+        if None in row:
+            if any(line is not None for line in row):
+                counts = [
+                    number + (0 if line is None else 1 + sum(1 for _ in reader))
+                    for line, reader in zip(row, readers, strict=True)
+                ]
+                listed = ", ".join(
+                    f"{path} has {count}" for path, count in zip(paths, counts, strict=True)
+                )
+                raise Refusal(f"lines do not pair up: {listed} lines; both sides need as many")
+            return
+        yield tuple(cast(list[str], row))
+        number += 1

@@ -1,0 +1,122 @@
+"""Parallel text that others publish: data sets of the Hugging Face hub, and sacrebleu's test sets.
+
+Both are fetched by their libraries and kept in the libraries' own caches; what has been fetched
+once is used without a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from nmt.config import DataConfig, TextConfig
+from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, content, digest
+from nmt.data.network import reachable
+from nmt.errors import Refusal
+
+
+@dataclass(frozen=True)
+class _Hub:
+    dataset: Any
+    languages: tuple[str, str]
+    start: int
+    stop: int
+
+    def __iter__(self) -> Iterator[Row]:
+        source, target = self.languages
+        nested = "translation" in self.dataset.column_names
+        for start in range(self.start, self.stop, 1000):
+            rows = self.dataset[start : min(start + 1000, self.stop)]
+            pairs = rows["translation"] if nested else None
+            sources = [pair[source] for pair in pairs] if pairs else rows[source]
+            targets = [pair[target] for pair in pairs] if pairs else rows[target]
+            for left, right in zip(sources, targets, strict=True):
+                yield Row(left or "", right or "", None)
+
+
+def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    import datasets
+    import huggingface_hub
+
+    if not text.hub_split:
+        raise Refusal(f"{key}.hub_split: missing; name a split of {text.hub}, such as train")
+    modules: tuple[Any, ...] = (huggingface_hub.constants, datasets.config)
+    online = reachable(huggingface_hub.constants.ENDPOINT)
+    with contextlib.ExitStack() as stack:
+        if not online:  # what has been fetched before can still be used
+            for module in modules:
+                stack.callback(setattr, module, "HF_HUB_OFFLINE", module.HF_HUB_OFFLINE)
+                module.HF_HUB_OFFLINE = True
+        try:
+            dataset = datasets.load_dataset(text.hub, text.hub_config, split=text.hub_split)
+        except Exception as error:  # whatever the library raises, the key is what can be changed
+            name = f"{key}.hub={text.hub}"
+            if not online:
+                raise Refusal(
+                    f"{name}: no connection to {huggingface_hub.constants.ENDPOINT}, and the data"
+                    " set is not in the local cache; use data=grammar, or run with a network"
+                ) from error
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise Refusal(f"{name}: cannot be loaded ({reason})") from error
+    source, target = data.languages
+    columns = dataset.features
+    if "translation" in columns:
+        translation = columns["translation"]
+        columns = getattr(translation, "languages", None) or list(translation)
+    for language in (source, target):
+        if language not in columns:
+            raise Refusal(
+                f"{key}.hub={text.hub}: no column {language!r} (data.languages);"
+                f" there are {', '.join(columns)}"
+            )
+    pairs = min(len(dataset), text.pairs or len(dataset))
+    # A cache folder is named after the commit, which names the content; the path above it is not
+    # part of the identity, so that it is the same on another machine.
+    commits = sorted({Path(file["filename"]).parent.name for file in dataset.cache_files})
+    identity = digest(
+        "hub", text.hub, text.hub_config, text.hub_split, commits, list(data.languages), pairs
+    )
+    parts = tuple(
+        _Hub(dataset, (source, target), start, min(start + PART, pairs))
+        for start in range(0, pairs, PART)
+    )
+    return Corpus(key, identity, text.tokenised, parts)
+
+
+def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(data.languages)
+    parts = []
+    for name in text.sacrebleu or ():
+        where = f"{key}.sacrebleu: {name}"
+        if name not in DATASETS:
+            raise Refusal(f"{where}: no such test set; `sacrebleu --list` names them")
+        if pair not in DATASETS[name].langpairs:
+            raise Refusal(f"{where} has no {pair} (data.languages)")
+        parts.append(LineAligned(_fetch_test_set(DATASETS[name], pair, where), None))
+    contents = [[content(path) for path in part.paths] for part in parts]
+    identity = digest("sacrebleu", contents, text.tokenised, text.pairs)
+    limited = tuple(parts) if text.pairs is None else (First(tuple(parts), text.pairs),)
+    return Corpus(key, identity, text.tokenised, limited)
+
+
+def _fetch_test_set(test_set: Any, pair: str, where: str) -> tuple[Path, Path]:
+    wanted = ["src", next(f for f in test_set.fieldnames(pair) if f.startswith("ref"))]
+    paths = [Path(test_set._get_txt_file_path(pair, field)) for field in wanted]
+    if not all(path.exists() for path in paths):
+        site = "{0.scheme}://{0.netloc}".format(urlsplit(test_set.data[0]))
+        if not reachable(site):
+            raise Refusal(
+                f"{where}: no connection to {site}, and the test set is not in the local cache;"
+                " run where there is a network, or use data=grammar"
+            )
+        try:
+            test_set.get_files(pair)
+        except (Exception, SystemExit) as error:  # sacrebleu ends the process on a bad download
+            raise Refusal(f"{where}: cannot be fetched from {site} ({error})") from error
+    return paths[0], paths[1]

@@ -1,0 +1,79 @@
+"""Text to words and back, as Moses does it (normalisation and tokenisation by sacremoses).
+
+Nothing is escaped: `&` stays `&`. Invisible characters that would otherwise become words of their
+own are dropped, so that every token is visible, not empty and free of white space.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+from sacremoses.corpus import NonbreakingPrefixes
+
+from nmt.errors import Refusal
+
+# Handled by sacremoses in the tokeniser itself, without a list of abbreviations.
+LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
+
+# C0 and C1 controls, soft hyphen, zero-width space, word joiner, byte order mark, directional
+# marks, interlinear and tag characters, lone surrogates. The joiners U+200C and U+200D stay:
+# Persian and Indic spelling needs them.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+# What other tools take for the end of a token of already tokenised text; `str.split` would also cut
+# at no-break spaces and put the tokens out of step with gold alignments.
+ASCII_SPACE = re.compile(r"[ \t\n\r\f\v]+")
+SPACE = re.compile(r"\s")
+ONLY_JOINERS = re.compile("[\u200c\u200d]+")
+
+
+class Tokeniser:
+    """Moses normalisation, tokenisation and detokenisation of one language.
+
+    Args:
+        language: code that Moses knows, such as `en` or `fr`.
+        normalise: normalise punctuation before tokenising.
+
+    Raises:
+        Refusal: for a language without Moses rules.
+    """
+
+    def __init__(self, language: str, normalise: bool = True) -> None:
+        if language not in LANGUAGES:
+            known = ", ".join(sorted(LANGUAGES))
+            raise Refusal(f"data.languages: no Moses rules for {language!r}; known: {known}")
+        self.language = language
+        self._normaliser = MosesPunctNormalizer(language) if normalise else None
+        self._tokeniser = MosesTokenizer(language)
+        self._detokeniser = MosesDetokenizer(language)
+
+    def tokenise(self, text: str) -> list[str]:
+        """Words of one line of raw text; empty for a line without visible characters."""
+        text = INVISIBLE.sub("", text)
+        if self._normaliser is not None:
+            text = self._normaliser.normalize(text)
+        tokens = self._tokeniser.tokenize(text, escape=False)
+        return [token for token in tokens if not ONLY_JOINERS.fullmatch(token)]
+
+    def detokenise(self, tokens: Sequence[str]) -> str:
+        """Words as a line of ordinary text."""
+        return str(self._detokeniser.detokenize(list(tokens), unescape=False))
+
+
+def split(text: str) -> list[str]:
+    """Tokens of a line that is tokenised already; their number is that of the line.
+
+    White space other than ASCII within a token (a no-break space in a number) becomes `_`.
+    """
+    return [SPACE.sub("_", token) for token in ASCII_SPACE.split(text) if token]
+
+
+@functools.lru_cache(maxsize=16)
+def tokeniser(language: str, normalise: bool = True) -> Tokeniser:
+    """The process-wide tokeniser of a language; arguments and errors as `Tokeniser`."""
+    return Tokeniser(language, normalise)
