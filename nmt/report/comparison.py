@@ -1,0 +1,253 @@
+"""What can only be said of several runs together: shared subsets, significance, decay with length.
+
+Every score comes from `nmt.evaluation`; this file decides which sentences and which pairs it is asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation import significance
+from nmt.evaluation.bleu import bleu_scores
+from nmt.evaluation.bootstrap import interval
+from nmt.evaluation.scores import sacrebleu_score
+from nmt.report.runs import Run
+
+EDGES = (10, 20, 30, 40, 50, 60)
+
+
+@dataclass(frozen=True)
+class Decay:
+    """How BLEU falls with length.
+
+    Attributes:
+        best, last: the bucket of highest BLEU and the one of longest sentences, as rows of `by_length`.
+        drop: BLEU of the best bucket less that of the last, in points.
+        slope: BLEU points per 10 more words: least squares over the buckets, each at the mean length of its sentences
+            and weighing as many as it has; None where there is one bucket only.
+    """
+
+    best: dict[str, Any]
+    last: dict[str, Any]
+    drop: float
+    slope: float | None
+
+
+@dataclass(frozen=True)
+class SetComparison:
+    """All runs on one test set.
+
+    Attributes:
+        name: of the test set.
+        runs: those that were scored on it.
+        scores: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on the shared subset.
+        lengths: rows of `by_length` by label, each with `mean_length`, `sacrebleu` and `error_rate` where known.
+        decay: by label.
+        no_unk_pairs: sentences without unknown words for every run.
+        no_unk_shared: whether some run alone would have had more of them.
+        significance: rows of `nmt.evaluation.significance.compare`, for every pair of runs.
+    """
+
+    name: str
+    runs: list[Run]
+    scores: dict[str, dict[str, Any]]
+    lengths: dict[str, list[dict[str, Any]]]
+    decay: dict[str, Decay]
+    no_unk_pairs: int
+    no_unk_shared: bool
+    significance: list[dict[str, Any]]
+
+
+def test_sets(runs: Sequence[Run]) -> list[str]:
+    """Every test set that some run was scored on."""
+    return list(dict.fromkeys(name for run in runs for name in run.sets))
+
+
+def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetComparison:
+    """Compares runs on one test set.
+
+    Args:
+        runs: those not scored on the set are passed over.
+        resamples: bootstrap resamples behind the intervals of shared subsets and behind each test.
+    """
+    present = [run for run in runs if name in run.sets]
+    translations = {run.label: run.translations(name) for run in present}
+    subset, shared = _no_unk_subset(present, translations)
+    scores, lengths, decay = {}, {}, {}
+    for run in present:
+        rows = translations[run.label]
+        result = dict(run.results["test"][name])
+        by_length = [dict(row) for row in result.get("by_length") or []]
+        if shared:
+            _rescore_no_unk(result, by_length, rows, subset, resamples)
+        _add_error_rates(by_length, result)
+        _add_sentences(by_length, rows)
+        scores[run.label] = result
+        lengths[run.label] = by_length
+        if by_length:
+            decay[run.label] = measure_decay(by_length)
+    return SetComparison(
+        name=name,
+        runs=present,
+        scores=scores,
+        lengths=lengths,
+        decay=decay,
+        no_unk_pairs=len(subset),
+        no_unk_shared=shared,
+        significance=_significance(present, translations, name, resamples),
+    )
+
+
+def measure_decay(by_length: Sequence[dict[str, Any]]) -> Decay:
+    """The fall of BLEU over the buckets of one run.
+
+    >>> rows = [
+    ...     {"from": 1, "to": 10, "score": 30.0, "sentences": 5},
+    ...     {"from": 11, "to": 20, "score": 20.0, "sentences": 5},
+    ... ]
+    >>> decay = measure_decay(rows)
+    >>> decay.drop, round(decay.slope, 6)
+    (10.0, -10.0)
+    """
+    best, last = max(by_length, key=lambda row: row["score"]), by_length[-1]
+    at = np.array([_mean_length(row) for row in by_length])
+    slope = None
+    if len(by_length) > 1:
+        score = np.array([row["score"] for row in by_length])
+        weight = np.array([row["sentences"] for row in by_length], dtype=float)
+        centred = at - np.average(at, weights=weight)
+        slope = float(10 * (weight * centred * score).sum() / (weight * centred**2).sum())
+    return Decay(best, last, best["score"] - last["score"], slope)
+
+
+def bucket_name(row: dict[str, Any]) -> str:
+    """`11–20`, or `61+` for the open bucket."""
+    return f"{row['from']}+" if row.get("to") is None else f"{row['from']}–{row['to']}"
+
+
+def edges(runs: Sequence[Run], name: str) -> list[int]:
+    """Last lengths of the buckets, as the first run that says so was scored with."""
+    for run in runs:
+        configured = (run.config.get("evaluation") or {}).get("edges")
+        if configured:
+            return list(configured)
+    found = {row["to"] for run in runs for row in run.results["test"][name].get("by_length") or []}
+    return sorted(found - {None}) or list(EDGES)
+
+
+def _mean_length(row: dict[str, Any]) -> float:
+    if row.get("mean_length") is not None:
+        return row["mean_length"]
+    return row["from"] + 5.0 if row.get("to") is None else (row["from"] + row["to"]) / 2
+
+
+def _inside(row: dict[str, Any], length: int) -> bool:
+    return (length >= row["from"] or row["from"] == 1) and (
+        row.get("to") is None or length <= row["to"]
+    )
+
+
+def _no_unk_subset(
+    runs: Sequence[Run], translations: dict[str, list[dict[str, Any]]]
+) -> tuple[set[int], bool]:
+    """Sentences that every run with a shortlist can write without `<unk>`; whether any run loses some by that.
+
+    An outside system can write any word, so that it narrows nothing.
+    """
+    own = {
+        run.label: {row["id"] for row in translations[run.label] if row.get("no_unk")}
+        for run in runs
+        if not run.external
+    }
+    own = {label: ids for label, ids in own.items() if ids}
+    if not own:
+        return set(), False
+    subset = set.intersection(*own.values())
+    return subset, any(ids != subset for ids in own.values())
+
+
+def _rescore_no_unk(
+    result: dict[str, Any],
+    by_length: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    subset: set[int],
+    resamples: int,
+) -> None:
+    judged = [
+        row for row in rows if row["id"] in subset and row.get("bleu_stats_no_unk") is not None
+    ]
+    if not judged:
+        return
+    result["bleu"] = {**result["bleu"], "no_unk": _score(judged, resamples)}
+    for bucket in by_length:
+        inside = [row for row in judged if _inside(bucket, row["length"])]
+        bucket["no_unk"] = _score(inside, resamples) if inside else None
+
+
+def _score(rows: list[dict[str, Any]], resamples: int) -> dict[str, Any]:
+    statistics = np.array([row["bleu_stats_no_unk"] for row in rows], dtype=np.int64)
+    low, high = interval(statistics, bleu_scores, resamples=resamples)
+    score = float(bleu_scores(statistics.sum(axis=0)))
+    return {"score": score, "low": low, "high": high, "sentences": len(rows)}
+
+
+def _add_error_rates(by_length: list[dict[str, Any]], result: dict[str, Any]) -> None:
+    aligned = (result.get("alignment") or {}).get("by_length") or []
+    rows = {(row["from"], row.get("to")): row for row in aligned}
+    for bucket in by_length:
+        row = rows.get((bucket["from"], bucket.get("to")))
+        if row is not None:
+            bucket["error_rate"] = {key: row.get(key) for key in ("error_rate", "low", "high")}
+
+
+def _add_sentences(by_length: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    """Mean length of a bucket's sentences, and sacreBLEU of their text as people read it."""
+    for bucket in by_length:
+        inside = [row for row in rows if _inside(bucket, row["length"])]
+        if not inside:
+            continue
+        bucket["mean_length"] = float(np.mean([row["length"] for row in inside]))
+        if all(row.get("raw_reference") is not None for row in inside):
+            hypotheses = [row["detokenised"] for row in inside]
+            bucket["sacrebleu"] = sacrebleu_score(
+                hypotheses, [row["raw_reference"] for row in inside]
+            )["score"]
+
+
+def _significance(
+    runs: Sequence[Run],
+    translations: dict[str, list[dict[str, Any]]],
+    name: str,
+    resamples: int,
+) -> list[dict[str, Any]]:
+    if resamples == 0:
+        return []
+    by_id = {
+        run.label: {row["id"]: row for row in translations[run.label] if row.get("bleu_stats")}
+        for run in runs
+    }
+    by_id = {label: rows for label, rows in by_id.items() if rows}
+    if len(by_id) < 2:
+        return []
+    common = sorted(set.intersection(*(set(rows) for rows in by_id.values())))
+    if not common:
+        return []
+    statistics = {
+        label: np.array([rows[i]["bleu_stats"] for i in common], dtype=np.int64)
+        for label, rows in by_id.items()
+    }
+    first = next(iter(by_id.values()))
+    lengths = [first[i]["length"] for i in common]
+    limits = edges(runs, name)
+    return [
+        row
+        for a, b in combinations(by_id, 2)
+        for row in significance.compare(
+            a, statistics[a], b, statistics[b], lengths, limits, trials=resamples
+        )
+    ]

@@ -1,0 +1,246 @@
+"""Run folders as they lie on disk: found by path, glob or sweep, and read back.
+
+Nothing here imports a model: a report is made from files alone, on any machine, after training.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import Refusal
+from nmt.evaluation import records, results
+
+MISSING = object()
+"""Stands for a key that a run's configuration does not have."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run, or the outputs of an outside system on the same test sets.
+
+    Attributes:
+        label: name in tables and figures, unique among the runs that are compared.
+        results: content of `results.json` (nmt/evaluation/results.py documents its keys).
+        folder: where it lies; none for an outside system.
+        overrides: what was typed on the command line, from `.hydra/overrides.yaml`.
+        lines: sentence records held in memory by (kind, test set), kind being `translations` or
+            `alignments`; what is not here is read from the folder when it is asked for.
+    """
+
+    label: str
+    results: dict[str, Any]
+    folder: Path | None = None
+    overrides: tuple[str, ...] = ()
+    lines: Mapping[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def external(self) -> bool:
+        """Whether this is an outside system: hypotheses without a configuration."""
+        return not self.config
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration the run was made with, as plain containers."""
+        return self.results.get("config") or {}
+
+    @property
+    def sets(self) -> list[str]:
+        """Names of the test sets that were scored, in the order of the configuration."""
+        return list(self.results.get("test") or {})
+
+    @property
+    def seed(self) -> int | None:
+        return self.results.get("seed", self.config.get("seed"))
+
+    @cached_property
+    def flat(self) -> dict[str, Any]:
+        """The configuration with dotted keys, lists kept whole: {"data.max_length": 50, ...}."""
+        return flatten(self.config)
+
+    @cached_property
+    def group(self) -> str:
+        """Equal for runs that differ by nothing but their seed (and by where they were run)."""
+        if self.external:
+            return self.label
+        same = {name: value for name, value in self.flat.items() if not _incidental(name)}
+        return json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
+
+    def translations(self, test_set: str) -> list[dict[str, Any]]:
+        """The sentence records of a test set (`nmt.evaluation.records`); none where none were written.
+
+        Raises:
+            Refusal: naming the file and line that cannot be read.
+        """
+        return self._lines("translations", test_set, records.read_translations)
+
+    def alignments(self, test_set: str) -> list[dict[str, Any]]:
+        """The records of the sentences whose decoding was kept step by step, as `translations`."""
+        return self._lines("alignments", test_set, records.read_alignments)
+
+    def _lines(
+        self, kind: str, test_set: str, read: Callable[[Path, str], list[dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        if (kind, test_set) in self.lines:
+            return self.lines[kind, test_set]
+        if self.folder is None or not (self.folder / kind / f"{test_set}.jsonl").is_file():
+            return []
+        return read(self.folder, test_set)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a list of folders and patterns led to."""
+
+    runs: list[Run]
+    unfinished: list[Path]
+
+
+def read_run(folder: str | Path) -> Run:
+    """Reads a finished run's folder.
+
+    Raises:
+        Refusal: if there is no such folder, the run has not finished, or its results cannot be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise Refusal(f"runs: {folder} is not a folder; name run folders, sweep folders or globs")
+    content = results.read(folder)
+    overrides = content.get("overrides") or _overrides(folder / ".hydra" / "overrides.yaml")
+    return Run(str(content.get("name") or folder.name), content, folder, tuple(map(str, overrides)))
+
+
+def find_runs(patterns: Iterable[str | Path]) -> Found:
+    """The runs that folders, sweep folders and globs name, each once, with unique labels.
+
+    A folder named outright must be a finished run or hold some; jobs of a sweep and matches of a glob that have not
+    finished are passed over and listed.
+
+    Raises:
+        Refusal: if a pattern leads to nothing that can be read.
+    """
+    runs: dict[Path, Run] = {}
+    unfinished: list[Path] = []
+    for pattern in map(str, patterns):
+        named = Path(pattern).is_dir()
+        folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
+        if not folders:
+            raise Refusal(f"runs: nothing matches {pattern}; name run folders, sweep folders or globs")
+        before = len(runs), len(unfinished)
+        finished_before = False
+        for folder in folders:
+            jobs = [folder] if (folder / results.FILE).is_file() else _jobs(folder)
+            for job in jobs:
+                if not (job / results.FILE).is_file():
+                    unfinished.append(job)
+                elif job.resolve() in runs:
+                    finished_before = True
+                else:
+                    runs[job.resolve()] = read_run(job)
+        if len(runs) == before[0] and not finished_before:
+            if named and len(unfinished) == before[1]:
+                read_run(pattern)
+            raise Refusal(f"runs: no folder under {pattern} has a {results.FILE}: no run there finished")
+    return Found(label_apart(list(runs.values())), unfinished)
+
+
+def label_apart(runs: Sequence[Run]) -> list[Run]:
+    """The same runs with labels made unique by what tells them apart: the seed, a key, the folder."""
+    apart = list(runs)
+    for distinguish in (_by_seed, _by_keys, _by_folder, _by_number):
+        alike: dict[str, list[int]] = {}
+        for index, run in enumerate(apart):
+            alike.setdefault(run.label, []).append(index)
+        for label, indices in alike.items():
+            if len(indices) > 1:
+                names = distinguish([apart[index] for index in indices])
+                for index, name in zip(indices, names, strict=True):
+                    apart[index] = replace(apart[index], label=f"{label}{name}")
+    return apart
+
+
+def differing_keys(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Keys whose values are not the same in all runs: {key: [value of each run, or MISSING]}.
+
+    Outside systems, which have no configuration, are passed over (their entries are MISSING).
+    """
+    configured = [run for run in runs if not run.external]
+    keys = dict.fromkeys(key for run in configured for key in run.flat)
+    differing: dict[str, list[Any]] = {}
+    for key in keys:
+        if len({_comparable(run.flat.get(key, MISSING)) for run in configured}) > 1:
+            differing[key] = [run.flat.get(key, MISSING) for run in runs]
+    return differing
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one mapping with dotted keys; an empty mapping stays a value."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _overrides(path: Path) -> list[str]:
+    """The entries of Hydra's flat YAML list of overrides."""
+    if not path.is_file():
+        return []
+    from omegaconf import OmegaConf
+
+    return [str(entry) for entry in OmegaConf.to_container(OmegaConf.load(path)) or []]
+
+
+def _jobs(folder: Path) -> list[Path]:
+    """Folders under a sweep's that are runs, finished or not, in the order of their numbers."""
+    if not folder.is_dir():
+        return []
+    inside = [path for path in folder.iterdir() if path.is_dir()]
+    jobs = [path for path in inside if (path / results.FILE).is_file() or (path / ".hydra").is_dir()]
+    return sorted(jobs, key=_order)
+
+
+def _order(path: Path) -> tuple[str, int, str]:
+    number = int(path.name) if path.name.isdigit() else -1
+    return str(path.parent), number, path.name
+
+
+def _incidental(key: str) -> bool:
+    """Whether a key may differ between runs that are the same experiment."""
+    return key in ("seed", "resume") or key.startswith(("logger.", "report.", "checkpoint."))
+
+
+def _comparable(value: Any) -> str:
+    return "" if value is MISSING else json.dumps(value, sort_keys=True, default=str)
+
+
+def _by_seed(runs: list[Run]) -> list[str]:
+    seeds = [run.seed for run in runs]
+    if len(set(seeds)) == 1:
+        return [""] * len(runs)
+    return ["" if seed is None else f" seed {seed}" for seed in seeds]
+
+
+def _by_keys(runs: list[Run]) -> list[str]:
+    differing = {key: values for key, values in differing_keys(runs).items() if not _incidental(key)}
+    few = dict(list(differing.items())[:2])
+    parts = [
+        ", ".join(f"{key.rsplit('.', 1)[-1]} {'–' if v[i] is MISSING else v[i]}" for key, v in few.items())
+        for i in range(len(runs))
+    ]
+    return [f" ({part})" if part else "" for part in parts]
+
+
+def _by_folder(runs: list[Run]) -> list[str]:
+    return [f" [{'/'.join(run.folder.parts[-2:])}]" if run.folder else "" for run in runs]
+
+
+def _by_number(runs: list[Run]) -> list[str]:
+    return [f" #{number}" if number > 1 else "" for number in range(1, len(runs) + 1)]

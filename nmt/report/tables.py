@@ -1,0 +1,335 @@
+"""Tables like the paper's: rows of numbers, and how they are written in Markdown, CSV and on the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
+from nmt.report.comparison import SetComparison, bucket_name, compare_set, test_sets
+from nmt.report.runs import MISSING, Run, differing_keys
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: the key of its cells, its heading, and how many decimals a number gets."""
+
+    key: str
+    title: str
+    digits: int = 2
+    text: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows by column key. A cell is None, text, a number, or (score, low, high).
+
+    Attributes:
+        notes: what a reader must know to read the numbers, a sentence each.
+    """
+
+    name: str
+    title: str
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """The table with its title and notes in Markdown."""
+        lines = [f"### {self.title}", ""]
+        lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
+        lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
+        for row in self.rows:
+            cells = (_markdown(show(row.get(c.key), c)) for c in self.columns)
+            lines.append("| " + " | ".join(cells) + " |")
+        lines += [f"\n{_markdown(note)}" for note in self.notes]
+        return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """The table as CSV: full precision, an interval in two columns of its own."""
+        ranged = {c.key for c in self.columns if any(_ranged(row.get(c.key)) for row in self.rows)}
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        heading: list[str] = []
+        for column in self.columns:
+            heading.append(column.key)
+            if column.key in ranged:
+                heading += [f"{column.key}_low", f"{column.key}_high"]
+        writer.writerow(heading)
+        for row in self.rows:
+            cells: list[Any] = []
+            for column in self.columns:
+                value = row.get(column.key)
+                if column.key in ranged:
+                    cells += value if _ranged(value) else (value, None, None)
+                else:
+                    cells.append(value)
+            writer.writerow(["" if cell is None else cell for cell in cells])
+        return out.getvalue()
+
+
+def show(value: Any, column: Column) -> str:
+    """A cell as people read it; a dash where there is nothing."""
+    if value is None:
+        return "–"
+    if _ranged(value):
+        score, low, high = value
+        if low is None or high is None:
+            return show(score, column)
+        return f"{score:.{column.digits}f} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
+    if isinstance(value, bool) or isinstance(value, str):
+        return str(value)
+    if isinstance(value, int) or column.digits == 0:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:,.{column.digits}f}".replace(",", "\u202f")
+
+
+def scores_table(comparison: SetComparison) -> Table:
+    """A table like the paper's Table 1, with more scores, the paper's own figures beside them."""
+    published = {row["experiment"]: row for row in published_rows() if row["experiment"]}
+    rows = []
+    for run in comparison.runs:
+        result = comparison.scores[run.label]
+        beside = published.get(run.results.get("experiment"), {})
+        rows.append(
+            {
+                "run": run.label,
+                "all": _range(result["bleu"].get("all")),
+                "no_unk": _range(result["bleu"].get("no_unk")),
+                "published_all": beside.get("bleu_all"),
+                "published_no_unk": beside.get("bleu_no_unk"),
+                "sacrebleu": (result.get("sacrebleu") or {}).get("score"),
+                "chrf": (result.get("chrf") or {}).get("score"),
+                "nll": result.get("nll_per_sentence"),
+                "perplexity": result.get("perplexity"),
+                "aer": (result.get("alignment") or {}).get("error_rate"),
+                "length_ratio": result.get("length_ratio"),
+                "brevity": result.get("brevity_penalty"),
+            }
+        )
+    columns = [
+        Column("run", "Run", text=True),
+        Column("all", "BLEU all"),
+        Column("no_unk", "BLEU no UNK"),
+        Column("published_all", "Published, all"),
+        Column("published_no_unk", "Published, no UNK"),
+        Column("sacrebleu", "sacreBLEU"),
+        Column("chrf", "chrF"),
+        Column("nll", "NLL a sentence"),
+        Column("perplexity", "Perplexity"),
+        Column("aer", "AER", 3),
+        Column("length_ratio", "Length ratio", 3),
+        Column("brevity", "Brevity penalty", 3),
+    ]
+    return Table(
+        f"scores_{comparison.name}",
+        f"Scores on {comparison.name} (as Table 1)",
+        columns,
+        rows,
+        _score_notes(comparison),
+    )
+
+
+def published_table() -> Table:
+    """Every row of the paper, as published."""
+    columns = [
+        Column("name", "System", text=True),
+        Column("bleu_all", "BLEU all"),
+        Column("bleu_no_unk", "BLEU no UNK"),
+        Column("updates", "Updates", 0),
+        Column("epochs", "Epochs", 1),
+        Column("hours", "Hours", 0),
+        Column("device", "Device", text=True),
+        Column("train_nll", "Train NLL", 1),
+        Column("valid_nll", "Dev. NLL", 1),
+    ]
+    note = f"As published, on {TEST_SET}: {SOURCE}."
+    return Table("published", "The paper's figures", columns, published_rows(), [note])
+
+
+def training_table(runs: Sequence[Run]) -> Table:
+    """A table like the paper's Table 2: what the training took."""
+    rows = []
+    for run in runs:
+        train, valid = run.results.get("train") or {}, run.results.get("valid") or {}
+        if not train:
+            continue
+        rows.append(
+            {
+                "run": run.label,
+                "updates": train.get("updates"),
+                "epochs": train.get("epochs"),
+                "hours": train.get("hours"),
+                "device": train.get("device"),
+                "train_nll": train.get("nll_per_sentence"),
+                "valid_nll": valid.get("nll_per_sentence"),
+                "words": train.get("target_words_per_second"),
+                "parameters": run.results.get("parameters"),
+                "memory": _gigabytes(train.get("peak_memory")),
+            }
+        )
+    columns = [
+        Column("run", "Run", text=True),
+        Column("updates", "Updates", 0),
+        Column("epochs", "Epochs", 1),
+        Column("hours", "Hours", 2),
+        Column("device", "Device", text=True),
+        Column("train_nll", "Train NLL"),
+        Column("valid_nll", "Dev. NLL"),
+        Column("words", "Target words/s", 0),
+        Column("parameters", "Parameters", 0),
+        Column("memory", "Peak memory, GB", 2),
+    ]
+    note = "NLL in nats a sentence; hours are accumulated over resumes."
+    return Table("training", "Training (as Table 2)", columns, rows, [note])
+
+
+def lengths_table(comparison: SetComparison) -> Table:
+    """BLEU of every run in every bucket, and how far it falls."""
+    buckets: dict[str, int] = {}
+    for rows in comparison.lengths.values():
+        buckets |= {bucket_name(row): row["from"] for row in rows}
+    names = sorted(buckets, key=lambda name: buckets[name])
+    table_rows = []
+    for run in comparison.runs:
+        cells: dict[str, Any] = {"run": run.label}
+        cells |= {bucket_name(row): _range(row) for row in comparison.lengths[run.label]}
+        decay = comparison.decay.get(run.label)
+        if decay:
+            cells |= {
+                "best": bucket_name(decay.best),
+                "drop": decay.drop,
+                "slope": decay.slope,
+            }
+        table_rows.append(cells)
+    columns = [
+        Column("run", "Run", text=True),
+        *(Column(name, name) for name in names),
+        Column("best", "Best bucket", text=True),
+        Column("drop", "Best to last"),
+        Column("slope", "Slope per 10 words"),
+    ]
+    notes = [
+        "BLEU with its 95 % interval by number of words; the slope is a least-squares line over the buckets, "
+        "each at the mean length of its sentences and weighing as many as it has."
+    ]
+    return Table(
+        f"by_length_{comparison.name}", f"BLEU by length on {comparison.name}", columns, table_rows, notes
+    )
+
+
+def significance_table(comparison: SetComparison) -> Table:
+    """Every pair of runs, on the whole set and in each bucket."""
+    columns = [
+        Column("a", "A", text=True),
+        Column("b", "B", text=True),
+        Column("bucket", "Words", text=True),
+        Column("sentences", "Sentences", 0),
+        Column("delta", "A − B"),
+        Column("p", "p", 4),
+        Column("p_corrected", "p, corrected", 4),
+    ]
+    rows = [
+        {**row, "delta": (row["delta"], row.get("low"), row.get("high"))}
+        for row in comparison.significance
+    ]
+    note = "Paired bootstrap; p-values of buckets by Holm's correction for their number."
+    title = f"Differences in BLEU on {comparison.name}"
+    return Table(f"significance_{comparison.name}", title, columns, rows, [note])
+
+
+def differences_table(runs: Sequence[Run]) -> Table:
+    """The configuration keys in which runs differ, one row a key."""
+    rows = [
+        {"key": key, **{run.label: _value(v) for run, v in zip(runs, values, strict=True)}}
+        for key, values in differing_keys(runs).items()
+    ]
+    configured = [run for run in runs if not run.external]
+    columns = [Column("key", "Key", text=True)]
+    columns += [Column(run.label, run.label, text=True) for run in configured]
+    return Table("differences", "Where the configurations differ", columns, rows)
+
+
+def write_tables(runs: Sequence[Run], folder: str | Path, resamples: int = 1000) -> list[Path]:
+    """Writes `tables.md` and a CSV file a table, and returns their paths.
+
+    Args:
+        resamples: bootstrap resamples behind the differences; 0 leaves them out.
+    """
+    comparisons = [compare_set(runs, name, resamples) for name in test_sets(runs)]
+    return write_compared_tables(runs, comparisons, folder)
+
+
+def write_compared_tables(
+    runs: Sequence[Run], comparisons: Sequence[SetComparison], folder: str | Path
+) -> list[Path]:
+    """As `write_tables`, of comparisons that were made already."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = all_tables(runs, comparisons)
+    paths = [folder / "tables.md"]
+    paths[0].write_text("\n".join(table.markdown() for table in tables), encoding="utf-8")
+    for table in tables:
+        path = folder / f"{table.name}.csv"
+        path.write_text(table.csv(), encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def all_tables(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> list[Table]:
+    """Every table that has rows, in the order people read them."""
+    makers: tuple[Callable[[SetComparison], Table], ...] = (
+        scores_table,
+        lengths_table,
+        significance_table,
+    )
+    tables = [make(comparison) for comparison in comparisons for make in makers]
+    tables += [training_table(runs), published_table(), differences_table(runs)]
+    return [table for table in tables if table.rows]
+
+
+def _score_notes(comparison: SetComparison) -> list[str]:
+    notes = []
+    if comparison.no_unk_pairs:
+        which = "the sentences that every run's shortlists cover" if comparison.no_unk_shared else "sentences"
+        notes.append(f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden.")
+    notes.append(f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one.")
+    signatures = {
+        (comparison.scores[run.label].get("sacrebleu") or {}).get("signature") for run in comparison.runs
+    } - {None}
+    notes += [f"sacreBLEU signature: {signature}" for signature in sorted(signatures)]
+    searches = {_search(comparison.scores[run.label].get("search")) for run in comparison.runs} - {""}
+    notes += [f"Search: {search}." for search in sorted(searches)]
+    return notes
+
+
+def _search(settings: dict[str, Any] | None) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in (settings or {}).items())
+
+
+def _range(score: dict[str, Any] | None) -> tuple[float, float | None, float | None] | None:
+    if score is None or score.get("score") is None:
+        return None
+    return score["score"], score.get("low"), score.get("high")
+
+
+def _ranged(value: Any) -> bool:
+    return isinstance(value, tuple)
+
+
+def _value(value: Any) -> str | None:
+    if value is MISSING:
+        return None
+    return "null" if value is None else str(value)
+
+
+def _gigabytes(size: float | None) -> float | None:
+    return None if size is None else size / 1e9
+
+
+def _markdown(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
