@@ -1,0 +1,176 @@
+"""Beam search for a batch of sentences (design: the paper's section 5.1 and its appendix).
+
+B batch (sentences still searched), K hypotheses a sentence, S source length, V vocabulary.
+
+The device computes; the books (totals, widths, who descends from whom) are kept in NumPy, which
+costs one copy from and one to the device a step. All K hypotheses of a sentence query the one copy
+of its annotations. A sentence that is done leaves the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config import SearchConfig
+from nmt.errors import Refusal
+from nmt.search.candidates import Selection, select
+from nmt.search.hypothesis import END, UNKNOWN, Hypothesis, Trellis, normalised
+
+
+class Searchable(Protocol):
+    """What a search needs of a model: the encoder, the decoder's step interface, the output."""
+
+    decoder: Any  # initial(memory), step(state, memory), advance(state, reading, word)
+    output: Any  # logits(readout (B, K, M)) -> (B, K, V)
+
+    def encode(self, source: Tensor, mask: Tensor) -> Any:
+        """Sentences (B, S) and mask (B, S) to a Memory."""
+
+
+@dataclass
+class _Sentence:
+    """The books of one sentence."""
+
+    limit: int  # symbols after which the search stops
+    minimum: int  # words that must precede </s>
+    finished: list[tuple[float, int]] = field(default_factory=list)  # score, node of </s>
+    open: list[tuple[float, int]] = field(default_factory=list)  # score, node: where it stopped
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Searchable,
+    source: Tensor,
+    mask: Tensor,
+    settings: SearchConfig,
+    forbid_unknown: bool = False,
+) -> list[list[Hypothesis]]:
+    """The most probable translations found with a beam, in the order of the batch.
+
+    Each step keeps, of all continuations of a sentence's hypotheses, the best `beam_size` less
+    those already finished: a finished hypothesis leaves the beam, which shrinks by one. The search
+    of a sentence ends when its beam is empty, after max_ratio * T_x steps, or as soon as no open
+    hypothesis can still overtake the finished ones that will be returned. T_x counts the source
+    symbols with their `</s>`. Finished hypotheses come first, ranked by sum of log-probabilities
+    / length^length_penalty, where length counts the written symbols with `</s>`; open ones only
+    fill up. Equal scores: the lower word index first. `beam_size=1` is greedy search.
+
+    Args:
+        model: in evaluation mode.
+        source: (B, S) int64 ids, each sentence ending with `</s>`.
+        mask: (B, S) bool, True on real positions.
+        settings: beam_size, nbest, max_ratio, min_ratio (no `</s>` before floor(min_ratio * T_x)
+            words) and length_penalty are used.
+        forbid_unknown: never write `<unk>`. Neither ban renormalises the other words.
+
+    Returns:
+        For each sentence its `nbest` best hypotheses, best first (fewer where fewer exist).
+
+    Raises:
+        Refusal: more hypotheses are asked for than the beam holds.
+        Failure: the model gave a probability that is not a number.
+    """
+    if settings.nbest > settings.beam_size:
+        raise Refusal(
+            f"search.nbest={settings.nbest}: a beam of search.beam_size={settings.beam_size} "
+            "holds no more hypotheses than that"
+        )
+    lengths = mask.sum(1).tolist()
+    sentences = [
+        _Sentence(max(1, _floor(settings.max_ratio * n)), _floor(settings.min_ratio * n))
+        for n in lengths
+    ]
+    trellis = Trellis()
+    alive = np.arange(len(sentences))  # (B,) sentence of each row
+    nodes = np.full((len(sentences), 1), Trellis.ROOT)  # (B, K) last word of each hypothesis
+    totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
+    if not sentences:
+        return []
+    memory = model.encode(source, mask)
+    state = model.decoder.initial(memory)
+    for step in range(1, max(sentence.limit for sentence in sentences) + 1):
+        readout, reading = model.decoder.step(state, memory)
+        rows = [sentences[i] for i in alive]
+        widths = np.array([settings.beam_size - len(row.finished) for row in rows])
+        forbidden = {END: np.array([step <= row.minimum for row in rows])}
+        if forbid_unknown:
+            forbidden[UNKNOWN] = np.ones(len(rows), bool)
+        forbidden = {word: where for word, where in forbidden.items() if where.any()}
+        chosen = select(model.output.logits(readout), totals, widths, forbidden)
+
+        nodes = trellis.add(
+            np.take_along_axis(nodes, chosen.parents, 1), chosen.words, chosen.log_probabilities
+        )
+        totals = chosen.totals
+        ended = (chosen.words == END) & (totals > -np.inf)
+        for row, slot in np.argwhere(ended):
+            score = normalised(totals[row, slot], step, settings.length_penalty)
+            rows[row].finished.append((score, int(nodes[row, slot])))
+        totals[ended] = -np.inf
+
+        going = np.array(
+            [_goes_on(row, step, totals[i].max(), settings) for i, row in enumerate(rows)]
+        )
+        for i in np.flatnonzero(~going):
+            rows[i].open = [
+                (normalised(totals[i, slot], step, settings.length_penalty), int(nodes[i, slot]))
+                for slot in np.flatnonzero(totals[i] > -np.inf)
+            ]
+        if not going.any():
+            break
+        slots = _live_slots(totals[going])  # (B', K')
+        kept = Selection(*(np.take_along_axis(array[going], slots, 1) for array in chosen))
+        nodes = np.take_along_axis(nodes[going], slots, 1)
+        totals = np.take_along_axis(totals[going], slots, 1)
+        alive = alive[going]
+        index = torch.from_numpy(np.stack((kept.parents, kept.words))).to(source.device)
+        if not going.all():
+            leaving = torch.from_numpy(np.flatnonzero(going)).to(source.device)
+            memory, state, reading = (part.select(leaving) for part in (memory, state, reading))
+        parents, words = index
+        state = model.decoder.advance(state.reorder(parents), reading.reorder(parents), words)
+    return [_ranked(sentence, trellis, settings) for sentence in sentences]
+
+
+def _floor(steps: float) -> int:
+    """Rounds down, but not a product such as 0.29 * 100 that falls short of a whole number."""
+    return int(steps + 1e-9)
+
+
+def _live_slots(totals: np.ndarray) -> np.ndarray:
+    """Slots (B, K') with the open hypotheses of each row first, in their order."""
+    live = totals > -np.inf
+    return np.argsort(~live, axis=1, kind="stable")[:, : live.sum(1).max()]
+
+
+def _goes_on(sentence: _Sentence, step: int, best_open: float, settings: SearchConfig) -> bool:
+    """Whether another step can change what is returned for a sentence.
+
+    An open hypothesis only loses probability with every word, and the division by length^p favours
+    it most at the last step; if even so it stays behind the finished ones, the rest of the search
+    would change nothing.
+    """
+    if step >= sentence.limit or best_open == -np.inf:
+        return False
+    if len(sentence.finished) < settings.nbest:
+        return True
+    last_returned = sorted((score for score, _ in sentence.finished), reverse=True)[
+        settings.nbest - 1
+    ]
+    return normalised(best_open, sentence.limit, settings.length_penalty) >= last_returned
+
+
+def _ranked(sentence: _Sentence, trellis: Trellis, settings: SearchConfig) -> list[Hypothesis]:
+    """The hypotheses to return: finished before open, by score, then by word index."""
+    hypotheses = [
+        Hypothesis(*trellis.trace(node), score, finished)
+        for finished in (True, False)
+        for score, node in (sentence.finished if finished else sentence.open)
+    ]
+    hypotheses.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
+    return hypotheses[: settings.nbest]

@@ -1,0 +1,51 @@
+"""Search over many sentences: sorted by length, cut into batches, handed back in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from nmt.config import SearchConfig
+from nmt.search.beam import Searchable, beam_search
+from nmt.search.hypothesis import END, Hypothesis
+
+
+def search_sentences(
+    model: Searchable,
+    sources: Sequence[Sequence[int]],
+    settings: SearchConfig,
+    forbid_unknown: bool = False,
+    device: torch.device | str = "cpu",
+) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """Searches translations of encoded sentences, `settings.batch_size` of them together.
+
+    Sentences of like length share a batch, the longest first, so that running out of memory shows
+    at once. Results come as they are made, each with its place in `sources`; `dict(...)` or a list
+    indexed by that place restores the order.
+
+    Args:
+        sources: ids of each sentence, ending with `</s>`.
+
+    Yields:
+        Place of a sentence, its hypotheses, best first.
+
+    Raises:
+        Refusal, Failure: as `beam_search`.
+    """
+    order = sorted(range(len(sources)), key=lambda place: (-len(sources[place]), place))
+    for start in range(0, len(order), settings.batch_size):
+        places = order[start : start + settings.batch_size]
+        source, mask = pad([sources[place] for place in places])
+        found = beam_search(model, source.to(device), mask.to(device), settings, forbid_unknown)
+        yield from zip(places, found, strict=True)
+
+
+def pad(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Sentences as ids (B, S), padded with `</s>`, and the mask (B, S) that tells them apart."""
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+    source = torch.full(mask.shape, END)
+    source[mask] = torch.tensor([word for sentence in sentences for word in sentence])
+    return source, mask

@@ -1,0 +1,126 @@
+"""Small models with the step interface, and a one-sentence beam search written to be read."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from nmt.config import SearchConfig
+from nmt.layers.attention import Reading
+from nmt.layers.decoder import DecoderState
+from nmt.layers.memory import Memory
+from nmt.search import Hypothesis
+
+END, UNKNOWN = 0, 1
+
+
+def settings(**changes) -> SearchConfig:
+    return dataclasses.replace(SearchConfig(), **changes)
+
+
+class TinyModel:
+    """A random attentive recurrent model in float64: the state sees its word, context and past."""
+
+    def __init__(self, vocabulary: int = 11, size: int = 6, seed: int = 0, sharpness: float = 2.0):
+        draw = torch.Generator().manual_seed(seed)
+
+        def matrix(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=draw, dtype=torch.float64)
+
+        self.embedding = matrix(vocabulary, size)
+        self.recurrent = matrix(size, size)
+        self.vocabulary = matrix(vocabulary, size) * sharpness
+        self.decoder = self
+        self.output = self
+        self.sentences: list[int] = []  # sentences of each step
+        self.hypotheses: list[int] = []  # hypotheses a sentence of each step
+
+    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+        annotations = self.embedding[source] * mask.unsqueeze(2)
+        return Memory(annotations, None, mask, annotations.sum(1).tanh())
+
+    def initial(self, memory: Memory) -> DecoderState:
+        hidden = memory.summary.unsqueeze(1)
+        return DecoderState(hidden, torch.zeros_like(hidden))
+
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, Reading]:
+        self.sentences.append(state.hidden.shape[0])
+        self.hypotheses.append(state.hidden.shape[1])
+        assert memory.annotations.shape[0] == state.hidden.shape[0]
+        scores = torch.einsum("bkh,bsh->bks", state.hidden, memory.annotations)
+        weights = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf).softmax(2)
+        context = weights @ memory.annotations
+        return (state.hidden + context + 0.5 * state.word).tanh(), Reading(context, weights, None)
+
+    def advance(self, state: DecoderState, reading: Reading, word: Tensor) -> DecoderState:
+        embedded = self.embedding[word]
+        hidden = (state.hidden @ self.recurrent + reading.context + embedded).tanh()
+        return DecoderState(hidden, embedded)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        return readout @ self.vocabulary.T
+
+
+class TableModel(TinyModel):
+    """Logits that depend on the word before alone: row i of a table follows word i."""
+
+    def __init__(self, table: Tensor):
+        super().__init__(len(table), len(table))
+        self.table = table
+        self.embedding = torch.eye(len(table), dtype=torch.float64)
+
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, Reading]:
+        super().step(state, memory)
+        readout = torch.where(state.word.any(2, keepdim=True), state.word, self.embedding[END])
+        return readout, Reading(state.hidden, None, None)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        return (readout @ self.table.double()).to(self.table.dtype)
+
+
+@torch.no_grad()
+def reference_search(
+    model: TinyModel, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
+) -> list[Hypothesis]:
+    """The search of the paper for one sentence, one hypothesis at a time, every word sorted."""
+    source = sentence.unsqueeze(0)
+    memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
+    limit = int(options.max_ratio * len(sentence) + 1e-9)
+    minimum = int(options.min_ratio * len(sentence) + 1e-9)
+    beam = [([], [], model.initial(memory))]
+    finished = []
+    for _ in range(max(1, limit)):
+        continuations = []
+        for place, (tokens, log_probabilities, state) in enumerate(beam):
+            readout, reading = model.step(state, memory)
+            logits = model.logits(readout)[0, 0]
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            log_p = logits - logits.logsumexp(0)
+            for word, value in enumerate(log_p.tolist()):
+                if word == END and len(tokens) < minimum:
+                    continue
+                if word == UNKNOWN and forbid_unknown:
+                    continue
+                total = sum(log_probabilities) + value
+                continuations.append((-total, word, place, value, reading))
+        continuations.sort(key=lambda each: each[:3])
+        following = []
+        for _, word, place, value, reading in continuations[: options.beam_size - len(finished)]:
+            tokens, log_probabilities, state = beam[place]
+            written = ([*tokens, word], [*log_probabilities, value])
+            if word == END:
+                finished.append((*written, True))
+            else:
+                state = model.advance(state, reading, torch.tensor([[word]]))
+                following.append((*written, state))
+        beam = following
+        if not beam or len(finished) == options.beam_size:
+            break
+    found = [
+        Hypothesis(tokens, values, sum(values) / len(tokens) ** options.length_penalty, ended)
+        for tokens, values, ended in [*finished, *((t, v, False) for t, v, _ in beam)]
+    ]
+    found.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
+    return found[: options.nbest]

@@ -1,0 +1,191 @@
+import dataclasses
+
+import pytest
+import torch
+
+from nmt.errors import Failure, Refusal
+from nmt.search import beam_search, search_sentences
+from nmt.search.corpus import pad
+
+from .models import END, UNKNOWN, TableModel, TinyModel, reference_search, settings
+
+SOURCES = [[4, 7, 2, 0], [3, 0], [9, 8, 2, 5, 6, 3, 0], [0], [2, 2, 10, 4, 0]]
+
+
+def assert_same(found, expected):
+    assert [h.tokens for h in found] == [h.tokens for h in expected]
+    assert [h.finished for h in found] == [h.finished for h in expected]
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.score == pytest.approx(theirs.score, abs=1e-10)
+        assert mine.log_probabilities == pytest.approx(theirs.log_probabilities, abs=1e-10)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5, 12])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"length_penalty": 0.7},
+        {"length_penalty": 1.5, "min_ratio": 0.5},
+        {"min_ratio": 1.3},
+        {"max_ratio": 0.6},
+        {"min_ratio": 2.0, "max_ratio": 1.5},
+    ],
+)
+@pytest.mark.parametrize("forbid_unknown", [False, True])
+def test_finds_what_the_reference_search_finds(beam, options, forbid_unknown):
+    source, mask = pad(SOURCES)
+    for seed, sharpness in ((1, 0.5), (2, 2.0), (3, 5.0)):
+        model = TinyModel(seed=seed, sharpness=sharpness)
+        for nbest in {1, beam}:
+            chosen = settings(beam_size=beam, nbest=nbest, **options)
+            found = beam_search(model, source, mask, chosen, forbid_unknown)
+            for sentence, hypotheses in zip(SOURCES, found, strict=True):
+                expected = reference_search(model, torch.tensor(sentence), chosen, forbid_unknown)
+                assert_same(hypotheses, expected)
+
+
+def test_random_models_end_in_both_ways():
+    """The comparison above sees finished and open hypotheses, and beams that shrink."""
+    source, mask = pad(SOURCES)
+    found = beam_search(TinyModel(seed=2), source, mask, settings(beam_size=5, nbest=5))
+    assert {h.finished for hypotheses in found for h in hypotheses} == {True, False}
+
+
+def test_beam_of_one_is_the_loop_that_takes_the_most_probable_word():
+    model, sentence = TinyModel(seed=4, vocabulary=17), [5, 12, 3, 0]
+    source, mask = pad([sentence])
+    memory = model.encode(source, mask)
+    state, words = model.initial(memory), []
+    while len(words) < 3 * len(sentence) and words[-1:] != [END]:
+        readout, reading = model.step(state, memory)
+        word = model.logits(readout).argmax(2)
+        words.append(int(word))
+        state = model.advance(state, reading, word)
+    [[greedy]] = beam_search(model, source, mask, settings(beam_size=1))
+    assert greedy.tokens == words
+
+
+def test_result_does_not_depend_on_the_company():
+    model, chosen = TinyModel(seed=5), settings(beam_size=4, nbest=4)
+    together = beam_search(model, *pad(SOURCES), chosen)
+    for sentence, hypotheses in zip(SOURCES, together, strict=True):
+        [alone] = beam_search(model, *pad([sentence]), chosen)
+        assert_same(hypotheses, alone)
+
+
+def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
+    # after any word: </s> .5, word 2 .25, word 3 .125, word 4 .125; <unk> never
+    table = torch.tensor([[0.5, 1e-30, 0.25, 0.125, 0.125]] * 5, dtype=torch.float64).log()
+    model = TableModel(table)
+    chosen = settings(beam_size=3, nbest=3)
+    short, long = beam_search(model, *pad([[0], [3, 3, 3, 0]]), chosen)
+    # step 1 keeps </s>, 2, 3; step 2 has room for two: 2 </s> (.125) and 3 </s> (.0625, tied with
+    # 2 2, which the lower word index decides)
+    assert [h.tokens for h in short] == [[0], [2, 0], [3, 0]] == [h.tokens for h in long]
+    assert short[1].score == pytest.approx(torch.tensor(0.125).log().item())
+    assert model.hypotheses == [1, 2]
+    # with one result asked for, </s> at once cannot be overtaken
+    greedy_like = TableModel(table)
+    beam_search(greedy_like, *pad([[0], [3, 3, 3, 0]]), settings(beam_size=3))
+    assert greedy_like.hypotheses == [1]
+
+
+def test_sentences_leave_the_batch_as_they_end():
+    model = TinyModel(seed=2)
+    beam_search(model, *pad(SOURCES), settings(beam_size=5, nbest=5))
+    assert model.sentences[0] == 5
+    assert model.sentences == sorted(model.sentences, reverse=True)
+    assert len(model.sentences) <= 3 * 7
+    assert model.sentences[3] < 5  # [0] may take no more than three steps
+
+
+def test_step_limit_counts_source_symbols_with_their_end():
+    never = torch.zeros(6, 6, dtype=torch.float64)
+    never[:, END] = -1e9
+    [[found]] = beam_search(
+        TableModel(never), *pad([[2, 3, 4, 0]]), settings(beam_size=3, max_ratio=1.5)
+    )
+    assert (len(found.tokens), found.finished) == (6, False)
+
+
+def test_end_waits_for_the_smallest_number_of_words():
+    always = torch.zeros(6, 6, dtype=torch.float64)
+    always[:, END] = 50
+    chosen = settings(beam_size=2, min_ratio=0.5)
+    [[found]] = beam_search(TableModel(always), *pad([[2, 3, 4, 2, 0]]), chosen)
+    assert found.tokens == [1, 1, 0]  # floor(2.5) words first
+    [[banned]] = beam_search(TableModel(always), *pad([[2, 3, 0]]), chosen, forbid_unknown=True)
+    assert banned.tokens == [2, 0]
+    assert banned.log_probabilities[0] == pytest.approx(-50, abs=1e-6)  # not renormalised
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("beam", [1, 3, 5])
+def test_ties_go_to_the_lower_word_index(dtype, beam):
+    """Coarse logits tie everywhere, also beyond the words that are fetched first."""
+    draw = torch.Generator().manual_seed(7)
+    for _ in range(5):
+        table = torch.randint(0, 2, (40, 40), generator=draw).to(dtype)
+        model, chosen = TableModel(table), settings(beam_size=beam, nbest=beam)
+        [found] = beam_search(model, *pad([[3, 4, 0]]), chosen)
+        expected = reference_search(model, torch.tensor([3, 4, 0]), chosen)
+        assert [h.tokens for h in found] == [h.tokens for h in expected]
+        assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-5)
+
+
+def test_flat_model_writes_the_first_words():
+    flat = TableModel(torch.zeros(3000, 3000))
+    [[found]] = beam_search(flat, *pad([[5, 0]]), settings(beam_size=4, min_ratio=1, max_ratio=1))
+    assert found.tokens == [1, 1]
+
+
+def test_length_penalty_divides_by_the_symbols_written():
+    # </s> at once: .3; 2 then </s>: .7 * .4 = .28; 2 2 </s> and longer: less
+    table = torch.full((3, 3), 1e-30, dtype=torch.float64)
+    table[END] = torch.tensor([0.3, 1e-30, 0.7])
+    table[2] = torch.tensor([0.4, 0.55, 0.05])
+    model, source = TableModel(table.log()), pad([[2, 0]])
+    [[plain]] = beam_search(model, *source, settings(beam_size=4))
+    [[long]] = beam_search(model, *source, settings(beam_size=4, length_penalty=1.0))
+    assert plain.tokens == [0]
+    assert long.tokens == [2, 0]
+    assert long.score == pytest.approx(torch.tensor(0.28).log().item() / 2)
+
+
+def test_vocabulary_smaller_than_the_beam():
+    model = TinyModel(vocabulary=3, seed=1)
+    chosen = settings(beam_size=12, nbest=12)
+    [found] = beam_search(model, *pad([[2, 2, 0]]), chosen)
+    assert_same(found, reference_search(model, torch.tensor([2, 2, 0]), chosen))
+
+
+def test_no_sentences():
+    empty = torch.zeros(0, 4, dtype=torch.int64)
+    assert beam_search(TinyModel(), empty, empty.bool(), settings()) == []
+
+
+def test_asking_for_more_than_the_beam_is_refused():
+    with pytest.raises(Refusal, match=r"search\.nbest=3"):
+        beam_search(TinyModel(), *pad(SOURCES), settings(beam_size=2, nbest=3))
+
+
+def test_broken_weights_are_a_failure():
+    with pytest.raises(Failure, match="not numbers"):
+        beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
+
+
+def test_many_sentences_come_back_with_their_places():
+    model = TinyModel(seed=6)
+    chosen = dataclasses.replace(settings(beam_size=3), batch_size=2)
+    found = dict(search_sentences(model, SOURCES, chosen))
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    for place, sentence in enumerate(SOURCES):
+        assert_same(found[place], reference_search(model, torch.tensor(sentence), chosen))
+
+
+def test_unknown_word_is_written_when_allowed():
+    table = torch.zeros(5, 5, dtype=torch.float64)
+    table[:, UNKNOWN] = 9
+    [[found]] = beam_search(TableModel(table), *pad([[2, 0]]), settings(beam_size=1))
+    assert found.tokens == [1] * 6
