@@ -13,10 +13,14 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from nmt.layers.attention import Attention, FixedContext, Reading, gather
+from nmt.layers.fused_decoder import attend_and_recur
+from nmt.layers.fused_unit import recur
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.memory import Memory
+from nmt.layers.precision import product_type
 from nmt.layers.readout import Readout
+from nmt.layers.sweep import has_derivative
 
 
 class DecoderState(NamedTuple):
@@ -72,6 +76,15 @@ class Decoder(nn.Module):
             raise ValueError(f"state_input is {state_input!r}; it must be 'previous' or 'current'")
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
+        if (
+            recurrence == "fused"
+            and isinstance(context, Attention)
+            and not has_derivative(context.scoring)
+        ):
+            raise ValueError(
+                f"recurrence is 'fused', but the scoring function {type(context.scoring).__name__} "
+                "gives no derivative: add a method `backward` or use recurrence 'plain'"
+            )
         self.state_input = state_input
         self.recurrence = recurrence
         self.embedding = nn.Embedding(vocabulary, embedding)
@@ -112,6 +125,8 @@ class Decoder(nn.Module):
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
+        if self.recurrence == "fused":
+            return self._fused(target, target_mask, memory)
         state = self.initial(memory)
         readouts, readings = [], []
         for i in range(target.shape[1]):
@@ -126,3 +141,38 @@ class Decoder(nn.Module):
         weights = torch.cat([reading.weights for reading in readings], 1)  # type: ignore[misc]
         log_normaliser = torch.cat([reading.log_normaliser for reading in readings], 1)  # type: ignore[misc]
         return Forced(readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask)
+
+    def _fused(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
+        """`forward` with the loop in one `torch.autograd.Function`, time first."""
+        kind = product_type(self.W_s)
+        start = self.initial(memory)
+        words = self.dropout(self.embedding(target.t()))  # (T, B, E)
+        previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(kind)
+        read = words[:-1] if self.state_input == "current" else previous[:-1]
+        projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
+        unit, initial = self.unit, start.hidden.squeeze(1)
+        if isinstance(self.context, FixedContext):
+            assert unit.C is not None
+            projected = projected + linear(memory.summary, unit.C)
+            states = recur(
+                projected.unsqueeze(0), initial.unsqueeze(0),
+                unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, kind,
+            )[0]  # fmt: skip
+            states = torch.cat([initial.unsqueeze(0), states])
+            readout = self.readout(states, previous, memory.summary)
+            return Forced(readout.transpose(0, 1), None, None)
+        assert memory.keys is not None
+        assert unit.C is not None
+        course = attend_and_recur(
+            projected,
+            initial,
+            memory.annotations,
+            memory.keys,
+            memory.mask,
+            (self.context.W_a, unit.U_gates, unit.U, unit.C),
+            self.context.scoring,
+            kind,
+        )
+        readout = self.readout(course.states, previous, course.contexts)  # (T, B, M)
+        weights = course.weights.transpose(0, 1) * target_mask.unsqueeze(2)
+        return Forced(readout.transpose(0, 1), weights, course.log_normaliser.t() * target_mask)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.fused_unit import recur
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding
+from nmt.layers.precision import product_type, state_type
 
 
 class Encoder(nn.Module):
@@ -46,6 +48,8 @@ class Encoder(nn.Module):
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         """h (B, S, H) of each direction at every position."""
         words = self.dropout(self.embedding(source))  # (B, S, E)
+        if self.recurrence == "fused":
+            return run_fused([*self.units], words, mask)
         return [
             run(unit, words, mask, reverse=direction == 1)  # type: ignore[arg-type]
             for direction, unit in enumerate(self.units)
@@ -62,6 +66,28 @@ def run(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tenso
         state = unit(state, projected[:, j], real=mask[:, j])
         states.append(state)
     return torch.stack(states[::-1] if reverse else states, 1)
+
+
+def run_fused(units: list[GatedUnit], words: Tensor, mask: Tensor) -> list[Tensor]:
+    """The states of `run` for all directions in one loop, the second reading backwards."""
+    first = units[0].U
+    kind = product_type(first)
+    turned = words.transpose(0, 1).to(kind)  # (S, B, E), time first
+    real = mask.t().unsqueeze(2).to(state_type(kind))  # (S, B, 1)
+    inputs = torch.stack([turned, turned.flip(0)][: len(units)])  # (D, S, B, E)
+    weight = torch.stack([unit.W for unit in units]).to(kind)  # (D, 3H, E)
+    bias = torch.stack([unit.bias for unit in units]).to(kind)
+    projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.transpose(1, 2))
+    states = recur(
+        projected.unflatten(1, turned.shape[:2]),
+        first.new_zeros(len(units), words.shape[0], first.shape[0]),
+        torch.stack([unit.U_gates for unit in units]),
+        torch.stack([unit.U for unit in units]),
+        torch.stack([real, real.flip(0)][: len(units)]),
+        kind,
+    )  # (D, S, B, H)
+    in_order = [states[0], states[1].flip(0)] if len(units) == 2 else [states[0]]
+    return [direction.transpose(0, 1) for direction in in_order]
 
 
 class ForwardEncoder(Encoder):

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import linear
 
+from nmt.layers.cross_entropy import RowNLL, SummedNLL
 from nmt.layers.initialisation import initialise_matrix
+from nmt.layers.precision import product_type
 
 
 class Output(nn.Module):
@@ -30,12 +32,21 @@ class Output(nn.Module):
         return linear(readout, self.W_o, self.bias)
 
     def nll(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        """-log p(y_i) (B, T) in nats from readout (B, T, M), 0 where `mask` (B, T) is False."""
-        real = mask.flatten().nonzero().squeeze(1)
-        logits = self.logits(readout.flatten(0, 1)[real])
-        nll = cross_entropy(
-            logits.to(torch.promote_types(logits.dtype, torch.float32)),
-            target.flatten()[real],
-            reduction="none",
-        )
-        return nll.new_zeros(mask.numel()).index_copy(0, real, nll).view_as(mask)
+        """-log p(y_i) (B, T) in nats from readout (B, T, M), 0 where `mask` (B, T) is False.
+
+        Each entry may get a gradient of its own; for one weight on all of them `loss` is faster.
+        """
+        nll = RowNLL.apply(*self._real(readout, target, mask))
+        return nll.new_zeros(mask.shape).masked_scatter(mask, nll)
+
+    def loss(self, readout: Tensor, target: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ nll over the batch, for training, and `nll` (B, T) without gradient, for looking at."""
+        total, nll = SummedNLL.apply(*self._real(readout, target, mask))
+        return total, nll.new_zeros(mask.shape).masked_scatter(mask, nll)
+
+    def _real(
+        self, readout: Tensor, target: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, torch.dtype]:
+        """What the cross-entropy needs, real positions only."""
+        kind = product_type(self.W_o)
+        return readout[mask], self.W_o, self.bias, target[mask], kind

@@ -11,6 +11,9 @@ A scoring function of one's own works with `recurrence=plain` as it stands. It w
         ...  # (B, K, S), (B, K, N), (B, S, N)
         return grad_query, grad_keys, *one_gradient_a_parameter  # in the order of self.parameters()
 
+The scoring functions here give a `sweep` instead (see `nmt.layers.sweep`), which makes one buffer
+or one product serve all steps of a sentence.
+
 B batch, K queries a sentence, S source length, N alignment.
 """
 
@@ -20,6 +23,8 @@ import math
 
 import torch
 from torch import Tensor, nn
+
+from nmt.layers.sweep import AdditiveSweep, DotSweep
 
 
 class Additive(nn.Module):
@@ -45,11 +50,8 @@ class Additive(nn.Module):
             torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ self.v
         )  # (B, K, S, N) -> (B, K, S)
 
-    def backward(self, grad_scores: Tensor, query: Tensor, keys: Tensor) -> tuple[Tensor, ...]:
-        curve = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))  # (B, K, S, N)
-        grad_v = torch.einsum("bks,bksn->n", grad_scores, curve)
-        grad_sum = grad_scores.unsqueeze(3) * (1 - curve * curve) * self.v
-        return grad_sum.sum(2), grad_sum.sum(1), grad_v
+    def sweep(self, keys: Tensor) -> AdditiveSweep:
+        return AdditiveSweep(keys, self.v.to(keys.dtype))
 
 
 class Dot(nn.Module):
@@ -70,9 +72,8 @@ class Dot(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
-    def backward(self, grad_scores: Tensor, query: Tensor, keys: Tensor) -> tuple[Tensor, ...]:
-        grad = grad_scores * self.scale
-        return torch.bmm(grad, keys), torch.bmm(grad.transpose(1, 2), query)
+    def sweep(self, keys: Tensor) -> DotSweep:
+        return DotSweep(keys, self.scale)
 
 
 class ScaledDot(Dot):

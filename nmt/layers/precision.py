@@ -1,0 +1,19 @@
+"""The type that products are made in, and the one that states, gates and softmax are kept in."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def product_type(parameter: Tensor) -> torch.dtype:
+    """The type of autocast where it is on, else the parameter's own."""
+    device = parameter.device.type
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return parameter.dtype
+
+
+def state_type(kind: torch.dtype) -> torch.dtype:
+    """At least float32: sums over many steps lose too much in 16 bits."""
+    return torch.promote_types(kind, torch.float32)

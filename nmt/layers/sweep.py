@@ -1,0 +1,118 @@
+"""A scoring function and its derivative, swept over the steps of a sentence against its keys.
+
+A sweep lives for one forward or one backward pass. It is what lets a scoring function prepare its
+keys once and add up the gradients of keys and parameters without keeping anything of size B x S x N
+for a step.
+
+B batch, T target length, S source length, N alignment.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+
+class Sweep(Protocol):
+    """What the fused decoder asks of a scoring function; made by the module's `sweep(keys)`."""
+
+    def scores(self, query: Tensor) -> Tensor:
+        """(B, N) -> (B, S)."""
+
+    def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
+        """The gradient of a query (B, N) from the one of its scores (B, S); called once a step."""
+
+    def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
+        """The gradients of keys (B, S, N) and parameters, given all steps (T, B, S), (T, B, N)."""
+
+
+def has_derivative(scoring: nn.Module) -> bool:
+    """Whether the fused recurrence can differentiate this scoring function."""
+    return callable(getattr(scoring, "sweep", None)) or callable(getattr(scoring, "backward", None))
+
+
+def sweep(scoring: nn.Module, keys: Tensor) -> Sweep:
+    """The scoring function's own sweep, or one made of its `forward` and `backward`."""
+    make = getattr(scoring, "sweep", None)
+    return make(keys) if callable(make) else StepwiseSweep(scoring, keys)
+
+
+class StepwiseSweep:
+    """The sweep of any scoring module with a `backward` (see `nmt.layers.scoring`)."""
+
+    def __init__(self, scoring: nn.Module, keys: Tensor) -> None:
+        self.scoring = scoring
+        self.keys = keys
+        self.sums: list[Tensor] | None = None
+
+    def scores(self, query: Tensor) -> Tensor:
+        return self.scoring(query.unsqueeze(1), self.keys).squeeze(1)
+
+    def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
+        grad_query, *others = self.scoring.backward(  # type: ignore[operator]
+            grad_scores.unsqueeze(1), query.unsqueeze(1), self.keys
+        )
+        if self.sums is None:
+            self.sums = [gradient.clone() for gradient in others]
+        else:
+            for total, gradient in zip(self.sums, others, strict=True):
+                total.add_(gradient)
+        return grad_query.squeeze(1)
+
+    def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
+        assert self.sums is not None
+        return tuple(self.sums)
+
+
+class AdditiveSweep:
+    """v_aᵀ tanh(q + k): the backward pass computes tanh again, in one buffer for all steps."""
+
+    def __init__(self, keys: Tensor, v: Tensor) -> None:
+        self.keys = keys
+        self.v = v
+        self.curve = torch.empty_like(keys)
+        self.squares: Tensor | None = None  # Σ_i ∂e_ij tanh²
+        self.grad_v = torch.zeros_like(v)
+
+    def _tanh(self, query: Tensor) -> Tensor:
+        return torch.add(query.unsqueeze(1), self.keys, out=self.curve).tanh_()
+
+    def scores(self, query: Tensor) -> Tensor:
+        return torch.mv(self._tanh(query).flatten(0, 1), self.v).view(self.keys.shape[:2])
+
+    def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
+        curve = self._tanh(query)
+        if self.squares is None:
+            self.squares = torch.zeros_like(self.keys)
+        self.grad_v.addmv_(curve.flatten(0, 1).t(), grad_scores.flatten())
+        curve.mul_(curve)
+        self.squares.addcmul_(grad_scores.unsqueeze(2), curve)
+        # Σ_j ∂e_j (1 - tanh²) v, the 1 summed apart so that the squares are all the products need
+        reached = torch.bmm(grad_scores.unsqueeze(1), curve).squeeze(1)
+        return (grad_scores.sum(1, keepdim=True) - reached).mul_(self.v)
+
+    def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
+        assert self.squares is not None
+        grad_keys = (grad_scores.sum(0).unsqueeze(2) - self.squares).mul_(self.v)
+        return grad_keys, self.grad_v
+
+
+class DotSweep:
+    """scale · qᵀk: the gradient of the keys is one product of all steps."""
+
+    def __init__(self, keys: Tensor, scale: float) -> None:
+        self.keys = keys
+        self.scale = scale
+
+    def scores(self, query: Tensor) -> Tensor:
+        return torch.bmm(self.keys, query.unsqueeze(2)).squeeze(2).mul_(self.scale)
+
+    def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
+        return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scale)
+
+    def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
+        # (B, S, T) x (B, T, N)
+        product = torch.bmm(grad_scores.permute(1, 2, 0), queries.transpose(0, 1))
+        return (product.mul_(self.scale),)
