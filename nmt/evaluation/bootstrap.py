@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 SEED = 12345  # one seed for every run, so that two runs on one test set are resampled alike
-_CHUNK = 1 << 22  # sentences drawn at a time: bounds the memory of a resample of a large set
+CHUNK = 1 << 22  # sentences drawn at a time: bounds the memory of a resample of a large set
 
 
 class Interval(NamedTuple):
@@ -41,7 +41,7 @@ def resampled_sums(rows: np.ndarray, resamples: int, seed: int = SEED) -> np.nda
 def _draws(size: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
     """How often each sentence was drawn, in chunks of resamples: (r, N) float64."""
     generator = np.random.default_rng(seed)
-    step = max(1, _CHUNK // size)
+    step = max(1, CHUNK // size)
     for start in range(0, resamples, step):
         count = min(step, resamples - start)
         picks = generator.integers(size, size=(count, size))

@@ -20,7 +20,7 @@ from nmt.evaluation.buckets import assign, buckets
 
 TRIALS = {"bootstrap": 1000, "randomisation": 10000}  # sacrebleu's numbers
 TIE = 1e-9  # BLEU points below which two scores are the same but for rounding
-_CHUNK = 1 << 22
+CHUNK = 1 << 22
 
 
 def compare(
@@ -136,7 +136,7 @@ def p_value(differences: np.ndarray, observed: float) -> float:
 
 def _counts(size: int, trials: int) -> list[int]:
     """Sizes of chunks of trials; multiples of 32, so that random bits are drawn as in one piece."""
-    step = max(32, _CHUNK // size // 32 * 32)
+    step = max(32, CHUNK // size // 32 * 32)
     return [min(step, trials - start) for start in range(0, trials, step)]
 
 

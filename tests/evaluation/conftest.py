@@ -1,0 +1,37 @@
+"""A corpus of random sentences with every kind of hypothesis that BLEU treats apart."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+Corpus = list[tuple[list[str], list[str]]]
+
+
+def _corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
+    """(hypothesis, reference) pairs: right words with probability `quality`, some left out or put
+    elsewhere; one in ten hypotheses is empty, one in ten has no word of its reference."""
+    generator = np.random.default_rng(seed)
+    pairs = []
+    for number in range(sentences):
+        length = int(generator.integers(1, longest + 1))
+        reference = [f"w{word}" for word in generator.zipf(1.5, size=length) % 500]
+        if number % 10 == 3:
+            hypothesis = []
+        elif number % 10 == 7:
+            hypothesis = ["x"] * int(generator.integers(1, length + 4))
+        else:
+            kept = generator.random(length) < quality
+            hypothesis = [
+                word if keep else f"w{generator.integers(500)}"
+                for word, keep in zip(reference, kept, strict=True)
+            ]
+            start = int(generator.integers(length))
+            hypothesis = hypothesis[start:] + hypothesis[: max(0, start - 2)]
+        pairs.append((hypothesis, reference))
+    return pairs
+
+
+@pytest.fixture
+def corpus() -> Callable[..., Corpus]:
+    return _corpus

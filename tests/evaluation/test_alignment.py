@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+
+from nmt.errors import Refusal
+from nmt.evaluation.alignment import (
+    Gold,
+    alignment_scores,
+    attended_words,
+    error_rates,
+    format_links,
+    hard_links,
+    link_counts,
+    parse_links,
+    read_pharaoh,
+    sentence_counts,
+    weight_on_end,
+    word_weights,
+)
+
+# Three target words and </s> (rows) over four source words and </s> (columns).
+WEIGHTS = np.array(
+    [
+        [0.60, 0.10, 0.10, 0.10, 0.10],
+        [0.05, 0.15, 0.30, 0.10, 0.40],  # </s> is largest, yet below the threshold
+        [0.10, 0.10, 0.10, 0.15, 0.55],  # </s> is above it
+        [0.00, 0.00, 0.00, 0.00, 1.00],
+    ]
+)
+
+
+def test_links_of_attention():
+    assert hard_links(WEIGHTS) == [(0, 0), (2, 1)]
+    assert hard_links(WEIGHTS, null=0.6) == [(0, 0), (2, 1), (3, 2)]
+    assert hard_links(WEIGHTS, null=0.3) == [(0, 0)]
+    assert attended_words(WEIGHTS).tolist() == [0, 2, 3, 0]
+
+
+def test_a_source_without_words_has_no_links():
+    assert hard_links(np.array([[1.0], [1.0]]), null=1.0) == []
+    assert attended_words(np.array([[1.0], [1.0]])).tolist() == [-1, -1]
+
+
+def test_counts_and_error_by_hand():
+    gold = Gold(frozenset({(0, 0), (3, 2)}), frozenset({(0, 0), (3, 2), (2, 1), (1, 1)}))
+    # A = {0-0, 2-1}; A and S share 0-0; A and P share both
+    counts = sentence_counts(WEIGHTS, gold)
+    assert counts == [2, 2, 1, 2, 2, 3]
+    scores = alignment_scores(counts)
+    assert scores["error_rate"] == pytest.approx(1 - (1 + 2) / (2 + 2))
+    assert scores["precision"] == 1.0
+    assert scores["recall"] == 0.5
+    assert scores["on_end_of_sentence"] == pytest.approx(2 / 3)
+    assert weight_on_end(WEIGHTS) == pytest.approx((0.10 + 0.40 + 0.55) / 3)
+
+
+def test_error_over_a_set_is_of_summed_counts():
+    counts = np.array([[2, 2, 1, 2, 2, 3], [5, 4, 4, 5, 0, 6], [0, 0, 0, 0, 1, 1]])
+    assert error_rates(counts.sum(axis=0)) == pytest.approx(1 - (5 + 7) / (7 + 6))
+    rates = error_rates(counts)
+    assert rates[:2] == pytest.approx([0.25, 0.0])
+    assert np.isnan(rates[2])
+    assert alignment_scores(counts[2])["error_rate"] is None
+
+
+def test_perfect_and_useless_links():
+    gold = Gold(frozenset({(0, 1), (1, 0)}), frozenset({(0, 1), (1, 0), (2, 2)}))
+    assert alignment_scores(link_counts(gold.possible, gold, words=3))["error_rate"] == 0.0
+    assert alignment_scores(link_counts([(5, 5)], gold, words=3))["error_rate"] == 1.0
+
+
+def test_subwords_become_words():
+    weights = np.random.default_rng(0).dirichlet(np.ones(6), size=5)  # (T, S)
+    words = word_weights(weights, source_words=[0, 1, 1, 1, 2], target_words=[0, 0, 1, 2])
+    assert words.shape == (4, 4)
+    np.testing.assert_allclose(words.sum(axis=1), 1.0)
+    assert words[0, 1] == pytest.approx(weights[:2, 1:4].sum() / 2)
+    assert words[1, 0] == pytest.approx(weights[2, 0])
+    assert words[2, 3] == pytest.approx(weights[3, 5])
+    assert words[3, 3] == pytest.approx(weights[4, 5])
+    np.testing.assert_array_equal(word_weights(weights), weights)
+
+
+def test_pharaoh_format_there_and_back():
+    gold = parse_links("0-0 2-1 3p1  1-2")
+    assert gold.sure == {(0, 0), (2, 1), (1, 2)}
+    assert gold.possible == gold.sure | {(3, 1)}
+    assert format_links(gold.sure) == "0-0 1-2 2-1"
+    assert parse_links(format_links(gold.sure, base=1), base=1).sure == gold.sure
+    assert parse_links("") == Gold(frozenset(), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("line", "base", "message"),
+    [
+        ("0-0 1:1", 0, "f.align:7: '1:1' is not a link"),
+        ("0-", 0, "f.align:7: '0-' is not a link"),
+        ("-1-2", 0, "f.align:7: '-1-2' is not a link"),
+        ("٣-1", 0, "f.align:7: '٣-1' is not a link"),
+        ("1-0", 1, "f.align:7: '1-0' lies before the first word, which has number 1"),
+        ("0-3", 0, "f.align:7: '0-3' lies outside the sentence of 2 source and 3 target"),
+    ],
+)
+def test_malformed_links_are_refused(line, base, message):
+    with pytest.raises(Refusal) as refusal:
+        parse_links(line, base=base, where="f.align:7", lengths=(2, 3))
+    assert str(refusal.value).startswith(message)
+
+
+def test_file_of_gold_alignments(tmp_path):
+    path = tmp_path / "gold.align"
+    path.write_text("1-1 2p2\n\n2-1\n")
+    gold = read_pharaoh(path, base=1)
+    assert [sorted(one.possible) for one in gold] == [[(0, 0), (1, 1)], [], [(1, 0)]]
+    path.write_bytes(b"1-1\n1-\xff\n")
+    with pytest.raises(Refusal, match=r"gold\.align:2: "):
+        read_pharaoh(path, base=1)
+    with pytest.raises(Refusal, match=r"missing\.align: No such file"):
+        read_pharaoh(tmp_path / "missing.align")
+
+
+def test_gold_moves_behind_words_put_in_front():
+    gold = parse_links("0-1 2p0")
+    assert gold.shifted(10, 20).sure == {(10, 21)}
+    assert (gold | gold.shifted(10, 20)).possible == {(0, 1), (2, 0), (10, 21), (12, 20)}

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+
+from nmt.evaluation.bleu import bleu, bleu_scores, brevity_penalties, sentence_statistics
+
+
+def sacrebleu(pairs):
+    hypotheses, references = zip(*pairs, strict=True)
+    return BLEU(tokenize="none", force=True).corpus_score(
+        [" ".join(tokens) for tokens in hypotheses],
+        [[" ".join(tokens) for tokens in references]],
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_corpus_bleu_is_sacrebleus(corpus, seed):
+    pairs = corpus(60, seed=seed)
+    expected = sacrebleu(pairs)
+    sums = sum(sentence_statistics(*pair) for pair in pairs)
+    assert sums.tolist() == [
+        *expected.counts,
+        *expected.totals,
+        expected.sys_len,
+        expected.ref_len,
+    ]
+    assert bleu(sums) == pytest.approx(expected.score, abs=1e-9)
+    assert brevity_penalties(sums) == pytest.approx(expected.bp, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ([], ["a"]),
+        (["b"], ["a"]),
+        (["b"] * 9, ["a"] * 9),
+        (["a"], ["a"]),
+        (["a", "b", "c", "d"], ["d", "c", "b", "a"]),
+        (["a"] * 7, ["a", "a"]),
+        (["the", "the", "cat", "sat"], ["the", "cat", "sat", "the"]),
+    ],
+    ids=lambda pair: " ".join(pair[0]) or "empty",
+)
+def test_single_sentences_with_orders_that_do_not_match(pair):
+    statistics = sentence_statistics(*pair)
+    assert statistics.dtype == np.int64
+    assert bleu(statistics) == pytest.approx(sacrebleu([pair]).score, abs=1e-9)
+    assert bleu_scores(statistics) == pytest.approx(sacrebleu([pair]).score, abs=1e-9)
+
+
+def test_vectorised_formula_is_sacrebleus(corpus):
+    rows = np.stack([sentence_statistics(*pair) for pair in corpus(300, longest=9)])
+    sums = np.concatenate([rows, np.cumsum(rows, axis=0)]).reshape(3, 200, 10)
+    expected = np.array([[bleu(row) for row in block] for block in sums])
+    assert (expected == 0).any()
+    assert (expected > 0).mean() > 0.5
+    np.testing.assert_allclose(bleu_scores(sums), expected, rtol=0, atol=1e-9)
+
+
+def test_a_token_that_holds_a_unicode_space_is_one_token():
+    reference = ["10\u00a0000", "euros", "\u2009", "net", "x\u3000y"]
+    exact = sentence_statistics(reference, reference)
+    assert exact.tolist() == [5, 4, 3, 2, 5, 4, 3, 2, 5, 5]
+    split = sentence_statistics(["10", "000", "euros"], reference)
+    assert split.tolist() == [1, 0, 0, 0, 3, 2, 1, 0, 3, 5]
+
+
+def test_clipping_counts_a_repeated_word_as_often_as_the_reference():
+    statistics = sentence_statistics(["the"] * 7, ["the", "cat", "is", "on", "the", "mat"])
+    assert statistics.tolist() == [2, 0, 0, 0, 7, 6, 5, 4, 7, 6]

@@ -1,0 +1,80 @@
+import pytest
+
+from nmt.errors import Refusal
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.external import looks_tokenised, read_external, split_tokens
+
+SENTENCES = [
+    {
+        "id": n,
+        "source": ["a", "cat"],
+        "reference": f"un chat , {word} .".split(),
+        "raw_reference": f"un chat, {word}.",
+        "hypothesis": ["mine"],
+        "length": 2,
+        "no_unk": n == 1,
+        "nll": 3.0,
+        "score": -2.0,
+    }
+    for n, word in enumerate(["noir", "blanc", "gris"])
+]
+
+
+def tokenise(line):
+    return line.replace(",", " ,").replace(".", " .").split()
+
+
+def detokenise(tokens):
+    return " ".join(tokens).replace(" ,", ",").replace(" .", ".")
+
+
+def read(path, **more):
+    return read_external(path, SENTENCES[::-1], tokenise=tokenise, detokenise=detokenise, **more)
+
+
+def test_tokenised_and_raw_files_give_the_same_records(tmp_path):
+    raw, tokens = tmp_path / "raw.txt", tmp_path / "tokens.txt"
+    raw.write_text("un chat, noir.\nun chat, noir.\n\n", "utf-8")
+    tokens.write_text("un chat , noir .\r\nun chat , noir .\r\n\r\n", "utf-8")
+    records = read(raw)
+    assert records == read(tokens) == read(tokens, tokenised=True) == read(raw, tokenised=False)
+    assert [record["id"] for record in records] == [0, 1, 2]
+    assert records[0]["bleu_stats"] == [5, 4, 3, 2, 5, 4, 3, 2, 5, 5]
+    assert records[1]["bleu_stats"] == [4, 2, 1, 0, 5, 4, 3, 2, 5, 5]
+    assert records[2]["bleu_stats"] == sentence_statistics([], SENTENCES[2]["reference"]).tolist()
+    assert records[0]["detokenised"] == "un chat, noir."
+    assert "nll" not in records[0]
+    assert "score" not in records[0]
+
+
+def test_the_no_unknown_words_subset_is_the_runs(tmp_path):
+    path = tmp_path / "h.txt"
+    path.write_text("a .\nb .\nc .\n")
+    records = read(path)
+    assert ["bleu_stats_no_unk" in record for record in records] == [False, True, False]
+    assert records[1]["hypothesis_no_unk"] == ["b", "."]
+
+
+def test_bad_files_are_refused(tmp_path):
+    path = tmp_path / "h.txt"
+    path.write_text("a\nb\n")
+    with pytest.raises(Refusal, match=r"h\.txt: 2 lines, but the test set has 3 sentences"):
+        read(path)
+    path.write_text("")
+    with pytest.raises(Refusal, match="0 lines"):
+        read(path)
+    path.write_bytes(b"a\nb\xe9\nc\n")
+    with pytest.raises(Refusal, match=r"h\.txt:2: not UTF-8"):
+        read(path)
+    with pytest.raises(Refusal, match="No such file"):
+        read(tmp_path / "missing")
+
+
+def test_tokens_are_split_at_spaces_only():
+    assert split_tokens("10\u00a0000  euros\tnet") == ["10\u00a0000", "euros", "net"]
+
+
+def test_judging_a_file():
+    assert looks_tokenised(["Il dit : oui .", "M. X est là , non ?"])
+    assert not looks_tokenised(["Il dit : oui.", "M. X est là, non ?"])
+    assert not looks_tokenised(["Bonjour"])

@@ -1,0 +1,100 @@
+"""BLEU by length against sacrebleu, in one process and in several."""
+
+import json
+
+import pytest
+import torch
+import torch.distributed
+from sacrebleu.metrics import BLEU
+
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.metric import BleuByLength
+
+EDGES = [10, 25, 40, 60]
+
+
+def expected_scores(pairs, edges=EDGES):
+    """sacrebleu on the text of all sentences, and of each bucket that has any."""
+    scorer = BLEU(tokenize="none", force=True)
+
+    def score(chosen):
+        hypotheses, references = zip(*chosen, strict=True)
+        return scorer.corpus_score(
+            [" ".join(tokens) for tokens in hypotheses],
+            [[" ".join(tokens) for tokens in references]],
+        ).score
+
+    places = assign([len(reference) for _, reference in pairs], edges)
+    scores = {"all": score(pairs)}
+    for place, bucket in enumerate(buckets(edges)):
+        chosen = [pair for pair, where in zip(pairs, places, strict=True) if where == place]
+        if chosen:
+            scores[bucket.name] = score(chosen)
+    return scores
+
+
+def tensors(pairs):
+    statistics = torch.stack([torch.from_numpy(sentence_statistics(*pair)) for pair in pairs])
+    return statistics, torch.tensor([len(reference) for _, reference in pairs])
+
+
+SHARES = {2: [31, 49], 3: [17, 63, 0]}  # sentences of each process: uneven, one without any
+
+
+def process(rank, world, folder, statistics, lengths):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world
+    )
+    metric = BleuByLength(EDGES)
+    own = statistics.split(SHARES[world])[rank], lengths.split(SHARES[world])[rank]
+    for start in range(0, SHARES[world][rank], 7):
+        metric.update(*(part[start : start + 7] for part in own))
+    scores = metric.compute()
+    (folder / f"{rank}.json").write_text(json.dumps(scores))
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_process(corpus, seed):
+    pairs = corpus(80, seed=seed)
+    metric = BleuByLength(EDGES)
+    statistics, lengths = tensors(pairs)
+    for start in range(0, 80, 9):
+        metric.update(statistics[start : start + 9], lengths[start : start + 9])
+    assert metric.compute() == pytest.approx(expected_scores(pairs), abs=1e-9)
+    assert metric.sentences.sum() == 80
+    metric.reset()
+    assert metric.sentences.sum() == metric.statistics.sum() == 0
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+@pytest.mark.parametrize("world", [2, 3])
+def test_several_processes(corpus, tmp_path, world):
+    pairs = corpus(80, seed=world)
+    torch.multiprocessing.spawn(process, (world, tmp_path, *tensors(pairs)), nprocs=world)
+    expected = expected_scores(pairs)
+    assert len(expected) == len(EDGES) + 2
+    for rank in range(world):
+        scores = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert scores == pytest.approx(expected, abs=1e-9)
+
+
+def test_empty_and_no_match_buckets(corpus):
+    pairs = [([], ["a"] * 5), (["b"] * 4, ["a"] * 15), (["a"] * 30, ["a"] * 30)]
+    metric = BleuByLength(EDGES)
+    metric.update(*tensors(pairs))
+    scores = metric.compute()
+    assert list(scores) == ["all", "1-10", "11-25", "26-40"]
+    assert scores["1-10"] == scores["11-25"] == 0.0
+    assert scores == pytest.approx(expected_scores(pairs), abs=1e-9)
+
+
+def test_counts_stay_whole_numbers_beyond_those_of_float32():
+    metric = BleuByLength([10])
+    row = torch.tensor([[2**24, 2**24, 2**24, 2**24, 2**24, 2**24, 2**24, 2**24, 1, 1]])
+    metric.update(row, torch.tensor([3]))
+    metric.update(torch.ones(1, 10, dtype=torch.int64), torch.tensor([3]))
+    assert metric.statistics[0, 0] == 2**24 + 1
+    assert metric.half().statistics.dtype == torch.int64

@@ -1,0 +1,112 @@
+import random
+
+import pytest
+
+from nmt.errors import Refusal
+from nmt.evaluation.records import (
+    check_set_name,
+    choose_kept,
+    in_order,
+    read_alignments,
+    read_translations,
+    write_alignments,
+    write_translations,
+)
+
+
+def record(identity, words=3, **more):
+    return {
+        "id": identity,
+        "source": [f"s{identity}"] * words,
+        "reference": ["la", "référence"],
+        "hypothesis": ["l'", f"hypothèse{identity}", "."],
+        "detokenised": f"l'hypothèse{identity}.",
+        "length": words,
+    } | more
+
+
+def test_translations_in_the_order_of_the_source_file(tmp_path):
+    rows = [record(2), record(0), record(1)]
+    write_translations(tmp_path, "news", rows)
+    folder = tmp_path / "translations"
+    assert (folder / "news.txt").read_text("utf-8").splitlines()[1] == "l' hypothèse1 ."
+    assert (folder / "news.detok.txt").read_text("utf-8").splitlines()[2] == "l'hypothèse2."
+    assert read_translations(tmp_path, "news") == [record(0), record(1), record(2)]
+    assert "hypothèse0" in (folder / "news.jsonl").read_text("utf-8")  # not \u00e8
+
+
+def test_one_line_a_sentence_whatever_it_holds(tmp_path):
+    odd = ["a\u2028b", "c\nd\r\ne", "\x85", "\ud800"]
+    write_translations(tmp_path, "x", [record(0, hypothesis=odd, detokenised="a\n\nb"), record(1)])
+    for name in ("x.txt", "x.detok.txt", "x.jsonl"):
+        content = (tmp_path / "translations" / name).read_bytes()
+        assert content.count(b"\n") == 2
+        assert b"\r" not in content
+    assert read_translations(tmp_path, "x")[0]["hypothesis"][:3] == odd[:3]
+
+
+def test_a_sentence_counts_once():
+    with pytest.raises(ValueError, match="sentence 4 occurs twice"):
+        in_order([record(4), record(2), record(4)])
+
+
+def test_alignments_are_rounded_and_null_without_attention(tmp_path):
+    attention = {
+        "id": 1,
+        "weights": [[0.123456789, 0.876543211]],
+        "runners_up": [[["le", -0.1000001], ["la", -3.0]]],
+        "score": -4.2000004,
+    }
+    write_alignments(tmp_path, "x", [attention, {"id": 0, "weights": None, "spread": None}])
+    first, second = read_alignments(tmp_path, "x")
+    assert first == {"id": 0, "weights": None, "spread": None}
+    assert second["weights"] == [[0.12346, 0.87654]]
+    assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
+    assert second["score"] == -4.2
+
+
+def test_damaged_and_missing_files_are_refused(tmp_path):
+    write_translations(tmp_path, "x", [record(0), record(1)])
+    path = tmp_path / "translations" / "x.jsonl"
+    path.write_text(path.read_text("utf-8")[:-20], "utf-8")
+    with pytest.raises(Refusal, match=r"x\.jsonl:2: not a JSON object"):
+        read_translations(tmp_path, "x")
+    with pytest.raises(Refusal, match=r"y\.jsonl: No such file"):
+        read_translations(tmp_path, "y")
+
+
+@pytest.mark.parametrize("name", ["a=b", "a/b", "..", "", "a b", ".hidden", "a\\b", "a\n"])
+def test_set_names_that_cannot_be_file_names(name):
+    with pytest.raises(Refusal, match="a test set's name"):
+        check_set_name(name)
+
+
+def test_set_names():
+    for name in ("newstest2014", "by_length", "news-joined20", "été", "a.b+c"):
+        assert check_set_name(name) == name
+
+
+EDGES = [10, 20]
+
+
+def test_kept_sentences_are_spread_over_the_buckets():
+    rows = [record(n, words=5) for n in range(50)]
+    rows += [record(n, words=15) for n in range(50, 54)]
+    rows += [record(n, words=40) for n in range(54, 100)]
+    kept = choose_kept(rows, 16, EDGES)
+    assert len(set(kept)) == 16
+    assert kept == sorted(kept)
+    assert [n for n in kept if 50 <= n < 54] == [50, 51, 52, 53]
+    assert sum(n < 50 for n in kept) == sum(n >= 54 for n in kept) == 6
+    random.Random(0).shuffle(rows)
+    assert choose_kept(rows, 16, EDGES) == kept
+    assert set(choose_kept(rows, 9, EDGES)) < set(kept)
+    assert choose_kept(rows, 0, EDGES) == []
+    assert len(choose_kept(rows, 1000, EDGES)) == 100
+
+
+def test_kept_sentences_depend_on_the_text_alone():
+    rows = [record(n) for n in range(30)]
+    assert choose_kept(rows, 3, EDGES) == [4, 10, 19]  # blake2b is the same on every machine
+    moved = [row | {"id": 29 - row["id"], "hypothesis": []} for row in rows]
+    assert choose_kept(moved, 3, EDGES) == [29 - 19, 29 - 10, 29 - 4]

@@ -1,0 +1,115 @@
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import Refusal
+from nmt.evaluation import results
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "results_schema.md"
+
+
+def content(**more):
+    test = {
+        "by_length": {
+            "pairs": 2,
+            "bucket_by": "source",
+            "bleu": {"all": {"score": 31.5, "low": None, "high": None, "sentences": 2}},
+            "by_length": [],
+        }
+    }
+    return results.build(
+        name="rnnsearch50-50",
+        title="RNNsearch-50",
+        experiment="rnnsearch50",
+        regime="laptop",
+        model="RNNsearch",
+        scoring="Additive",
+        max_length=50,
+        seed=1,
+        parameters=1234,
+        config={"data": {"max_length": 50}},
+        overrides=["seed=1"],
+        command="python -m nmt.train",
+        train={"updates": np.int64(100), "nll_per_sentence": np.float32(2.5)},
+        valid={"perplexity": float("nan")},
+        history=[{"update": 50, "valid_nll": 2.0}],
+        test=test,
+        **more,
+    )
+
+
+def test_there_and_back(tmp_path):
+    path = results.write(tmp_path, content(sources={"checkpoint": Path("a/best.ckpt")}))
+    assert path.name == "results.json"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results.json"]
+    for where in (tmp_path, path):
+        found = results.read(where)
+        assert found["schema"] == 1
+        assert found["train"] == {"updates": 100, "nll_per_sentence": 2.5}
+        assert found["valid"] == {"perplexity": None}
+        assert found["sources"] == {"checkpoint": "a/best.ckpt"}
+        assert found["versions"]["sacrebleu"].startswith("2.")
+
+
+def test_a_failed_write_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    results.write(tmp_path, content())
+    before = (tmp_path / "results.json").read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(results.os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        results.write(tmp_path, content() | {"name": "other"})
+    assert (tmp_path / "results.json").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "schema=2 is newer; this version of nmt reads 1"),
+        ({"schema": "one"}, "schema=one is unknown"),
+        ({"parameters": "many"}, "parameters='many': must be int or NoneType"),
+        ({"seed": True}, "seed=True: must be int"),
+        ({"test": {"a=b": {}}}, "data.test.a=b: a test set's name"),
+        ({"test": {"a": 3}}, "test.a: an object is expected"),
+        ({"test": {"a": {"pairs": 1, "bucket_by": "source"}}}, "key 'test.a.bleu' is missing"),
+        (
+            {"test": {"a": {"pairs": 1, "bucket_by": "source", "bleu": {"all": {}}}}},
+            "key 'test.a.bleu.all.score' is missing",
+        ),
+    ],
+)
+def test_wrong_content_is_refused_by_key(tmp_path, change, message):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(content() | change))
+    with pytest.raises(Refusal, match=re.escape(message)):
+        results.read(tmp_path)
+
+
+def test_missing_and_damaged_files_are_refused(tmp_path):
+    with pytest.raises(Refusal, match="the run is not finished"):
+        results.read(tmp_path)
+    with pytest.raises(Refusal, match="No such file"):
+        results.read(tmp_path / "results.json")
+    path = tmp_path / "results.json"
+    path.write_text('{"schema": 1,')
+    with pytest.raises(Refusal, match="damaged, not JSON"):
+        results.read(path)
+    path.write_text('{"name": "other"}')
+    with pytest.raises(Refusal, match=r"not a results\.json of nmt"):
+        results.read(path)
+    whole = content()
+    del whole["history"]
+    with pytest.raises(Refusal, match="key 'history' is missing"):
+        results.write(tmp_path, whole)
+
+
+def test_every_key_is_documented():
+    text = DOCUMENT.read_text("utf-8")
+    documented = set(re.findall(r"`([^`]+)`", text))
+    assert set(results.KEYS) | set(results.SET_KEYS) <= documented

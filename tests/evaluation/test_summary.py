@@ -1,0 +1,169 @@
+import json
+import math
+import random
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.results import plain
+from nmt.evaluation.summary import summarise
+
+
+@dataclass
+class Settings:
+    edges: list[int] = field(default_factory=lambda: [10, 25, 40])
+    bucket_by: str = "source"
+    resamples: int = 100
+    confidence: float = 0.95
+
+
+def records_of(pairs, seed=0, unknown=0.5, gold=True):
+    generator = random.Random(seed)
+    records = []
+    for number, (hypothesis, reference) in enumerate(pairs):
+        record = {
+            "id": number,
+            "source": ["s"] * generator.randint(1, 38),
+            "reference": reference,
+            "raw_reference": " ".join(reference),
+            "hypothesis": hypothesis,
+            "detokenised": " ".join(hypothesis),
+            "no_unk": generator.random() > unknown,
+            "nll": generator.uniform(1, 3) * (len(reference) + 1),
+            "score": -generator.uniform(1, 30),
+            "bleu_stats": sentence_statistics(hypothesis, reference).tolist(),
+            "spread": generator.uniform(0, 2),
+            "end_weight": generator.random(),
+        }
+        record["length"] = len(record["source"])
+        if record["no_unk"]:
+            record["hypothesis_no_unk"] = reference[: len(hypothesis)]
+            statistics = sentence_statistics(record["hypothesis_no_unk"], reference)
+            record["bleu_stats_no_unk"] = statistics.tolist()
+        if gold and number % 3 == 0:
+            record["alignment_counts"] = [8, 6, 5, 6, generator.randint(0, 2), 9]
+        records.append(record)
+    return records
+
+
+def sacrebleu(records, key="hypothesis"):
+    return (
+        BLEU(tokenize="none", force=True)
+        .corpus_score(
+            [" ".join(record[key]) for record in records],
+            [[" ".join(record["reference"]) for record in records]],
+        )
+        .score
+    )
+
+
+@pytest.fixture
+def records(corpus):
+    return records_of(corpus(70, longest=40))
+
+
+def test_whole_set(records):
+    scores = summarise(records, Settings(), search={"beam_size": 12})
+    assert scores["pairs"] == 70
+    assert scores["search"] == {"beam_size": 12}
+    whole = scores["bleu"]["all"]
+    assert whole["score"] == pytest.approx(sacrebleu(records), abs=1e-9)
+    assert whole["low"] < whole["score"] < whole["high"]
+    free = [record for record in records if record["no_unk"]]
+    assert scores["bleu"]["no_unk"]["sentences"] == len(free) > 20
+    assert scores["bleu"]["no_unk"]["score"] == pytest.approx(
+        sacrebleu(free, "hypothesis_no_unk"), abs=1e-9
+    )
+    nll = sum(record["nll"] for record in records)
+    words = sum(len(record["reference"]) + 1 for record in records)
+    assert scores["nll_per_sentence"] == pytest.approx(nll / 70)
+    assert scores["perplexity"] == pytest.approx(math.exp(nll / words))
+    hypothesis = sum(len(record["hypothesis"]) for record in records)
+    ratio = hypothesis / (words - 70)
+    assert scores["length_ratio"] == pytest.approx(ratio)
+    assert scores["brevity_penalty"] == pytest.approx(math.exp(1 - 1 / ratio))
+    assert "tok:13a" in scores["sacrebleu"]["signature"]
+    assert scores["chrf"]["score"] > 0
+
+
+def test_by_length(records):
+    rows = summarise(records, Settings())["by_length"]
+    # sources have at most 38 words: the open bucket is absent
+    assert [(row["from"], row["to"]) for row in rows] == [(1, 10), (11, 25), (26, 40)]
+    assert sum(row["sentences"] for row in rows) == 70
+    inside = [record for record in records if 11 <= record["length"] <= 25]
+    free = [record for record in inside if record["no_unk"]]
+    assert rows[1]["score"] == pytest.approx(sacrebleu(inside), abs=1e-9)
+    assert rows[1]["low"] < rows[1]["score"] < rows[1]["high"]
+    assert rows[1]["no_unk"]["score"] == pytest.approx(
+        sacrebleu(free, "hypothesis_no_unk"), abs=1e-9
+    )
+    assert rows[1]["spread"] == pytest.approx(np.mean([record["spread"] for record in inside]))
+    assert rows[1]["nll_per_word"] == pytest.approx(
+        sum(record["nll"] for record in inside)
+        / sum(len(record["reference"]) + 1 for record in inside)
+    )
+
+
+def test_alignment(records):
+    scores = summarise(records, Settings())["alignment"]
+    aligned = [record for record in records if "alignment_counts" in record]
+    assert scores["sentences"] == len(aligned) == 24
+    assert scores["error_rate"] == pytest.approx(1 - (5 + 6) / (8 + 6))
+    assert scores["precision"] == pytest.approx(6 / 8)
+    assert scores["recall"] == pytest.approx(5 / 6)
+    on_end = sum(record["alignment_counts"][4] for record in aligned)
+    assert scores["on_end_of_sentence"] == pytest.approx(on_end / (9 * 24))
+    assert scores["weight_on_end"] == pytest.approx(
+        np.mean([record["end_weight"] for record in aligned])
+    )
+    assert sum(row["sentences"] for row in scores["by_length"]) == 24
+
+
+def test_what_does_not_apply_is_absent_or_null(corpus):
+    records = records_of(corpus(12), unknown=1.0, gold=False)
+    for record in records:
+        record |= {"no_unk": None}
+        for key in ("nll", "score", "spread", "raw_reference"):
+            del record[key]
+    scores = summarise(records, Settings(resamples=0))
+    assert "no_unk" not in scores["bleu"]
+    assert "alignment" not in scores
+    assert scores["sacrebleu"] is scores["chrf"] is scores["perplexity"] is None
+    assert scores["nll_per_sentence"] is scores["spread"] is None
+    assert scores["bleu"]["all"]["low"] is scores["bleu"]["all"]["high"] is None
+    assert all(row["no_unk"] is row["nll_per_word"] is None for row in scores["by_length"])
+
+
+def test_order_does_not_matter_and_the_result_is_json(records):
+    expected = json.dumps(summarise(records, Settings()))
+    random.Random(3).shuffle(records)
+    assert json.dumps(summarise(records, Settings())) == expected
+    assert json.loads(expected) == plain(summarise(records, Settings()))
+
+
+def test_no_or_repeated_sentences_are_an_error(records):
+    with pytest.raises(ValueError, match="no sentences"):
+        summarise([], Settings())
+    with pytest.raises(ValueError, match="sentence 5 occurs twice"):
+        summarise([*records, records[5]], Settings())
+
+
+def test_three_thousand_sentences_take_under_five_seconds(corpus):
+    generator = random.Random(0)
+    words = [
+        "".join(generator.choices("abcdefghij", k=generator.randint(2, 9))) for _ in range(500)
+    ]
+    spoken = {f"w{number}": word for number, word in enumerate(words)}
+    pairs = [
+        tuple([spoken.get(token, token) for token in side] for side in pair)
+        for pair in corpus(3000, longest=44)
+    ]
+    start = time.process_time()
+    records = records_of(pairs)
+    summarise(records, Settings(edges=[10, 20, 30, 40, 50, 60], resamples=1000))
+    assert time.process_time() - start < 5.0
