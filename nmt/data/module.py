@@ -1,0 +1,147 @@
+"""The loaders that Lightning asks for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from omegaconf import DictConfig
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from nmt.data.batch import Batch
+from nmt.data.batches import TrainingSchedule, evaluation_batches
+from nmt.data.prepare import Prepared
+from nmt.data.splits import HeldOut, Train
+from nmt.errors import Refusal
+
+
+class TranslationData(pl.LightningDataModule):
+    """Batches for training, validation and tests, each rank's own share.
+
+    The trainer must be made with `use_distributed_sampler=False`: ranks are told apart here.
+    Training has no end of its own; the trainer's `max_steps` ends it.
+
+    Args:
+        prepared: what to read from.
+        config: the whole configuration; `data`, `trainer`, `search.batch_size` and `seed` are used.
+
+    Raises:
+        Refusal: for a batch that cannot be shared out evenly.
+    """
+
+    def __init__(self, prepared: Prepared, config: DictConfig) -> None:
+        super().__init__()
+        check_batch_size(config)
+        self.prepared = prepared
+        self.schedule = TrainingSchedule(
+            prepared.train.sizes,
+            config.data.batch_size,
+            config.data.pool,
+            config.data.pool_order,
+            config.seed,
+        )
+        self._accumulate: int = config.trainer.accumulate
+        self._workers: int = config.data.workers
+        self._evaluation_batch: int = config.search.batch_size
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Endless micro-batches, from the first one after the updates the trainer has made.
+
+        Micro-batch n is a function of n alone and the loader starts counting at the trainer's own
+        update, so that a resumed training needs no state of the loader: no worker has read ahead of
+        what the checkpoint knows, however many there are.
+        """
+        start = self.trainer.global_step if self.trainer else 0
+        batches = MicroBatches(self.prepared.train, self.schedule, self._accumulate, *self._rank())
+        return self._loader(batches, CountFrom(start * self._accumulate))
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """This rank's share of the development pairs."""
+        return self.evaluation_loader(self.prepared.valid)
+
+    def test_dataloader(self) -> list[DataLoader[Batch]]:
+        """This rank's share of every test set, in the order of `prepared.test`."""
+        return [self.evaluation_loader(split) for split in self.prepared.test.values()]
+
+    def evaluation_loader(self, split: HeldOut) -> DataLoader[Batch]:
+        """This rank's share of a split, every sentence on one rank, longest first."""
+        return self._loader(EvaluationBatches(split, self._evaluation_batch, *self._rank()))
+
+    def _rank(self) -> tuple[int, int]:
+        """Rank of this process and number of processes."""
+        return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+
+    def _loader(self, dataset: Dataset[Batch], sampler: Any = None) -> DataLoader[Batch]:
+        # Evaluation makes its batches in this process: they are few, and starting workers is slow.
+        workers = self._workers if sampler is not None else 0
+        return DataLoader(
+            dataset,
+            batch_size=None,
+            sampler=sampler,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            prefetch_factor=8 if workers else None,
+            pin_memory=torch.cuda.is_available(),
+        )
+
+
+def check_batch_size(config: DictConfig) -> None:
+    """Refuses a batch that devices and micro-batches cannot share out evenly."""
+    trainer, size = config.trainer, config.data.batch_size
+    shares = trainer.devices * trainer.num_nodes * trainer.accumulate
+    if size % shares:
+        raise Refusal(
+            f"data.batch_size={size}: must be a multiple of trainer.devices × trainer.num_nodes ×"
+            f" trainer.accumulate = {trainer.devices} × {trainer.num_nodes} × {trainer.accumulate}"
+            f" = {shares}"
+        )
+
+
+class CountFrom(Sampler[int]):
+    """start, start + 1, start + 2, … without end."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.count(self.start)
+
+
+class MicroBatches(Dataset[Batch]):
+    """Item n: this rank's share of micro-batch n % accumulate of update n // accumulate.
+
+    Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks; the
+    weight of a batch undoes both, so that their sum is the mean over the sentences of the update.
+    """
+
+    def __init__(
+        self, train: Train, schedule: TrainingSchedule, accumulate: int, rank: int, world: int
+    ) -> None:
+        self.train = train
+        self.schedule = schedule
+        self.accumulate = accumulate
+        self.rank = rank
+        self.world = world
+
+    def __getitem__(self, number: int) -> Batch:
+        update, micro = divmod(number, self.accumulate)
+        rows = self.schedule.share(update, micro, self.accumulate, self.rank, self.world)
+        weight = self.world * self.accumulate / self.schedule.batch_size
+        return self.train.batch(rows, weight)
+
+
+class EvaluationBatches(Dataset[Batch]):
+    """This rank's share of the batches of a held-out split."""
+
+    def __init__(self, split: HeldOut, batch_size: int, rank: int, world: int) -> None:
+        self.split = split
+        self.batches = evaluation_batches(split.sizes, batch_size, rank, world)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, number: int) -> Batch:
+        return self.split.batch(self.batches[number])

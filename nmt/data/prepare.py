@@ -1,0 +1,369 @@
+"""Text to encoded pairs, once: what follows reads memory-mapped files.
+
+Two kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.texts`), `pairs-*`
+is training text encoded with the vocabularies learnt from it. The cap on length is applied when
+they are opened, and test sets are encoded in memory, so that runs which differ in either share the
+rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import datasets
+import numpy as np
+from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+from nmt.config import DataConfig, TextConfig, TokenizerConfig
+from nmt.data.cache import build_once
+from nmt.data.corpora import open_corpus
+from nmt.data.corpus import digest
+from nmt.data.splits import HeldOut, Train
+from nmt.data.subwords import Subwords
+from nmt.data.texts import TokenisedText, open_arrow, processes, tokenise_corpus
+from nmt.data.vocabulary import (
+    SPECIAL,
+    UNKNOWN,
+    Encoding,
+    Vocabulary,
+    load_vocabulary,
+    rank_words,
+)
+from nmt.errors import Refusal
+
+FORMAT = 1
+LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; longer is "longer than any cap"
+ENCODED = datasets.Features(
+    {
+        "source_ids": datasets.List(datasets.Value("int32")),
+        "target_ids": datasets.List(datasets.Value("int32")),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that training and testing read.
+
+    Attributes:
+        source_vocabulary: learnt from the whole training side, whatever the cap on length.
+        target_vocabulary: as `source_vocabulary`.
+        train: pairs that obey the cap.
+        valid: development pairs.
+        test: test sets by name, in the order of the configuration.
+        manifest: counts, plain values: `vocabulary.<side>` (`kind`, `size`, `types`), `max_length`,
+            and `splits.<name>`: `lines`, `empty` and `too_long` (left out), `pairs` (kept), and for
+            each side `<side>_words` and `<side>_unknown` (share of the words outside the
+            vocabulary; of the training split before the cap).
+        fingerprints: one for each split, by name (`train`, `valid`, `test.<name>`).
+        fingerprint: of all that training depends on: training and development text, tokenisation
+            and vocabularies. Test sets do not enter.
+        languages: of source and target.
+    """
+
+    source_vocabulary: Encoding
+    target_vocabulary: Encoding
+    train: Train
+    valid: HeldOut
+    test: dict[str, HeldOut]
+    manifest: dict[str, Any]
+    fingerprints: dict[str, str]
+    fingerprint: str
+    languages: tuple[str, str]
+
+
+def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True) -> Prepared:
+    """Reads, tokenises, learns vocabularies and encodes, as far as the cache does not have it.
+
+    Args:
+        data: section `data` of the configuration.
+        tokenizer: section `tokenizer`.
+        progress: show progress bars (on stderr).
+
+    Raises:
+        Refusal: where the configuration or a text is wrong.
+        Failure: where the disk is full.
+    """
+    _check(data, tokenizer)
+    with progress_bars(progress):
+        text = _tokenised(data.train, data, "data.train", tokenizer.normalise, raw=False)
+        settings = _vocabulary_settings(tokenizer)
+        fingerprint = digest(FORMAT, text.fingerprint, settings)
+        folder = build_once(
+            Path(data.cache),
+            f"pairs-{fingerprint}",
+            lambda folder: _encode_training(folder, text, tokenizer, progress),
+        )
+        state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
+        counts = json.loads((folder / "counts.json").read_text("utf-8"))
+        source_vocabulary = load_vocabulary(state["source"])
+        target_vocabulary = load_vocabulary(state["target"] or state["source"])
+        train = Train(
+            cast(Any, text.rows),
+            source_vocabulary,
+            target_vocabulary,
+            open_arrow(folder),
+            np.load(folder / "lengths.npy", mmap_mode="r"),
+            data.max_length,
+        )
+        if not len(train):
+            raise Refusal(
+                f"data.max_length={data.max_length}: no training pair is that short on both sides"
+            )
+        held_out = {
+            key: prepare_held_out(
+                section,
+                data,
+                key,
+                source_vocabulary,
+                target_vocabulary,
+                normalise=tokenizer.normalise,
+                progress=progress,
+            )
+            for key, section in _held_out_sections(data).items()
+        }
+    valid, *tests = held_out.values()
+    splits = {key.removeprefix("data."): split for key, (split, _) in held_out.items()}
+    manifest = {
+        "vocabulary": counts["vocabulary"],
+        "max_length": data.max_length,
+        "splits": {
+            "train": {
+                "lines": text.lines,
+                "empty": text.empty,
+                "too_long": len(text.rows) - len(train),
+                "pairs": len(train),
+                **counts["train"],
+            },
+            **{
+                name: _held_out_counts(split, tokenised)
+                for (name, split), (_, tokenised) in zip(
+                    splits.items(), held_out.values(), strict=True
+                )
+            },
+        },
+    }
+    fingerprints = {"train": text.fingerprint} | {
+        key.removeprefix("data."): tokenised.fingerprint for key, (_, tokenised) in held_out.items()
+    }
+    return Prepared(
+        source_vocabulary=source_vocabulary,
+        target_vocabulary=target_vocabulary,
+        train=train,
+        valid=valid[0],
+        test={split.name: split for split, _ in tests},
+        manifest=manifest,
+        fingerprints=fingerprints,
+        fingerprint=digest(fingerprint, fingerprints["valid"]),
+        languages=_languages(data),
+    )
+
+
+def prepare_held_out(
+    text: TextConfig,
+    data: DataConfig,
+    key: str,
+    source_vocabulary: Encoding,
+    target_vocabulary: Encoding,
+    *,
+    normalise: bool = True,
+    progress: bool = True,
+) -> tuple[HeldOut, TokenisedText]:
+    """Pairs to measure a model on, encoded with the vocabularies that it was trained with.
+
+    Args:
+        text: section of the configuration that describes the text.
+        data: section `data`, for languages, grammar and cache.
+        key: name of the section, such as `data.test.mine`; its last part names the split, and
+            `data.valid` means the development pairs of the grammar.
+        source_vocabulary: the model's.
+        target_vocabulary: the model's.
+        normalise: as in training.
+        progress: show progress bars.
+
+    Raises:
+        Refusal: where the text cannot be had.
+    """
+    with progress_bars(progress):
+        tokenised = _tokenised(text, data, key, normalise, raw=True)
+    name = key.removeprefix("data.").removeprefix("test.")
+    rows = cast(Any, tokenised.rows)
+    return HeldOut(name, rows, source_vocabulary, target_vocabulary), tokenised
+
+
+@contextlib.contextmanager
+def progress_bars(shown: bool) -> Iterator[None]:
+    """Whether `datasets` draws progress bars inside."""
+    if shown or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
+
+
+def describe(prepared: Prepared) -> str:
+    """A short table of counts, for people."""
+    splits = prepared.manifest["splits"]
+    width = max(map(len, [*splits, "split"]))
+    lines = [
+        f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
+        f" {'words':>23} {'unknown':>15}"
+    ]
+    for name, counts in splits.items():
+        words = f"{counts['source_words']:,} / {counts['target_words']:,}"
+        unknown = f"{counts['source_unknown']:.2%} / {counts['target_unknown']:.2%}"
+        lines.append(
+            f"{name:<{width}} {counts['pairs']:>10,} {counts['empty']:>8,}"
+            f" {counts['too_long']:>9,} {words:>23} {unknown:>15}"
+        )
+    for side, counts in prepared.manifest["vocabulary"].items():
+        of = f" of {counts['types']:,} types" if counts["types"] else ""
+        kind = "words" if counts["kind"] == Vocabulary.kind else "subwords"
+        lines.append(f"{side} vocabulary: {counts['size']:,} {kind}{of}, </s> and <unk>")
+    lines.append(f"fingerprint: {prepared.fingerprint}")
+    return "\n".join(lines)
+
+
+def _languages(data: DataConfig) -> tuple[str, str]:
+    source, target = data.languages
+    return source, target
+
+
+def _check(data: DataConfig, tokenizer: TokenizerConfig) -> None:
+    if len(data.languages) != 2:
+        listed = ", ".join(data.languages)
+        raise Refusal(f"data.languages=[{listed}]: must be the source's and the target's")
+    if tokenizer.joint and tokenizer.kind != Subwords.kind:
+        raise Refusal("tokenizer.joint=true: only with tokenizer=bpe")
+    if tokenizer.joint and tokenizer.source_size != tokenizer.target_size:
+        raise Refusal(
+            f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
+            f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
+        )
+
+
+def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:
+    return {"data.valid": data.valid} | {
+        f"data.test.{name}": section for name, section in data.test.items()
+    }
+
+
+def _tokenised(
+    text: TextConfig, data: DataConfig, key: str, normalise: bool, raw: bool
+) -> TokenisedText:
+    split = key.split(".")[1]
+    corpus = open_corpus(text, data, key, split)
+    return tokenise_corpus(
+        corpus, _languages(data), cache=Path(data.cache), normalise=normalise, raw=raw
+    )
+
+
+def _vocabulary_settings(tokenizer: TokenizerConfig) -> list[Any]:
+    version = importlib.metadata.version("tokenizers")
+    sizes = [tokenizer.source_size, tokenizer.target_size]
+    return [tokenizer.kind, *sizes, tokenizer.joint, version]
+
+
+def _encode_training(
+    folder: Path, text: TokenisedText, tokenizer: TokenizerConfig, progress: bool
+) -> None:
+    """Fills a folder: vocabularies, encoded pairs, their lengths and counts."""
+    source, source_types = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
+    target, target_types = source, source_types
+    if not tokenizer.joint:
+        target, target_types = _learn(text, ["target"], tokenizer, tokenizer.target_size, progress)
+    encoded = text.rows.map(
+        _Encode(source, target),
+        batched=True,
+        remove_columns=text.rows.column_names,
+        features=ENCODED,
+        num_proc=processes(len(text.rows)),
+        cache_file_name=str(folder / "pairs.arrow"),
+        new_fingerprint=folder.name,
+        desc="encode data.train",
+    )
+    lengths = np.lib.format.open_memmap(folder / "lengths.npy", "w+", np.uint16, (len(encoded), 4))
+    counts: dict[str, Any] = {}
+    for side, name in enumerate(("source", "target")):
+        words = text.rows.data.column(f"{name}_words").to_numpy()
+        lengths[:, side] = np.minimum(words, LONGEST)
+        total = unknown = start = 0
+        for chunk in encoded.data.column(f"{name}_ids").chunks:
+            ids = np.diff(chunk.offsets.to_numpy())
+            lengths[start : start + len(chunk), 2 + side] = np.minimum(ids, LONGEST)
+            start += len(chunk)
+            total += int(ids.sum()) - len(chunk)
+            unknown += int(np.count_nonzero(chunk.flatten().to_numpy() == UNKNOWN))
+        counts[f"{name}_words"] = int(words.sum(dtype=np.int64))
+        counts[f"{name}_unknown"] = unknown / total
+    lengths.flush()
+    learnt = {"source": (source, source_types), "target": (target, target_types)}
+    vocabulary = {
+        name: {"kind": side.kind, "size": len(side) - len(SPECIAL), "types": types}
+        for name, (side, types) in learnt.items()
+    }
+    # A joint vocabulary is stored once.
+    state = {"source": source.state(), "target": None if tokenizer.joint else target.state()}
+    (folder / "vocabularies.json").write_text(json.dumps(state, ensure_ascii=False), "utf-8")
+    (folder / "counts.json").write_text(json.dumps({"train": counts, "vocabulary": vocabulary}))
+
+
+def _learn(
+    text: TokenisedText,
+    sides: list[str],
+    tokenizer: TokenizerConfig,
+    size: int,
+    progress: bool,
+) -> tuple[Encoding, int | None]:
+    """A vocabulary and the number of distinct words (None for subwords, which are not counted)."""
+    if tokenizer.kind == Subwords.kind:
+        sides = ["source", "target"] if tokenizer.joint else sides
+        return Subwords.learn(_sentences(text, sides), size, progress=progress), None
+    words = rank_words(_sentences(text, sides), progress=progress)
+    return Vocabulary(words[:size]), len(words)
+
+
+def _sentences(text: TokenisedText, sides: list[str]) -> Iterator[str]:
+    columns = [text.rows.data.column(side).chunks for side in sides]
+    for chunk in itertools.chain.from_iterable(columns):
+        yield from chunk.to_pylist()
+
+
+@dataclass(frozen=True)
+class _Encode:
+    source: Encoding
+    target: Encoding
+
+    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[list[int]]]:
+        # Processes share the cores already; the library's own threads do not survive a fork.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        return {
+            "source_ids": [self.source.encode(line.split(" ")) for line in rows["source"]],
+            "target_ids": [self.target.encode(line.split(" ")) for line in rows["target"]],
+        }
+
+
+def _held_out_counts(split: HeldOut, text: TokenisedText) -> dict[str, Any]:
+    counts: dict[str, Any] = {
+        "lines": text.lines,
+        "empty": text.empty,
+        "too_long": 0,
+        "pairs": len(split),
+    }
+    pairs = [split.ids(number) for number in range(len(split))]
+    for side, name in enumerate(("source", "target")):
+        ids = np.concatenate([pair[side] for pair in pairs])
+        counts[f"{name}_words"] = int(split.words[:, side].sum(dtype=np.int64))
+        counts[f"{name}_unknown"] = np.count_nonzero(ids == UNKNOWN) / (len(ids) - len(split))
+    return counts
