@@ -33,21 +33,22 @@ def chunked(
     bias: Tensor,
     words: Tensor,
     kind: torch.dtype,
-    weight: Tensor | None,
+    *,
+    derive: bool = False,
+    weight: Tensor | None = None,
     chunk: int | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """-log p(word) (R) of readouts (R, M), and with `weight` (R) the gradients of Σ weight · nll.
+    """-log p(word) (R) of readouts (R, M), and with `derive` the gradients of Σ_r weight_r nll_r.
 
-    `kind` is the type of the products; the softmax is in float32 at least. `chunk` is the number of
+    `weight` is (R), or None for 1; `kind` is the type of the products; `chunk` is the number of
     rows handled at once.
     """
     wide = state_type(kind)
     rows, matrix, bias = rows.to(kind), W_o.to(kind), bias.to(kind)
     chunk = chunk or max(1, CHUNK.get(rows.device.type, 2**26) // W_o.shape[0])
     nll = rows.new_empty(rows.shape[0], dtype=wide)
-    if weight is None:
-        grads = None
-    else:
+    grads = None
+    if derive:
         grads = Gradients(
             torch.empty_like(rows),
             torch.zeros_like(W_o, dtype=wide),
@@ -57,18 +58,38 @@ def chunked(
         here = slice(first, first + chunk)
         word = words[here].unsqueeze(1)
         logits = torch.addmm(bias, rows[here], matrix.t())
-        log_p = torch.log_softmax(logits, 1, dtype=wide)
-        nll[here] = -log_p.gather(1, word).squeeze(1)
-        if grads is not None:
-            assert weight is not None
-            grad = log_p.exp_()
-            grad.scatter_add_(1, word, grad.new_full(word.shape, -1))
+        if grads is None:
+            nll[here] = surprisal(logits, word, wide)
+            continue
+        grad = torch.softmax(logits, 1)
+        nll[here] = surprisal(logits, word, wide, grad)
+        # p - 1 of the right word, which 16 bits cannot tell from 0 once p is near 1
+        grad.scatter_(1, word, torch.expm1(-nll[here]).unsqueeze(1).to(kind))
+        if weight is not None:
             grad *= weight[here].unsqueeze(1)
-            grads.bias.add_(grad.sum(0))
-            grad = grad.to(kind)
-            torch.mm(grad, matrix, out=grads.rows[here])
-            grads.W_o.add_(torch.mm(grad.t(), rows[here]))
+        torch.mm(grad, matrix, out=grads.rows[here])
+        grads.W_o.add_(torch.mm(grad.t(), rows[here]))
+        grads.bias.add_(grad.sum(0))
     return nll, grads
+
+
+def surprisal(
+    logits: Tensor, word: Tensor, wide: torch.dtype, probability: Tensor | None = None
+) -> Tensor:
+    """-log p(word) (R) from logits (R, V) and words (R, 1), in the type `wide`.
+
+    On a CPU, where a second pass over the logits costs as much as the product that made them, the
+    softmax is taken at its word if it is given, except where p is so small that log p is not exact.
+    """
+    if probability is None or logits.is_cuda:
+        logits = logits.to(wide)
+        return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
+    p = probability.gather(1, word).to(wide).squeeze(1)
+    nll = -p.log()
+    lost = p < 1e-30
+    if lost.any():
+        nll[lost] = surprisal(logits[lost], word[lost], wide)
+    return nll
 
 
 class RowNLL(Function):
@@ -81,14 +102,14 @@ class RowNLL(Function):
         ctx.save_for_backward(rows, W_o, bias, words)
         ctx.kind = kind
         with torch.autocast(rows.device.type, enabled=False):
-            return chunked(rows, W_o, bias, words, kind, None)[0]
+            return chunked(rows, W_o, bias, words, kind)[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_nll: Tensor) -> tuple[Tensor | None, ...]:
         with torch.autocast(grad_nll.device.type, enabled=False):
             rows, W_o, bias, words = ctx.saved_tensors
-            grads = chunked(rows, W_o, bias, words, ctx.kind, grad_nll)[1]
+            grads = chunked(rows, W_o, bias, words, ctx.kind, derive=True, weight=grad_nll)[1]
         assert grads is not None
         return *grads, None, None
 
@@ -100,10 +121,9 @@ class SummedNLL(Function):
     def forward(
         ctx: Any, rows: Tensor, W_o: Tensor, bias: Tensor, words: Tensor, kind: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        wanted = any(ctx.needs_input_grad)
-        weight = rows.new_ones(rows.shape[0], dtype=state_type(kind)) if wanted else None
+        derive = any(ctx.needs_input_grad)
         with torch.autocast(rows.device.type, enabled=False):
-            nll, grads = chunked(rows, W_o, bias, words, kind, weight)
+            nll, grads = chunked(rows, W_o, bias, words, kind, derive=derive)
         if grads is not None:
             ctx.save_for_backward(*grads)
         ctx.mark_non_differentiable(nll)
