@@ -1,11 +1,12 @@
-"""The words that may come next: a few for each hypothesis, then the best of a sentence's.
+"""The continuations that a beam keeps: the best of all hypotheses of a sentence and all next words.
 
-B batch, K hypotheses a sentence, C candidates a hypothesis, W beam width, V vocabulary.
+B batch, K hypotheses a sentence, V vocabulary, C cells looked into, W beam width.
 
-Only the C most probable words of each hypothesis leave the device; the scores of all K x V
-continuations are never written down. Taking the best of the K x C that are left is exact as long
-as C exceeds the width of the beam; where equally probable words make the C-th doubtful, that
-hypothesis is looked at again.
+The K x V scores of a sentence are never written down. The vocabulary is cut into stripes laid over
+one another, so that a cell holds the words at the same place of each stripe; one pass finds the
+best of every cell. The best W words of a sentence lie in its best W cells: only those few leave the
+device and are ordered on the host, in float64. Where rounding or equally probable words leave it
+open whether a cell more would matter, all words of that sentence are ordered.
 """
 
 from __future__ import annotations
@@ -18,13 +19,9 @@ from torch import Tensor
 
 from nmt.errors import Failure
 
-
-class Candidates(NamedTuple):
-    """Likely next words of every hypothesis, most probable first."""
-
-    words: np.ndarray  # (B, K, C) int64
-    log_probabilities: np.ndarray  # (B, K, C) float64
-    complete: bool  # whether C is the whole vocabulary
+STRIPES = 16  # a cell more costs as many words to order; a stripe more saves as many cells
+SPARE = 4  # cells beyond the width of the beam: most ties are settled without a second look
+CHUNK = 1 << 17  # logits whose normaliser is computed at once on a CPU: they stay in its cache
 
 
 class Selection(NamedTuple):
@@ -36,27 +33,6 @@ class Selection(NamedTuple):
     totals: np.ndarray  # (B, W) of the hypothesis with this word; -inf: no such continuation
 
 
-def likely_words(logits: Tensor, count: int) -> Candidates:
-    """The `count` most probable words of each row of logits (B, K, V), normalised in float32.
-
-    Logits of lower precision are compared as they are; only their normaliser is taken in float32.
-
-    Raises:
-        Failure: the model gave a probability that is not a number.
-    """
-    count = min(count, logits.shape[2])
-    values, words = logits.topk(count)
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    normaliser = logits.to(exact).logsumexp(2, keepdim=True)
-    # rounding must not make a word more probable than certain
-    log_probabilities = (values.to(exact) - normaliser).clamp(max=0)
-    # float64 holds both exactly, so that one copy (one wait for the device) is enough
-    both = torch.stack((log_probabilities.double(), words.double())).cpu().numpy()
-    if np.isnan(both[0]).any():
-        raise Failure("the model gives probabilities that are not numbers; its weights are broken")
-    return Candidates(both[1].astype(np.int64), both[0], count == logits.shape[2])
-
-
 def select(
     logits: Tensor,
     totals: np.ndarray,
@@ -65,57 +41,105 @@ def select(
 ) -> Selection:
     """The best continuations of every sentence's hypotheses.
 
-    Equal totals: the lower word index first, then the hypothesis that was better before.
+    Probabilities are normalised in float32 (float64 logits: float64), over all words, forbidden
+    ones included. Equal totals: the lower word index first, then the hypothesis that was better
+    before.
 
     Args:
-        logits: (B, K, V) for the next word.
+        logits: (B, K, V) for the next word; forbidden words are overwritten.
         totals: (B, K) float64, summed log-probability so far; -inf where there is no hypothesis.
         widths: (B,) int, how many continuations each sentence keeps (W is the largest).
         forbidden: word id -> (B,) bool, sentences that may not write it now.
+
+    Raises:
+        Failure: the model gave a probability that is not a number.
     """
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    normaliser = _normaliser(logits, exact)
+    for word, sentences in forbidden.items():
+        where = torch.from_numpy(sentences).to(logits.device)
+        logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
     width = int(widths.max())
-    candidates = likely_words(logits, width + 1 + len(forbidden))
-    words, log_probabilities = candidates.words, candidates.log_probabilities
-    selection, doubtful = _merge(candidates, totals, widths, forbidden)
-    if len(doubtful[0]):
-        places = [torch.from_numpy(place).to(logits.device) for place in doubtful]
-        order = logits[tuple(places)].sort(stable=True, descending=True).indices
-        # equal logits have equal log-probabilities: only the words change
-        words[doubtful] = order[:, : words.shape[2]].cpu().numpy()
-        selection, _ = _merge(Candidates(words, log_probabilities, True), totals, widths, forbidden)
+    batch, slots, vocabulary = logits.shape
+    starts, size = _stripes(vocabulary)
+
+    head = logits[:, :, : size * (len(starts) - 1)].unflatten(2, (-1, size)).amax(2)
+    best = torch.maximum(head, logits[:, :, -size:])  # (B, K, cells)
+    offset = torch.from_numpy(totals).to(logits.device, exact) - normaliser
+    reach, cells = (best + offset.unsqueeze(2)).flatten(1).topk(min(width + SPARE, slots * size))
+    parents = cells // size  # (B, C)
+    words = (cells % size).unsqueeze(2) + torch.tensor(starts, device=logits.device)
+    rows = torch.arange(batch, device=logits.device).unsqueeze(1)
+    values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(exact)  # (B, C, stripes)
+    # rounding must not make a word more probable than certain
+    values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
+    # float64 holds cells exactly too, so that one copy (one wait for the device) is enough
+    copied = torch.cat((reach[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
+    if np.isnan(copied).any():
+        raise Failure("the model gives probabilities that are not numbers; its weights are broken")
+
+    count = cells.shape[1]
+    last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)
+    log_probabilities = copied[:, count + 1 :]
+    place = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes)
+    covered = (
+        place[:, :, -1] < starts[-2] + size
+    )  # words of the last stripe that the one before has
+    origin = np.repeat(cell // size, len(starts), axis=1)
+    scores = np.take_along_axis(totals, origin, 1) + log_probabilities
+    scores.reshape(place.shape)[:, :, -1][covered] = -np.inf
+    selection = _ordered(
+        Selection(origin, place.reshape(scores.shape), log_probabilities, scores), widths
+    )
+    if count < slots * size:
+        lowest = np.where(selection.totals > -np.inf, selection.totals, np.inf).min(1)
+        slack = 8 * torch.finfo(exact).eps * np.abs(lowest)
+        for row in np.flatnonzero((last >= lowest - slack) & (last > -np.inf)).tolist():
+            _look_at_all(
+                selection, row, logits[row], normaliser[row], totals[row], int(widths[row])
+            )
     return selection
 
 
-def _merge(
-    candidates: Candidates,
+def _normaliser(logits: Tensor, exact: torch.dtype) -> Tensor:
+    """log Σ exp of the logits (B, K, V), (B, K)."""
+    flat = logits.flatten(0, 1)
+    rows = max(1, CHUNK // flat.shape[1]) if flat.device.type == "cpu" else len(flat)
+    parts = [part.to(exact).logsumexp(1) for part in flat.split(rows)]
+    return torch.cat(parts).view(logits.shape[:2])
+
+
+def _stripes(vocabulary: int) -> tuple[list[int], int]:
+    """First words of the stripes, and their size; the last one overlaps the one before it."""
+    count = STRIPES if vocabulary >= STRIPES**2 else 2
+    size = -(-vocabulary // count)
+    return [*range(0, size * (count - 1), size), vocabulary - size], size
+
+
+def _ordered(candidates: Selection, widths: np.ndarray) -> Selection:
+    """The best of (B, M) candidates, as many as each sentence's width."""
+    parents, words, _, scores = candidates
+    order = np.lexsort((parents, words, -scores), axis=1)[:, : int(widths.max())]
+    best = Selection(*(np.take_along_axis(array, order, 1) for array in candidates))
+    best.totals[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
+    return best
+
+
+def _look_at_all(
+    selection: Selection,
+    row: int,
+    logits: Tensor,
+    normaliser: Tensor,
     totals: np.ndarray,
-    widths: np.ndarray,
-    forbidden: dict[int, np.ndarray],
-) -> tuple[Selection, tuple[np.ndarray, np.ndarray]]:
-    """The best W of a sentence's K x C candidates, and the hypotheses whose list was too short."""
-    words, log_probabilities, complete = candidates
-    scores = totals[:, :, None] + log_probabilities  # (B, K, C)
-    last = scores[:, :, -1].copy()  # what a word that is not listed can reach at most
-    for word, sentences in forbidden.items():
-        scores[(words == word) & sentences[:, None, None]] = -np.inf
-    batch, count = scores.shape[0], scores.shape[2]
-    flat_scores, flat_words = scores.reshape(batch, -1), words.reshape(batch, -1)
-    width = int(widths.max())
-    order = _best(flat_scores, flat_words, width)  # (B, <=W)
-    best = np.take_along_axis(flat_scores, order, 1)
-    best[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
-    lowest = np.where(best > -np.inf, best, np.inf).min(1)
-    doubtful = (last >= lowest[:, None]) & (last > -np.inf)
-    selection = Selection(
-        order // count,
-        np.take_along_axis(flat_words, order, 1),
-        np.take_along_axis(log_probabilities.reshape(batch, -1), order, 1),
-        best,
-    )
-    return selection, (np.zeros(0), np.zeros(0)) if complete else doubtful.nonzero()
-
-
-def _best(scores: np.ndarray, words: np.ndarray, width: int) -> np.ndarray:
-    """Places (B, W) of the best scores (B, M), ties by word, then by place."""
-    places = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    return np.lexsort((places, words, -scores), axis=1)[:, :width]
+    width: int,
+) -> None:
+    """Puts the best of all words (logits (K, V)) of one sentence into its row of the selection."""
+    exact = (logits.to(normaliser.dtype) - normaliser.unsqueeze(1)).clamp(max=0)
+    log_probabilities = exact.double().cpu().numpy()
+    scores = totals[:, None] + log_probabilities
+    least = np.partition(scores, scores.size - width, axis=None)[scores.size - width]
+    parents, words = np.nonzero(scores >= least)
+    found = Selection(parents, words, log_probabilities[parents, words], scores[parents, words])
+    best = _ordered(Selection(*(array[None] for array in found)), np.array([width]))
+    for whole, part in zip(selection, best, strict=True):
+        whole[row, :width] = part[0]

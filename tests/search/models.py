@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from nmt.config import SearchConfig
-from nmt.layers.attention import Reading
-from nmt.layers.decoder import DecoderState
+from nmt.layers.attention import Attention, FixedContext, Reading
+from nmt.layers.decoder import Decoder, DecoderState
+from nmt.layers.encoder import BidirectionalEncoder, ForwardEncoder
 from nmt.layers.memory import Memory
-from nmt.search import Hypothesis
+from nmt.layers.output import Output
+from nmt.layers.scoring import Additive
+from nmt.search import Hypothesis, Searchable
 
 END, UNKNOWN = 0, 1
 
@@ -63,6 +66,29 @@ class TinyModel:
         return readout @ self.vocabulary.T
 
 
+class LayeredModel:
+    """The project's own layers with random weights in float64, with attention or without."""
+
+    def __init__(self, attentive: bool, state_input: str, vocabulary: int = 19):
+        torch.manual_seed(3)
+        if attentive:
+            self.encoder = BidirectionalEncoder(vocabulary, 4, 6)
+            context = Attention(6, 12, 5, Additive(5))
+        else:
+            self.encoder = ForwardEncoder(vocabulary, 4, 6)
+            context = FixedContext(6)
+        self.decoder = Decoder(vocabulary, 4, 6, 7, context, state_input=state_input)
+        self.output = Output(7, vocabulary)
+        for module in (self.encoder, self.decoder, self.output):
+            module.double().eval()
+            for weight in module.parameters():
+                torch.nn.init.normal_(weight)
+
+    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+        annotations, summary = self.encoder(source, mask)
+        return self.decoder.memory(annotations, summary, mask)
+
+
 class TableModel(TinyModel):
     """Logits that depend on the word before alone: row i of a table follows word i."""
 
@@ -82,20 +108,20 @@ class TableModel(TinyModel):
 
 @torch.no_grad()
 def reference_search(
-    model: TinyModel, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
+    model: Searchable, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
 ) -> list[Hypothesis]:
     """The search of the paper for one sentence, one hypothesis at a time, every word sorted."""
     source = sentence.unsqueeze(0)
     memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)
     minimum = int(options.min_ratio * len(sentence) + 1e-9)
-    beam = [([], [], model.initial(memory))]
+    beam = [([], [], model.decoder.initial(memory))]
     finished = []
     for _ in range(max(1, limit)):
         continuations = []
         for place, (tokens, log_probabilities, state) in enumerate(beam):
-            readout, reading = model.step(state, memory)
-            logits = model.logits(readout)[0, 0]
+            readout, reading = model.decoder.step(state, memory)
+            logits = model.output.logits(readout)[0, 0]
             logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
             log_p = logits - logits.logsumexp(0)
             for word, value in enumerate(log_p.tolist()):
@@ -113,7 +139,7 @@ def reference_search(
             if word == END:
                 finished.append((*written, True))
             else:
-                state = model.advance(state, reading, torch.tensor([[word]]))
+                state = model.decoder.advance(state, reading, torch.tensor([[word]]))
                 following.append((*written, state))
         beam = following
         if not beam or len(finished) == options.beam_size:

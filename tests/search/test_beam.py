@@ -7,7 +7,7 @@ from nmt.errors import Failure, Refusal
 from nmt.search import beam_search, search_sentences
 from nmt.search.corpus import pad
 
-from .models import END, UNKNOWN, TableModel, TinyModel, reference_search, settings
+from .models import END, UNKNOWN, LayeredModel, TableModel, TinyModel, reference_search, settings
 
 SOURCES = [[4, 7, 2, 0], [3, 0], [9, 8, 2, 5, 6, 3, 0], [0], [2, 2, 10, 4, 0]]
 
@@ -35,14 +35,22 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("forbid_unknown", [False, True])
 def test_finds_what_the_reference_search_finds(beam, options, forbid_unknown):
     source, mask = pad(SOURCES)
-    for seed, sharpness in ((1, 0.5), (2, 2.0), (3, 5.0)):
-        model = TinyModel(seed=seed, sharpness=sharpness)
+    for seed, sharpness, vocabulary in ((1, 0.5, 11), (2, 2.0, 13), (4, 3.0, 301)):
+        model = TinyModel(vocabulary, seed=seed, sharpness=sharpness)
         for nbest in {1, beam}:
             chosen = settings(beam_size=beam, nbest=nbest, **options)
             found = beam_search(model, source, mask, chosen, forbid_unknown)
             for sentence, hypotheses in zip(SOURCES, found, strict=True):
                 expected = reference_search(model, torch.tensor(sentence), chosen, forbid_unknown)
                 assert_same(hypotheses, expected)
+
+
+@pytest.mark.parametrize("attentive", [True, False])
+@pytest.mark.parametrize("state_input", ["previous", "current"])
+def test_searches_the_layers_of_the_project(attentive, state_input):
+    model, chosen = LayeredModel(attentive, state_input), settings(beam_size=4, nbest=4)
+    for sentence, found in zip(SOURCES, beam_search(model, *pad(SOURCES), chosen), strict=True):
+        assert_same(found, reference_search(model, torch.tensor(sentence), chosen))
 
 
 def test_random_models_end_in_both_ways():
@@ -135,7 +143,7 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
 
 
 def test_flat_model_writes_the_first_words():
-    flat = TableModel(torch.zeros(3000, 3000))
+    flat = TableModel(torch.zeros(700, 700))
     [[found]] = beam_search(flat, *pad([[5, 0]]), settings(beam_size=4, min_ratio=1, max_ratio=1))
     assert found.tokens == [1, 1]
 

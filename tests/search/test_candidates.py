@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+
+from nmt.search.candidates import select
+
+
+def brute_force(logits, totals, widths, forbidden):
+    """(total, word, parent) of every continuation, sorted."""
+    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    log_p = (exact - exact.logsumexp(2, keepdim=True)).clamp(max=0).double().numpy()
+    kept = []
+    for b in range(len(log_p)):
+        found = [
+            (-(totals[b, k] + log_p[b, k, v]), v, k)
+            for k in range(log_p.shape[1])
+            for v in range(log_p.shape[2])
+            if not (v in forbidden and forbidden[v][b]) and totals[b, k] > -np.inf
+        ]
+        kept.append(sorted(found)[: widths[b]])
+    return kept
+
+
+@pytest.mark.parametrize("vocabulary", [1, 5, 31, 256, 301])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["smooth", "steps", "flat", "shifted"])
+def test_keeps_the_best_of_all_continuations(vocabulary, dtype, kind):
+    draw = torch.Generator().manual_seed(vocabulary)
+    logits = torch.randn(3, 4, vocabulary, generator=draw) * 3
+    if kind == "steps":  # ties everywhere
+        logits = logits.round()
+    elif kind == "flat":
+        logits = torch.zeros_like(logits)
+    elif kind == "shifted":  # hypotheses of a sentence that tie with each other
+        logits[:, 1:] = logits[:, :1]
+    logits = logits.to(dtype)
+    totals = np.array([[-1.0, -1.0, -2.5, -80.0], [-3.0, -3.0, -3.0, -np.inf], [-4.0] * 4])
+    widths = np.array([2, 5, 3])
+    forbidden = {0: np.array([True, False, False]), 1: np.array([True, True, True])}
+    if vocabulary == 1:
+        forbidden = {}
+    expected = brute_force(logits, totals, widths, forbidden)
+    found = select(logits.clone(), totals, widths, forbidden)
+    for b, best in enumerate(expected):
+        kept = [
+            (-total, word, parent)
+            for parent, word, _, total in zip(*(array[b] for array in found), strict=True)
+            if total > -np.inf
+        ]
+        assert [each[1:] for each in kept] == [each[1:] for each in best]
+        np.testing.assert_allclose([each[0] for each in kept], [each[0] for each in best], 1e-7)
+
+
+def test_a_word_is_offered_once_where_stripes_overlap():
+    """300 words in 16 stripes of 19: the last four places are covered twice."""
+    logits = torch.full((1, 1, 300), -30.0)
+    logits[0, 0, 281:285] = torch.tensor([4.0, 3.0, 2.0, 1.0])
+    found = select(logits, np.zeros((1, 1)), np.array([6]), {})
+    assert found.words[0, :4].tolist() == [281, 282, 283, 284]
+    assert sorted(set(found.words[0].tolist())) == sorted(found.words[0].tolist())
+
+
+def test_certain_words_never_gain_probability():
+    logits = torch.zeros(1, 1, 5000)
+    logits[0, 0, 7] = 200.0
+    found = select(logits, np.zeros((1, 1)), np.array([1]), {})
+    assert (found.words[0, 0], found.log_probabilities[0, 0]) == (7, 0.0)
