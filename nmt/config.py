@@ -393,6 +393,19 @@ def keys(schema: type = Config, path: str = "") -> Iterator[str]:
             yield path + entry.name
 
 
+def load(config: DictConfig) -> Config:
+    """A composed configuration as checked, plain objects. Raises Refusal as `validate`."""
+    validate(config)
+    loaded = OmegaConf.to_object(config)
+    assert isinstance(loaded, Config)
+    return loaded
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """A configuration as dictionaries and lists, for files and checkpoints."""
+    return dataclasses.asdict(config)
+
+
 def validate(config: DictConfig) -> None:
     """Refuses values that types alone let through, and gives the test sets their types.
 

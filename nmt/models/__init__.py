@@ -1,0 +1,8 @@
+"""The paper's two models as Lightning modules."""
+
+from nmt.models.base import Decoded, Translator
+from nmt.models.build import build
+from nmt.models.rnnencdec import RNNencdec
+from nmt.models.rnnsearch import RNNsearch
+
+__all__ = ["Decoded", "RNNencdec", "RNNsearch", "Translator", "build"]

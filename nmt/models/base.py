@@ -1,0 +1,106 @@
+"""What RNNencdec and RNNsearch share: likelihood, training step, clipping, optimizer.
+
+B batch, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig, OptimizerConfig
+from nmt.data.batch import Batch
+from nmt.layers import Decoder, Forced, Memory, Output
+from nmt.models.optimizer import make_optimizer
+
+
+class Decoded(NamedTuple):
+    """A batch read with its target sentences given."""
+
+    nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
+    forced: Forced  # readouts, weights of attention, log-normalisers
+
+
+class Translator(pl.LightningModule):
+    """p(y | x) by an encoder, a decoder and an output layer, which the subclasses build.
+
+    Args:
+        model: the sizes and options of the layers.
+        source_size, target_size: symbols of the vocabularies, `</s>` and `<unk>` included.
+        optimizer, updates: the update rule, and the number of updates its schedule spans; only
+            training needs them.
+    """
+
+    encoder: nn.Module
+    decoder: Decoder
+    output: Output
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        source_size: int,
+        target_size: int,
+        optimizer: OptimizerConfig | None = None,
+        updates: int = 1,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.source_size = source_size
+        self.target_size = target_size
+        self.optimizer = optimizer
+        self.updates = updates
+        self.stored: dict[
+            str, Any
+        ] = {}  # what a checkpoint holds besides weights, see `nmt.models.stored`
+        self.gradient_norm = torch.tensor(0.0)
+        self.finite = torch.tensor(True)  # whether every gradient so far was
+
+    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+        """Source ids (B, S) and mask (B, S) to what the decoder may look at."""
+        annotations, summary = self.encoder(source, mask)
+        return self.decoder.memory(annotations, summary, mask)
+
+    def forward(self, batch: Batch) -> Decoded:
+        """The likelihood of the given translations, and how they were read."""
+        memory = self.encode(batch.source, batch.source_mask)
+        forced = self.decoder(batch.target, batch.target_mask, memory)
+        return Decoded(self.output.nll(forced.readout, batch.target, batch.target_mask), forced)
+
+    def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
+        """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
+        nll = self(batch).nll.sum()
+        return {
+            "loss": nll * batch.weight,
+            "nll": nll.detach(),
+            "words": batch.target_mask.sum(),
+            "sentences": torch.tensor(len(batch.rows)),
+        }
+
+    def validation_step(self, batch: Batch, index: int) -> dict[str, Decoded]:
+        """The likelihood of the reference translations; `nmt.training.Validation` sums it up."""
+        return {"decoded": self(batch)}
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: int | float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Scales the gradient to an L2 norm of at most `optimizer.clip_norm` (appendix B.2)."""
+        assert self.optimizer is not None
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        if self.optimizer.clip_norm > 0:
+            nn.utils.clip_grads_with_norm_(self.parameters(), self.optimizer.clip_norm, norm)
+        self.gradient_norm = norm.detach()
+        self.finite = self.finite.to(norm.device) & norm.isfinite()
+
+    def configure_optimizers(self) -> Any:
+        assert self.optimizer is not None
+        return make_optimizer(self.parameters(), self.optimizer, self.updates)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["nmt"] = self.stored

@@ -1,0 +1,97 @@
+"""From a configuration to a model. Only `nmt` and modules the person named are instantiated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hydra.utils import get_class, instantiate
+from torch import nn
+
+from nmt.config import Config, ModelConfig
+from nmt.errors import Refusal
+
+if TYPE_CHECKING:
+    from nmt.models.base import Translator
+
+
+def build(config: Config, source_size: int, target_size: int) -> Translator:
+    """The model of a configuration, freshly initialised (seed before calling).
+
+    Raises:
+        Refusal: when the class or the scoring function cannot be found or built.
+    """
+    try:
+        kind = get_class(config.model._target_)
+    except Exception as error:
+        raise Refusal(f"model._target_={config.model._target_}: {_reason(error)}") from error
+    try:
+        model: Translator = kind(
+            config.model,
+            source_size,
+            target_size,
+            optimizer=config.optimizer,
+            updates=config.trainer.max_steps,
+        )
+    except ValueError as error:
+        raise Refusal(f"model: {error}") from error
+    return model
+
+
+def build_scoring(model: ModelConfig) -> nn.Module:
+    """The scoring function of `model.scoring`, comparing vectors of `model.alignment` entries."""
+    target = (model.scoring or {}).get("_target_")
+    try:
+        scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
+    except Exception as error:
+        raise Refusal(f"model.scoring._target_={target}: {_reason(error)}") from error
+    return scoring
+
+
+def refuse_strangers(stored: dict[str, Any], trust: Sequence[str]) -> None:
+    """Refuses a stored configuration that names code outside `nmt` and the modules of `trust`.
+
+    A checkpoint is data, possibly from a stranger: instantiating a target it names would run code.
+
+    Raises:
+        Refusal: naming the key, the target, and what to type to allow it.
+    """
+    for path, value in _leaves(stored, ""):
+        if isinstance(value, str) and "${" in value:
+            raise Refusal(f"{path}: the checkpoint's configuration holds an interpolation, {value}")
+        if path.rpartition(".")[2] == "_target_" and value is not None:
+            _refuse_stranger(path, str(value), trust)
+
+
+def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
+    allowed = ("nmt", *trust)
+    module = target.rpartition(".")[0]
+    if _inside(module, allowed):
+        try:
+            code = get_class(target)
+        except Exception as error:
+            raise Refusal(f"{path}={target}: {_reason(error)}") from error
+        # `nmt.command.os.system` starts with nmt, but is not of it
+        if _inside(code.__module__, allowed) and issubclass(code, nn.Module):
+            return
+    raise Refusal(
+        f"{path}={target}: the checkpoint names code outside nmt, which is not run; "
+        f"if you trust it, add trust=[{module or target}]"
+    )
+
+
+def _inside(module: str, packages: Sequence[str]) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in packages)
+
+
+def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict | list):
+        children = node.items() if isinstance(node, dict) else enumerate(node)
+        for name, child in children:
+            yield from _leaves(child, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, node
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

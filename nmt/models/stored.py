@@ -1,0 +1,115 @@
+"""What a checkpoint holds besides weights, and the model it gives back on another machine.
+
+Under the key `nmt`, plain containers only: `format`, `config` (resolved), `source_vocabulary` and
+`target_vocabulary` (their states), `fingerprint` (of the data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.config import Config, load, plain, validate
+from nmt.data.vocabulary import Encoding, load_vocabulary
+from nmt.errors import Refusal
+from nmt.files import verify
+from nmt.models.base import Translator
+from nmt.models.build import build, refuse_strangers
+
+FORMAT = 1
+
+
+@dataclass
+class Stored:
+    """A checkpoint, read: everything that translating elsewhere needs."""
+
+    path: Path
+    sha256: str
+    config: DictConfig
+    source_vocabulary: Encoding
+    target_vocabulary: Encoding
+    fingerprint: str
+    update: int
+    progress: dict[str, Any]  # the `Checkpoints` callback's state: validations, best scores, hours
+    weights: dict[str, torch.Tensor]
+
+    def translator(self, config: Config | None = None) -> Translator:
+        """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says."""
+        model = build(
+            config or load(self.config.copy()),
+            len(self.source_vocabulary),
+            len(self.target_vocabulary),
+        )
+        try:
+            model.load_state_dict(self.weights)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:300]
+            raise Refusal(f"{self.path}: the weights do not fit the model: {reason}") from error
+        return model.eval()
+
+
+def describe_run(
+    config: Config,
+    source_vocabulary: Encoding,
+    target_vocabulary: Encoding,
+    fingerprint: str,
+) -> dict[str, Any]:
+    """The part of a checkpoint that this file reads back."""
+    return {
+        "format": FORMAT,
+        "config": plain(config),
+        "source_vocabulary": source_vocabulary.state(),
+        "target_vocabulary": target_vocabulary.state(),
+        "fingerprint": fingerprint,
+    }
+
+
+def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
+    """Reads a checkpoint as data: no code of its own is run.
+
+    Raises:
+        Refusal: when the file is missing, damaged, not a checkpoint of this program, or names code
+            outside `nmt` and `trust`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise Refusal(f"checkpoint={path}: no such file")
+    sha256 = verify(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        stored = content["nmt"]
+        known = stored["format"] == FORMAT
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else "unreadable"
+        raise Refusal(f"checkpoint={path}: not a checkpoint of nmt ({reason})") from error
+    if not known:
+        raise Refusal(f"checkpoint={path}: its format is {stored['format']}, not {FORMAT}")
+    refuse_strangers(stored["config"], trust)
+    return Stored(
+        path,
+        sha256,
+        stored_config(stored["config"], path),
+        load_vocabulary(stored["source_vocabulary"]),
+        load_vocabulary(stored["target_vocabulary"]),
+        stored["fingerprint"],
+        content["global_step"],
+        content.get("callbacks", {}).get("Checkpoints", {}),
+        content["state_dict"],
+    )
+
+
+def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
+    """A stored configuration, checked against the schema like one that was typed."""
+    try:
+        config = OmegaConf.merge(OmegaConf.structured(Config), values)
+        assert isinstance(config, DictConfig)
+        validate(config)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise Refusal(f"checkpoint={path}: its configuration is refused: {reason}") from error
+    return config

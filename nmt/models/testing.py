@@ -1,0 +1,349 @@
+"""The test protocol: every sentence force-decoded, translated, and translated without `<unk>`.
+
+The batches are the same for any number of devices (rank r takes every N-th one), so that a
+checkpoint's results do not depend on how many there are.
+
+B batch, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+from nmt.config import EvaluationConfig, SearchConfig
+from nmt.data.batch import Batch, collate
+from nmt.data.vocabulary import END, UNKNOWN, Encoding
+from nmt.evaluation.alignment import Gold, attended_words, sentence_counts, word_weights
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.dictionary import replace_unknown
+from nmt.evaluation.records import Record
+from nmt.evaluation.scores import spread
+from nmt.models.base import Translator
+from nmt.search import Hypothesis, beam_search
+
+RUNNERS_UP = 5
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence pair of a test set.
+
+    Attributes:
+        id: number of the sentence in its set.
+        source, target: words, without `</s>`.
+        text: the reference as the file has it, for scores of detokenised text.
+        gold: its gold alignment, where there is one.
+    """
+
+    id: int
+    source: Sequence[str]
+    target: Sequence[str]
+    text: str | None = None
+    gold: Gold | None = None
+
+
+@dataclass(frozen=True)
+class Languages:
+    """What turns words into ids and back, and words into text."""
+
+    source: Encoding
+    target: Encoding
+    detokenise: Any  # (words) -> text
+
+
+class Testing(pl.LightningModule):
+    """Runs the protocol over one test set with `Trainer.test`.
+
+    Afterwards, on every rank, `records` holds a record of each sentence (`nmt.evaluation.records`)
+    and `alignments` a row of each sentence in `kept`, both in the order of the set.
+
+    Args:
+        model: the trained model.
+        examples: the test set.
+        kept: ids of the sentences whose alignment is kept step by step.
+        dictionary: translation of source words, for `search.replace_unk=dictionary`.
+    """
+
+    def __init__(
+        self,
+        model: Translator,
+        languages: Languages,
+        examples: Sequence[Example],
+        search: SearchConfig,
+        evaluation: EvaluationConfig,
+        *,
+        kept: Sequence[int] = (),
+        dictionary: Mapping[str, str] | None = None,
+        progress: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.languages = languages
+        self.examples = list(examples)
+        self.search = search
+        self.evaluation = evaluation
+        self.kept = set(kept)
+        self.dictionary = dictionary
+        self.progress = progress
+        self.records: list[Record] = []
+        self.alignments: list[Record] = []
+        self._bar: Any = None
+
+    def loader(self, rank: int, world: int) -> DataLoader[Batch]:
+        """This rank's share of the batches, sentences of like length together."""
+        encode = [
+            (self.languages.source.encode(e.source), self.languages.target.encode(e.target))
+            for e in self.examples
+        ]
+        order = sorted(range(len(encode)), key=lambda row: (len(encode[row][0]), row))
+        size = self.search.batch_size
+        batches = [order[start : start + size] for start in range(0, len(order), size)]
+
+        def read(rows: list[int]) -> Batch:
+            return collate([encode[row][0] for row in rows], [encode[row][1] for row in rows], rows)
+
+        mine = [read(rows) for rows in batches[rank::world]]
+        return DataLoader(mine, batch_size=None, shuffle=False)  # type: ignore[arg-type]
+
+    def on_test_start(self) -> None:
+        self.records, self.alignments = [], []
+        if self.progress and self.trainer.is_global_zero:
+            self._bar = tqdm(
+                total=len(self.examples), desc=self.progress, unit="sentence", dynamic_ncols=True
+            )
+
+    def test_step(self, batch: Batch, index: int) -> None:
+        examples = [self.examples[row] for row in batch.rows.tolist()]
+        nll = self.model(batch)
+        sentence_nll = nll.nll.double().sum(1).tolist()
+        found = beam_search(self.model, batch.source, batch.source_mask, self.search)
+        free = [self._no_unknown(example) for example in examples]
+        without = self._without_unknown(batch, free)
+        weights = nll.forced.weights
+        outcomes = self._force(batch, [hypotheses[0] for hypotheses in found], examples)
+        for place, (example, hypotheses, outcome) in enumerate(
+            zip(examples, found, outcomes, strict=True)
+        ):
+            record = self._record(example, hypotheses[0], outcome)
+            record["nll"] = sentence_nll[place]
+            record["no_unk"] = free[place]
+            if weights is not None:
+                ends = int(batch.target_mask[place].sum()), int(batch.source_mask[place].sum())
+                record |= self._attention(weights[place, : ends[0], : ends[1]], example)
+            if free[place]:
+                words = without[place]
+                record["hypothesis_no_unk"] = words
+                statistics = sentence_statistics(words, example.target)
+                record["bleu_stats_no_unk"] = statistics.tolist()
+            self.records.append(record)
+        if self._bar is not None:
+            self._bar.update(len(batch) * self.trainer.world_size)
+
+    def on_test_epoch_end(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+        parts = gather((self.records, self.alignments))
+        self.records = [record for records, _ in parts for record in records]
+        self.alignments = [row for _, rows in parts for row in rows]
+        self.records.sort(key=lambda record: record["id"])
+        self.alignments.sort(key=lambda row: row["id"])
+
+    def _no_unknown(self, example: Example) -> bool | None:
+        source, target = self.languages.source, self.languages.target
+        if source.kind != "words":
+            return None
+        return source.knows(example.source) and target.knows(example.target)
+
+    def _without_unknown(self, batch: Batch, free: list[bool | None]) -> dict[int, list[str]]:
+        """Translations with `<unk>` forbidden of the sentences that are free of unknown words."""
+        places = [place for place, is_free in enumerate(free) if is_free]
+        if not places:
+            return {}
+        mask = batch.source_mask[places]
+        longest = int(mask.sum(1).max())
+        found = beam_search(
+            self.model, batch.source[places, :longest], mask[:, :longest], self.search, True
+        )
+        decode = self.languages.target.decode
+        return {p: decode(h[0].tokens) for p, h in zip(places, found, strict=True)}
+
+    def _attention(self, weights: Tensor, example: Example) -> Record:
+        """Spread and weight on `</s>` of the reading of the reference, and its links' counts."""
+        between = self._between_words(weights.float().cpu().numpy(), example.source, example.target)
+        scores: Record = {
+            "spread": float(spread(between).mean()),
+            "end_weight": float(between[:-1, -1].mean()) if len(between) > 1 else None,
+        }
+        if example.gold is not None:
+            null = self.evaluation.alignment.null
+            scores["alignment_counts"] = sentence_counts(between, example.gold, null)
+        return scores
+
+    def _between_words(
+        self, weights: np.ndarray, source: Sequence[str], target: Sequence[str]
+    ) -> np.ndarray:
+        coder = self.languages
+        return word_weights(
+            weights,
+            coder.source.word_index(coder.source.encode(source))[:-1],
+            coder.target.word_index(coder.target.encode(target))[:-1],
+        )
+
+    def _record(self, example: Example, best: Hypothesis, words: list[str]) -> Record:
+        statistics = sentence_statistics(words, example.target)
+        side = example.source if self.evaluation.bucket_by == "source" else example.target
+        return {
+            "id": example.id,
+            "source": list(example.source),
+            "reference": list(example.target),
+            "raw_reference": example.text,
+            "hypothesis": words,
+            "detokenised": self.languages.detokenise(words),
+            "length": len(side),
+            "score": best.score,
+            "bleu_stats": statistics.tolist(),
+        }
+
+    def _force(
+        self, batch: Batch, best: list[Hypothesis], examples: list[Example]
+    ) -> list[list[str]]:
+        """The hypotheses' words; those kept or holding `<unk>` are read once more for attention."""
+        replace = self.search.replace_unk != "none"
+        words = [self.languages.target.decode(hypothesis.tokens) for hypothesis in best]
+        places = [
+            place
+            for place, (example, hypothesis) in enumerate(zip(examples, best, strict=True))
+            if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens)
+        ]
+        for place, reading in self._read_again(batch, best, places):
+            example, hypothesis = examples[place], best[place]
+            if replace and reading.weights is not None:
+                words[place] = self._replace(example, hypothesis, reading.weights)
+            if example.id in self.kept:
+                self.alignments.append(self._row(example, hypothesis, reading))
+        return words
+
+    def _replace(self, example: Example, best: Hypothesis, weights: np.ndarray) -> list[str]:
+        """Words for `<unk>` by the attended source word (a shortlist: symbols are words)."""
+        tokens = [token for token in best.tokens if token != END]
+        attended = attended_words(weights[: len(tokens)])
+        return replace_unknown(
+            self.languages.target.decode(best.tokens),
+            [token == UNKNOWN for token in tokens],
+            attended.tolist(),
+            example.source,
+            self.search.replace_unk,
+            self.dictionary,
+        )
+
+    def _read_again(
+        self, batch: Batch, best: list[Hypothesis], places: list[int]
+    ) -> Iterator[tuple[int, Reading]]:
+        """Force-decodes some hypotheses of a batch and looks at every step."""
+        if not places:
+            return
+        ids = [[*(t for t in best[place].tokens if t != END), END] for place in places]
+        sources = [batch.source[p][batch.source_mask[p]].tolist() for p in places]
+        again = collate(sources, ids).to(batch.source.device)
+        decoded = self.model(again)
+        scores = self.model.output.logits(decoded.forced.readout).float().log_softmax(2)
+        top = scores.topk(min(RUNNERS_UP + 1, scores.shape[2]), 2)
+        for at, place in enumerate(places):
+            steps, width = len(ids[at]), len(sources[at])
+            forced = decoded.forced
+            attends = forced.weights is not None and forced.log_normaliser is not None
+            yield (
+                place,
+                Reading(
+                    ids[at],
+                    forced.weights[at, :steps, :width].float().cpu().numpy() if attends else None,
+                    forced.log_normaliser[at, :steps].float().cpu().numpy() if attends else None,
+                    (-decoded.nll[at, :steps]).float().tolist(),
+                    list(
+                        zip(
+                            top.indices[at, :steps].tolist(),
+                            top.values[at, :steps].tolist(),
+                            strict=True,
+                        )
+                    ),
+                ),
+            )
+
+    def _row(self, example: Example, best: Hypothesis, reading: Reading) -> Record:
+        """What is kept of one sentence, step by step; `</s>` ends both sides."""
+        target = self.languages.target
+        weights = reading.weights
+        source_symbols = self.languages.source.symbols(self.languages.source.encode(example.source))
+        words = self.languages.source.kind == "words"
+        runners = []
+        for written, (ids, values) in zip(reading.ids, reading.top, strict=True):
+            others = [(i, v) for i, v in zip(ids, values, strict=True) if i != written]
+            runners.append([[target.symbols([i])[0], v] for i, v in others[:RUNNERS_UP]])
+        return {
+            "id": example.id,
+            "length": len(example.source),
+            "source": [*example.source, "</s>"] if words else source_symbols,
+            "target": target.symbols(reading.ids),
+            "reference": list(example.target),
+            "score": best.score,
+            "weights": None if weights is None else weights.tolist(),
+            "log_normaliser": None if weights is None else reading.log_normaliser.tolist(),  # type: ignore[union-attr]
+            "spread": None if weights is None else spread(weights).tolist(),
+            "log_probability": reading.log_probabilities,
+            "runners_up": runners,
+        }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A hypothesis of T symbols, `</s>` included, force-decoded."""
+
+    ids: list[int]
+    weights: np.ndarray | None  # (T, S)
+    log_normaliser: np.ndarray | None  # (T,)
+    log_probabilities: list[float]  # (T,)
+    top: list[tuple[list[int], list[float]]]  # of each step the most probable ids and their log p
+
+
+class Likelihood(pl.LightningModule):
+    """Sums the NLL of given pairs with `Trainer.test`.
+
+    Afterwards, on every rank, `nll_per_sentence` is their mean in nats.
+    """
+
+    def __init__(self, model: Translator) -> None:
+        super().__init__()
+        self.model = model
+        self.sums = torch.zeros(2, dtype=torch.float64)
+        self.nll_per_sentence = float("nan")
+
+    def on_test_start(self) -> None:
+        self.sums = torch.zeros(2, dtype=torch.float64)
+
+    def test_step(self, batch: Batch, index: int) -> None:
+        nll = self.model(batch).nll.double().sum().cpu()
+        self.sums += torch.stack([nll, torch.tensor(float(len(batch)))])
+
+    def on_test_epoch_end(self) -> None:
+        parts = gather(self.sums)
+        nll, sentences = torch.stack(parts).sum(0).tolist()
+        self.nll_per_sentence = nll / max(sentences, 1)
+
+
+def gather(mine: Any) -> list[Any]:
+    """What each rank has, in the order of ranks."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return [mine]
+    parts: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(parts, mine)
+    return parts

@@ -1,0 +1,144 @@
+"""What was typed, applied to a configuration that a checkpoint holds.
+
+`evaluate`, `translate` and `resume` start from the stored configuration, and take from the composed
+one only the keys and groups that stand on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from nmt.errors import Refusal
+
+GROUPS = {
+    "scoring": ["model.scoring"],
+    "model": ["model"],
+    "size": ["size", "model"],
+    "tokenizer": ["tokenizer"],
+    "data": ["data", "tokenizer"],
+    "optimizer": ["optimizer"],
+    "trainer": ["trainer"],
+    "search": ["search"],
+    "logger": ["logger"],
+    "stress": ["stress"],
+}
+NAMES = ("experiment", "regime")  # groups that set keys everywhere, and the key that names them
+
+# What may change when a run is gone on with: nothing here changes the weights it ends with, but for
+# the number of updates.
+FREE = (
+    "resume",
+    "trust",
+    "name",
+    "trainer.max_steps",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.strategy",
+    "trainer.accelerator",
+    "trainer.threads",
+    "trainer.progress",
+    "trainer.log_every",
+    "data.workers",
+    "data.cache",
+    "data.test",
+    "model.graphs",
+    "logger",
+    "report",
+    "evaluation",
+    "search",
+    "stress",
+    "checkpoint",
+    "updates",
+)
+
+
+def typed_paths(overrides: Sequence[str]) -> list[str]:
+    """The configuration paths that command line overrides set, groups expanded."""
+    paths: list[str] = []
+    for override in _parsed(overrides):
+        name = override.key_or_group
+        if name in NAMES:
+            continue
+        if name in GROUPS and isinstance(override.value(), str | None):
+            paths += GROUPS[name]
+        else:
+            paths.append(name)
+    return list(dict.fromkeys(paths))
+
+
+def apply_typed(
+    stored: DictConfig, composed: DictConfig, overrides: Sequence[str], only: Sequence[str] = ()
+) -> DictConfig:
+    """The stored configuration with what was typed.
+
+    Args:
+        stored: of a checkpoint; not changed.
+        composed: by Hydra from defaults and `overrides`.
+        overrides: as typed, `HydraConfig.get().overrides.task`.
+        only: configuration paths that may be typed; empty: all.
+
+    Raises:
+        Refusal: for an experiment or regime other than the stored one, or a path not in `only`.
+    """
+    _refuse_other_names(stored, overrides)
+    config = stored.copy()
+    with open_dict(config):
+        for path in typed_paths(overrides):
+            if only and not _below(path, only):
+                raise Refusal(f"{path}: belongs to the training run; this command cannot change it")
+            value = OmegaConf.select(composed, path)
+            if OmegaConf.is_config(value):
+                value = OmegaConf.to_container(value, resolve=True)
+                OmegaConf.update(config, path, value, merge=path not in GROUPS, force_add=True)
+            elif OmegaConf.select(config, path.rpartition(".")[0] or "name") is not None:
+                OmegaConf.update(config, path, value, force_add=True)
+    return config
+
+
+def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
+    """Refuses to go on with a run whose result would change.
+
+    Raises:
+        Refusal: naming the first key that differs, the stored value and the typed one.
+    """
+    before, now = dict(_flat(stored, "")), dict(_flat(config, ""))
+    for path in sorted(before.keys() | now.keys()):
+        if before.get(path) != now.get(path) and not _below(path, FREE):
+            raise Refusal(
+                f"{path}={now.get(path)}: the run was started with {before.get(path)}; going on "
+                "with it cannot change this, start a new run instead"
+            )
+
+
+def _refuse_other_names(stored: DictConfig, overrides: Sequence[str]) -> None:
+    for override in _parsed(overrides):
+        name = override.key_or_group
+        if name in NAMES and override.value() != stored[name]:
+            raise Refusal(f"{name}={override.value()}: the checkpoint is of {name}={stored[name]}")
+
+
+def _parsed(overrides: Sequence[str]) -> list[Override]:
+    parsed: list[Override] = OverridesParser.create().parse_overrides(list(overrides))
+    return parsed
+
+
+def _below(path: str, prefixes: Iterable[str]) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def _flat(config: DictConfig, path: str) -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name in map(str, config):
+        where = f"{path}{name}"
+        value = OmegaConf.select(config, name)
+        if isinstance(value, DictConfig):
+            pairs += _flat(value, f"{where}.")
+        else:
+            pairs.append(
+                (where, OmegaConf.to_container(value) if OmegaConf.is_list(value) else value)
+            )
+    return pairs

@@ -1,0 +1,222 @@
+"""From a trained model to a finished run folder: test sets, results.json, figures, W&B."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from hydra.core.hydra_config import HydraConfig
+from pytorch_lightning.loggers import Logger
+from torch.utils.data import DataLoader
+
+from nmt.config import Config, plain
+from nmt.data.batch import Batch
+from nmt.data.prepare import Prepared
+from nmt.data.splits import Split
+from nmt.data.tokenise import tokeniser
+from nmt.data.vocabulary import Encoding
+from nmt.evaluation import records, results, summary
+from nmt.evaluation.alignment import parse_links
+from nmt.models import Translator
+from nmt.models.stored import read_checkpoint
+from nmt.models.testing import Example, Languages, Likelihood, Testing
+from nmt.training.checkpoints import BEST
+from nmt.training.job import Watch
+
+log = logging.getLogger(__name__)
+
+
+def examples(split: Split, *, name: str, base: int = 0) -> list[Example]:
+    """A prepared development or test set, sentence by sentence."""
+    found = []
+    for number, pair in enumerate(split):
+        gold = None
+        if pair["alignment"] is not None:
+            where = f"data.test.{name}.alignment: line {pair['line'] + 1}"
+            lengths = len(pair["source"]), len(pair["target"])
+            gold = parse_links(pair["alignment"], base=base, where=where, lengths=lengths)
+        found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
+    return found
+
+
+def languages(config: Config, source: Encoding, target: Encoding) -> Languages:
+    """The vocabularies of a run, with the detokeniser of its target language."""
+    moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
+    return Languages(source, target, moses.detokenise)
+
+
+def test_sets(
+    trainer: pl.Trainer,
+    model: Translator,
+    config: Config,
+    coders: Languages,
+    sets: Mapping[str, Sequence[Example]],
+    folder: Path,
+) -> dict[str, Any]:
+    """Runs the test protocol over each set; returns `test` of results.json (on rank 0).
+
+    Translations and alignments are written to the run folder.
+    """
+    scores: dict[str, Any] = {}
+    for name, sentences in sets.items():
+        log.info("translating %s: %d sentences", name, len(sentences))
+        edges = list(config.evaluation.edges)
+        rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in sentences]
+        testing = Testing(
+            model,
+            coders,
+            sentences,
+            config.search,
+            config.evaluation,
+            kept=records.choose_kept(rows, config.report.sentences, edges),
+            progress=f"translating {name}" if config.trainer.progress else None,
+        )
+        loader = testing.loader(trainer.global_rank, trainer.world_size)
+        trainer.test(testing, loader, verbose=False)
+        if not trainer.is_global_zero:
+            continue
+        records.write_translations(folder, name, testing.records)
+        records.write_alignments(folder, name, testing.alignments)
+        scores[name] = summary.summarise(
+            testing.records, config.evaluation, dataclasses.asdict(config.search)
+        )
+        say(name, scores[name])
+    return scores
+
+
+def say(name: str, scores: Mapping[str, Any]) -> None:
+    """The scores of a test set for a person: a line, and one a length bucket."""
+    overall = scores["bleu"]["all"]
+    line = f"{name}: BLEU {overall['score']:.2f}"
+    if overall["low"] is not None:
+        line += f" [{overall['low']:.2f}, {overall['high']:.2f}]"
+    if "no_unk" in scores["bleu"]:
+        free = scores["bleu"]["no_unk"]
+        line += f", {free['score']:.2f} on {free['sentences']} pairs without unknown words"
+    if scores["nll_per_sentence"] is not None:
+        line += f", NLL/sentence {scores['nll_per_sentence']:.2f}"
+    if "alignment" in scores and scores["alignment"]["error_rate"] is not None:
+        line += f", AER {scores['alignment']['error_rate']:.3f}"
+    log.info(line)
+    for bucket in scores["by_length"]:
+        words = f"{bucket['from']}-{bucket['to']}" if bucket["to"] else f"{bucket['from']}+"
+        log.info(
+            "  %6s words: BLEU %6.2f  brevity penalty %.3f  (%d sentences)",
+            words,
+            bucket["score"],
+            bucket["brevity_penalty"],
+            bucket["sentences"],
+        )
+
+
+def finish(
+    config: Config,
+    folder: Path,
+    trainer: pl.Trainer,
+    model: Translator,
+    prepared: Prepared,
+    watch: Watch,
+) -> None:
+    """Tests the best checkpoint of a training run and writes all that it leaves behind."""
+    trainer.strategy.barrier()
+    best = read_checkpoint(folder / "checkpoints" / BEST, config.trust)
+    model.load_state_dict(best.weights)
+    coders = languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
+    sets = {name: examples(split, name=name) for name, split in prepared.test.items()}
+    train = training_summary(config, trainer, model, prepared, watch)
+    scores = test_sets(trainer, model, config, coders, sets, folder)
+    if not trainer.is_global_zero:
+        return
+    content = describe(
+        config,
+        model,
+        train=train,
+        valid=watch.checkpoints.best or {},
+        history=watch.checkpoints.history,
+        test=scores,
+    )
+    publish(config, folder, content, trainer.loggers)
+
+
+def training_summary(
+    config: Config, trainer: pl.Trainer, model: Translator, prepared: Prepared, watch: Watch
+) -> dict[str, Any]:
+    """`train` of results.json; the NLL is of a fixed sample of the training pairs."""
+    updates = trainer.global_step
+    summary = {
+        "updates": updates,
+        "epochs": updates * config.data.batch_size / len(prepared.train),
+        "hours": watch.checkpoints.hours(),
+        "device": device_name(trainer.strategy.root_device),
+        "devices": trainer.world_size,
+        "precision": str(trainer.precision),
+        **watch.progress.rates(),
+        "nll_per_sentence": None,
+    }
+    if config.evaluation.train_sample:
+        likelihood = Likelihood(model)
+        sample = training_sample(config, prepared, trainer.global_rank, trainer.world_size)
+        trainer.test(likelihood, sample, verbose=False)
+        summary["nll_per_sentence"] = likelihood.nll_per_sentence
+    return summary
+
+
+def training_sample(config: Config, prepared: Prepared, rank: int, world: int) -> DataLoader[Batch]:
+    """The same training pairs for every run on a text: evenly spaced, sorted by length."""
+    train, size = prepared.train, config.search.batch_size
+    wanted = min(config.evaluation.train_sample, len(train))
+    rows = np.linspace(0, len(train) - 1, wanted).astype(np.int64)
+    rows = rows[np.argsort(train.sizes[rows].max(1), kind="stable")]
+    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    return DataLoader([train.batch(b) for b in batches[rank::world]], batch_size=None)  # type: ignore[arg-type]
+
+
+def publish(
+    config: Config, folder: Path, content: dict[str, Any], loggers: Sequence[Logger]
+) -> None:
+    """Figures, W&B and, last of all, results.json: where it exists the run is finished."""
+    results.write(folder, content)
+    log.info("everything about this run: %s", folder)
+
+
+def describe(config: Config, model: Translator, **measured: Any) -> dict[str, Any]:
+    """The content of results.json: what was asked for beside what was `measured`."""
+    scoring = str((config.model.scoring or {}).get("_target_") or "none")
+    return results.build(
+        name=config.name,
+        title=config.model.title,
+        experiment=config.experiment,
+        regime=config.regime,
+        model=config.model._target_.rpartition(".")[2],
+        scoring=scoring.rpartition(".")[2],
+        max_length=config.data.max_length,
+        seed=config.seed,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        config=plain(config),
+        overrides=list(HydraConfig.get().overrides.task),
+        command=command_line(),
+        **measured,
+    )
+
+
+def command_line() -> str:
+    """The command as it can be typed again."""
+    import shlex
+
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    program = f"python -m {spec.name}" if spec else f"python {sys.argv[0]}"
+    return " ".join([program, *map(shlex.quote, sys.argv[1:])])
+
+
+def device_name(device: torch.device) -> str:
+    """What a person calls the device: the GPU's name, or the processor's kind."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"

@@ -1,0 +1,56 @@
+"""Trains a model, keeps checkpoints, then translates and scores the test sets.
+
+python -m nmt.train +experiment=rnnsearch50
+python -m nmt.train +experiment=rnnencdec50 regime=tiny seed=2
+python -m nmt.train -m +experiment=rnnencdec50,rnnsearch50
+python -m nmt.train resume=outputs/2026-01-31/12-00-00
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from nmt import run
+from nmt.command import command
+from nmt.config import load
+from nmt.data.module import TranslationData
+from nmt.data.prepare import describe, prepare
+from nmt.models import build
+from nmt.models.stored import describe_run
+from nmt.training import job
+from nmt.training.trainer import make_trainer
+
+log = logging.getLogger(__name__)
+
+
+@command("train")
+def main(composed: DictConfig) -> None:
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    resumed, composed = job.resume(composed, folder)
+    config = load(composed)
+    job.quiet()
+    prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    job.refuse_other_data(resumed, prepared.fingerprint)
+    log.info("prepared text:\n%s", describe(prepared))
+
+    pl.seed_everything(config.seed, verbose=False)
+    model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
+    model.stored = describe_run(
+        config, prepared.source_vocabulary, prepared.target_vocabulary, prepared.fingerprint
+    )
+    with job.logging_to(config, folder) as logger:
+        watch = job.Watch(config, prepared, folder)
+        trainer = make_trainer(config, folder, watch.callbacks, logger)
+        log.info(job.headline(config, model, trainer))
+        data = TranslationData(prepared, config)
+        trainer.fit(model, data, ckpt_path=resumed.path if resumed else None, weights_only=True)
+        run.finish(config, folder, trainer, model, prepared, watch)
+
+
+if __name__ == "__main__":
+    main()

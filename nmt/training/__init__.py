@@ -1,0 +1,1 @@
+"""What happens around the updates: the Trainer, checkpoints, validation, progress."""

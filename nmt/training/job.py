@@ -1,0 +1,120 @@
+"""The parts of a training run that its command puts together: start, resume, callbacks, end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from pytorch_lightning.loggers import Logger, WandbLogger
+
+from nmt.config import Config, validate
+from nmt.data.prepare import Prepared
+from nmt.errors import Refusal
+from nmt.models import Translator
+from nmt.models.stored import Stored, read_checkpoint
+from nmt.overrides import apply_typed, refuse_changes
+from nmt.training.checkpoints import Checkpoints, find_checkpoint
+from nmt.training.progress import Progress
+from nmt.training.trainer import make_logger, precision
+from nmt.training.validation import Validation
+
+log = logging.getLogger(__name__)
+
+
+def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfig]:
+    """The checkpoint to go on from, if any, and the configuration to go on with.
+
+    Raises:
+        Refusal: when there is none in a folder that was named, or a typed value changes the result.
+    """
+    if composed.resume is None:
+        return None, composed
+    path = find_checkpoint(folder)
+    if path is None:
+        if composed.resume == "auto":
+            return None, composed
+        raise Refusal(f"resume={composed.resume}: no checkpoint in {folder / 'checkpoints'}")
+    stored = read_checkpoint(path, composed.trust)
+    config = apply_typed(stored.config, composed, HydraConfig.get().overrides.task)
+    validate(config)
+    refuse_changes(stored.config, config)
+    log.info("going on with %s, update %d", path, stored.update)
+    return stored, config
+
+
+def refuse_other_data(stored: Stored | None, fingerprint: str) -> None:
+    """Refuses to go on with a run on other text than it was started with."""
+    if stored is not None and stored.fingerprint != fingerprint:
+        raise Refusal(
+            f"resume: the training or development text is not the one the run was started with "
+            f"(fingerprint {fingerprint}, was {stored.fingerprint}); restore it, or start a new run"
+        )
+
+
+class Watch:
+    """What watches the updates of a run, in the order in which it hears of them."""
+
+    def __init__(self, config: Config, prepared: Prepared, folder: Path) -> None:
+        options = config.trainer
+        self.validation = Validation(prepared, config)
+        self.progress = Progress(options.max_steps, show=options.progress, every=options.log_every)
+        self.checkpoints = Checkpoints(folder, config)
+        self.callbacks: list[pl.Callback] = [self.validation, self.progress]
+        if options.patience:
+            by_bleu = options.monitor == "bleu"
+            self.callbacks.append(
+                pl.callbacks.EarlyStopping(
+                    monitor="valid/bleu" if by_bleu else "valid/nll_per_word",
+                    mode="max" if by_bleu else "min",
+                    patience=options.patience,
+                )
+            )
+        self.callbacks.append(self.checkpoints)  # last: it stores what the others have heard
+
+
+def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
+    """What is about to be trained, on what, in a line."""
+    parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
+    devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
+    scoring = str((config.model.scoring or {}).get("_target_", "none")).rpartition(".")[2]
+    return (
+        f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
+        f"{config.model.recurrence} recurrence) for {config.trainer.max_steps} updates of "
+        f"{config.data.batch_size} sentences on {devices}{trainer.strategy.root_device.type}, "
+        f"precision {precision(config.trainer)}"
+    )
+
+
+@contextlib.contextmanager
+def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
+    """The logger of a run, closed at its end however that comes."""
+    logger = make_logger(config, folder)
+    try:
+        yield logger
+    finally:
+        if isinstance(logger, WandbLogger):
+            import wandb
+
+            wandb.finish()
+
+
+def quiet() -> None:
+    """Silences what Lightning says of choices that are meant here."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    for message in (
+        ".*does not have many workers.*",
+        ".*GPU available but not used.*",
+        ".*compute.* method of metric.*was called before the.*update.*",
+        ".*Checkpoint directory.*exists and is not empty.*",
+        ".*Trying to infer the `batch_size` from an ambiguous collection.*",
+        ".*resuming from a checkpoint that ended before the epoch ended.*",
+        ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
+    ):
+        warnings.filterwarnings("ignore", message)

@@ -1,0 +1,121 @@
+"""What is measured on the development set while a model learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torchmetrics import SumMetric
+
+from nmt.config import Config, SearchConfig
+from nmt.data.batch import Batch
+from nmt.data.prepare import Prepared
+from nmt.evaluation.alignment import error_rates, parse_links, sentence_counts, word_weights
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.metric import BleuByLength
+from nmt.models.base import Decoded, Translator
+from nmt.search import beam_search
+
+SUMS = ("nll", "words", "sentences", "on_end", "on_last_word", "spread", "attended")
+
+
+class Validation(pl.Callback):
+    """NLL, perplexity, greedy BLEU by length, and where the attention lies.
+
+    Scores are sums of all sentences, each counted once, over all devices; they are logged as
+    `valid/…`. `on_end` and `on_last_word` are mean weights of attention on `</s>` and on the last
+    source word: attention that has not formed sits there.
+    """
+
+    def __init__(self, prepared: Prepared, config: Config) -> None:
+        self.prepared = prepared
+        self.edges = list(config.evaluation.edges)
+        self.null = config.evaluation.alignment.null
+        self.translated = config.trainer.valid_translate
+        self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
+        self.sums = {name: SumMetric().set_dtype(torch.float64) for name in SUMS}
+        self.bleu = BleuByLength(self.edges)
+        self.links = [SumMetric() for _ in range(6)]
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        for metric in (*self.sums.values(), self.bleu, *self.links):
+            metric.to(pl_module.device)
+            metric.reset()
+
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: Any,
+        outputs: Any,
+        batch: Batch,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        decoded: Decoded = outputs["decoded"]
+        self.sums["nll"].update(decoded.nll.double().sum())
+        self.sums["words"].update(batch.target_mask.sum())
+        self.sums["sentences"].update(len(batch))
+        if decoded.forced.weights is not None:
+            self._attention(batch, decoded.forced.weights.float())
+        self._translate(pl_module, batch)
+
+    def _attention(self, batch: Batch, weights: Tensor) -> None:
+        last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
+        for name, position in (("on_end", last), ("on_last_word", (last - 1).clamp(min=0))):
+            there = weights.gather(2, position[:, None, None].expand(-1, weights.shape[1], 1))
+            self.sums[name].update(there.double().sum())
+        self.sums["spread"].update(torch.special.entr(weights).double().sum())
+        self.sums["attended"].update(batch.target_mask.sum())
+        split = self.prepared.valid
+        for row, sentence in zip(batch.rows.tolist(), weights.cpu().numpy(), strict=True):
+            pair = split[row]
+            if pair["alignment"] is None:
+                continue
+            source, target = pair["source_ids"], pair["target_ids"]
+            words = word_weights(
+                sentence[: len(target), : len(source)],
+                self.prepared.source_vocabulary.word_index(source)[:-1],
+                self.prepared.target_vocabulary.word_index(target)[:-1],
+            )
+            counts = sentence_counts(words, parse_links(pair["alignment"]), self.null)
+            for metric, count in zip(self.links, counts, strict=True):
+                metric.update(count)
+
+    def _translate(self, model: Translator, batch: Batch) -> None:
+        chosen = (batch.rows < self.translated).nonzero().squeeze(1)
+        if not len(chosen):
+            return
+        source, mask = batch.source[chosen], batch.source_mask[chosen]
+        longest = int(mask.sum(1).max())
+        found = beam_search(model, source[:, :longest], mask[:, :longest], self.greedy)
+        statistics, lengths = [], []
+        for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
+            words = self.prepared.target_vocabulary.decode(hypotheses[0].tokens)
+            pair = self.prepared.valid[row]
+            statistics.append(sentence_statistics(words, pair["target"]))
+            lengths.append(len(pair["source"]))
+        self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
+
+    def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        sums = {name: float(metric.compute()) for name, metric in self.sums.items()}
+        nll = sums["nll"] / max(sums["words"], 1)
+        scores = {
+            "nll_per_word": nll,
+            "nll_per_sentence": sums["nll"] / max(sums["sentences"], 1),
+            "perplexity": float(torch.tensor(nll).exp()),
+        }
+        if self.translated:
+            by_length = self.bleu.compute()
+            scores["bleu"] = by_length.pop("all")
+            scores |= {f"bleu_by_length/{name}": score for name, score in by_length.items()}
+        if sums["attended"]:
+            for name in ("on_end", "on_last_word", "spread"):
+                scores[f"attention_{name}"] = sums[name] / sums["attended"]
+        counts = [int(metric.compute()) for metric in self.links]
+        if any(counts):
+            scores["alignment_error_rate"] = float(error_rates(torch.tensor(counts).numpy()))
+        for name, score in scores.items():
+            pl_module.log(f"valid/{name}", score)
