@@ -7,7 +7,6 @@ target symbols, both with `</s>` last; J and I words of either side without it.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -84,23 +83,6 @@ def format_links(links: Iterable[Link], base: int = 0) -> str:
     '1-1 2-3'
     """
     return " ".join(f"{j + base}-{i + base}" for j, i in sorted(links))
-
-
-def read_pharaoh(path: str | Path, base: int = 0) -> list[Gold]:
-    """Reads a file of gold alignments, one line a sentence pair.
-
-    Raises:
-        Refusal: naming the file, or the file and line, that cannot be read.
-    """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise Refusal(f"{path}: {error.strerror}") from error
-    gold = []
-    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
-        where = f"{path}:{number}"
-        gold.append(parse_links(line.decode("utf-8", "replace"), base=base, where=where))
-    return gold
 
 
 def word_weights(

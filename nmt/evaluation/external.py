@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from nmt.data.lines import check_file, read_lines
 from nmt.errors import Refusal
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order
@@ -19,15 +20,17 @@ def read_external(
     tokenise: Callable[[str], list[str]],
     detokenise: Callable[[list[str]], str],
     tokenised: bool | None = None,
+    key: str = "external",
 ) -> list[Record]:
     """Reads an outside system's translations of a test set.
 
     Args:
-        path: UTF-8, line n the translation of sentence n of the test set.
+        path: UTF-8 (plain, .gz, .xz or .zst), line n the translation of sentence n of the test set.
         sentences: records of any run on that set, for references, lengths and `no_unk`.
         tokenise: text -> tokens, as the references were tokenised.
         detokenise: tokens -> text.
         tokenised: whether lines are tokens separated by spaces; None: judged from the file.
+        key: the key of the configuration that named the file, for the message.
 
     Returns:
         Records without what only a model gives (`nll`, `score`, attention). No system but a
@@ -36,11 +39,11 @@ def read_external(
     Raises:
         Refusal: if the file cannot be read, or has another number of lines than the set.
     """
-    lines = _read(Path(path))
+    lines = [line.strip() for line in read_lines(check_file(path, key))]
     ordered = in_order(sentences)
     if len(lines) != len(ordered):
         raise Refusal(
-            f"{path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
+            f"{key}={path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
             " one hypothesis a line is expected"
         )
     if tokenised is None:
@@ -75,19 +78,3 @@ def looks_tokenised(lines: Sequence[str]) -> bool:
 def split_tokens(line: str) -> list[str]:
     """Tokens separated by spaces or tabs; a no-break space inside a token stays where it is."""
     return [token for token in re.split(r"[ \t]+", line) if token]
-
-
-def _read(path: Path) -> list[str]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise Refusal(f"{path}: {error.strerror}") from error
-    if not content:
-        return []
-    lines = []
-    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
-        try:
-            lines.append(line.decode("utf-8").strip())
-        except UnicodeDecodeError as error:
-            raise Refusal(f"{path}:{number}: not UTF-8; save the file as UTF-8") from error
-    return lines

@@ -6,17 +6,17 @@ docs/results_schema.md.
 
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from nmt.errors import Refusal
 from nmt.evaluation.records import check_set_name
+from nmt.files import write_atomically
 
 SCHEMA = 1
 FILE = "results.json"
@@ -156,24 +156,12 @@ def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
     content = plain(content)
     check(content, str(path))
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
-    write_atomically(path, f"{text}\n".encode("utf-8", "replace"))
+
+    def save(stream: BinaryIO) -> None:
+        stream.write(f"{text}\n".encode("utf-8", "replace"))
+
+    write_atomically(path, save)
     return path
-
-
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Writes a file that appears whole or not at all, even if the machine stops."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read(path: str | Path) -> dict[str, Any]:

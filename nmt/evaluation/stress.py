@@ -10,22 +10,33 @@ TOLERANCE = 0.25  # share by which an input may be longer or shorter than asked 
 
 @dataclass(frozen=True)
 class Pair:
-    """A sentence pair, or several joined: tokens, gold links where they exist, and ids of parts."""
+    """A sentence pair, or several joined.
+
+    Attributes:
+        source, target: tokens.
+        gold: gold links, where every part has them.
+        text: the target as its file has it, where every part has it.
+        parts: ids of the sentences it is made of.
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     gold: Gold | None = None
+    text: str | None = None
     parts: tuple[int, ...] = ()
 
     def __add__(self, other: "Pair") -> "Pair":
         """This pair followed by another; gold links move with their words."""
-        gold = None
+        gold = text = None
         if self.gold is not None and other.gold is not None:
             gold = self.gold | other.gold.shifted(len(self.source), len(self.target))
+        if self.text is not None and other.text is not None:
+            text = f"{self.text} {other.text}"
         return Pair(
             self.source + other.source,
             self.target + other.target,
             gold,
+            text,
             self.parts + other.parts,
         )
 

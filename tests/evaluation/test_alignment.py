@@ -11,7 +11,6 @@ from nmt.evaluation.alignment import (
     hard_links,
     link_counts,
     parse_links,
-    read_pharaoh,
     sentence_counts,
     weight_on_end,
     word_weights,
@@ -104,18 +103,6 @@ def test_malformed_links_are_refused(line, base, message):
     with pytest.raises(Refusal) as refusal:
         parse_links(line, base=base, where="f.align:7", lengths=(2, 3))
     assert str(refusal.value).startswith(message)
-
-
-def test_file_of_gold_alignments(tmp_path):
-    path = tmp_path / "gold.align"
-    path.write_text("1-1 2p2\n\n2-1\n")
-    gold = read_pharaoh(path, base=1)
-    assert [sorted(one.possible) for one in gold] == [[(0, 0), (1, 1)], [], [(1, 0)]]
-    path.write_bytes(b"1-1\n1-\xff\n")
-    with pytest.raises(Refusal, match=r"gold\.align:2: "):
-        read_pharaoh(path, base=1)
-    with pytest.raises(Refusal, match=r"missing\.align: No such file"):
-        read_pharaoh(tmp_path / "missing.align")
 
 
 def test_gold_moves_behind_words_put_in_front():

@@ -61,7 +61,7 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(results.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         results.write(tmp_path, content() | {"name": "other"})
     assert (tmp_path / "results.json").read_bytes() == before

@@ -12,6 +12,7 @@ def text(lengths, gold=True):
             tuple(f"s{number}.{word}" for word in range(length)),
             tuple(f"t{number}.{word}" for word in range(length + 1)),
             Gold(frozenset({(0, 1)}), frozenset({(0, 1), (0, 0)})) if gold else None,
+            f"Text {number}.",
             (number,),
         )
         for number, length in enumerate(lengths)
@@ -46,6 +47,7 @@ def test_inputs_are_near_the_length_and_use_a_sentence_once(length):
         assert made.source == tuple(w for part in made.parts for w in pairs[part].source)
         assert made.target == tuple(w for part in made.parts for w in pairs[part].target)
         assert len(made.gold.sure) == len(made.parts)
+        assert made.text == " ".join(f"Text {part}." for part in made.parts)
     used = [part for made in inputs for part in made.parts]
     assert len(used) == len(set(used))
     assert sum(len(made.source) for made in inputs) / 30 == pytest.approx(length, rel=0.08)

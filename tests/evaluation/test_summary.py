@@ -1,8 +1,10 @@
 import json
 import math
 import random
+import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,6 +146,17 @@ def test_order_does_not_matter_and_the_result_is_json(records):
     random.Random(3).shuffle(records)
     assert json.dumps(summarise(records, Settings())) == expected
     assert json.loads(expected) == plain(summarise(records, Settings()))
+
+
+def test_every_key_is_documented(records):
+    def keys(value):
+        if isinstance(value, dict):
+            return set(value).union(*map(keys, value.values()))
+        return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+    document = Path(__file__).parents[2] / "docs" / "results_schema.md"
+    named = set(re.findall(r"`(?:\w+\.)*(\w+)`", document.read_text("utf-8")))
+    assert keys(summarise(records, Settings())) <= named
 
 
 def test_no_or_repeated_sentences_are_an_error(records):
