@@ -1,0 +1,88 @@
+"""Small models and batches of mixed lengths, a different size on every axis."""
+
+import torch
+from torch import nn
+
+from nmt.layers import (
+    Additive,
+    Attention,
+    BidirectionalEncoder,
+    Decoder,
+    Dot,
+    FixedContext,
+    ForwardEncoder,
+    Output,
+    ScaledDot,
+    initialise,
+)
+
+SCORINGS = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
+KINDS = [(s, i) for s in ("additive", "dot", "scaled_dot", "none") for i in ("previous", "current")]
+SIZES = {"source": 11, "target": 13, "embedding": 4, "hidden": 5, "alignment": 7, "maxout": 3}
+
+
+class Net(nn.Module):
+    """Encoder, decoder and output of RNNsearch, or of RNNencdec with scoring "none"."""
+
+    def __init__(
+        self, scoring="additive", state_input="previous", recurrence="plain", scorer=None, **sizes
+    ):
+        super().__init__()
+        size = SIZES | sizes
+        self.scoring = scoring
+        e, h, n = size["embedding"], size["hidden"], size["alignment"]
+        if scoring == "none":
+            self.encoder = ForwardEncoder(size["source"], e, h, recurrence=recurrence)
+            context = FixedContext(h)
+        else:
+            self.encoder = BidirectionalEncoder(size["source"], e, h, recurrence=recurrence)
+            context = Attention(h, 2 * h, n, scorer or SCORINGS[scoring](n))
+        self.decoder = Decoder(
+            size["target"],
+            e,
+            h,
+            size["maxout"],
+            context,
+            state_input=state_input,
+            recurrence=recurrence,
+        )
+        self.output = Output(size["maxout"], size["target"])
+
+    def memory(self, source, mask):
+        return self.decoder.memory(*self.encoder(source, mask), mask)
+
+    def forward(self, source, source_mask, target, target_mask):
+        """(nll (B, T), Forced)."""
+        forced = self.decoder(target, target_mask, self.memory(source, source_mask))
+        return self.output.nll(forced.readout, target, target_mask), forced
+
+
+def make(scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, **options):
+    """A net with wide weights and biases that are not 0, the same for both recurrences."""
+    torch.manual_seed(3)
+    net = Net(scoring, state_input, recurrence, **options)
+    initialise(net, "glorot")
+    for name, parameter in net.named_parameters():
+        if "bias" in name:
+            nn.init.normal_(parameter, std=0.3)
+        else:
+            parameter.data *= 1.5
+    return net.to(dtype or torch.float64)
+
+
+def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):
+    """(source, source_mask, target, target_mask) with random words; padding holds END = 0."""
+    size = SIZES | (sizes or {})
+    generator = torch.Generator().manual_seed(seed)
+    parts = []
+    for side, lengths in (("source", source_lengths), ("target", target_lengths)):
+        mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+        words = torch.randint(1, size[side], mask.shape, generator=generator)
+        last = torch.tensor(lengths).unsqueeze(1) - 1
+        words.scatter_(1, last, 0)  # each sentence ends with </s>
+        parts += [words * mask, mask]
+    return tuple(parts)
+
+
+def gradients(net):
+    return {name: parameter.grad for name, parameter in net.named_parameters()}
