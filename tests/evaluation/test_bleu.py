@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.bleu import bleu, bleu_scores, brevity_penalties, sentence_statistics
@@ -26,6 +28,18 @@ def test_corpus_bleu_is_sacrebleus(corpus, seed):
     ]
     assert bleu(sums) == pytest.approx(expected.score, abs=1e-9)
     assert brevity_penalties(sums) == pytest.approx(expected.bp, abs=1e-12)
+
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(WORDS, WORDS.filter(bool)), min_size=1, max_size=4))
+def test_any_corpus_of_few_words(pairs):
+    sums = sum(sentence_statistics(*pair) for pair in pairs)
+    expected = sacrebleu(pairs).score
+    assert bleu(sums) == pytest.approx(expected, abs=1e-9)
+    assert bleu_scores(sums) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
