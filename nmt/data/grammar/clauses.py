@@ -1,0 +1,187 @@
+"""Clauses with their subjects, and relative clauses, in both languages at once."""
+
+from __future__ import annotations
+
+from nmt.data.grammar import lexicon
+from nmt.data.grammar.lexicon import Noun
+from nmt.data.grammar.phrases import HE, THEY, WE, YOU, I, Referent
+from nmt.data.grammar.predicates import Predicates
+from nmt.data.grammar.stream import Weighted
+from nmt.data.grammar.verbs import (
+    CONDITIONAL,
+    FUTURE,
+    PAST,
+    PLUPERFECT,
+    PRESENT,
+    PROGRESSIVE,
+    verbs_on,
+)
+
+_SPEAKERS = Weighted(
+    [
+        ("I", "je", Referent(I, False, False, "person")),
+        ("we", "nous", Referent(WE, False, True, "person")),
+        ("you", "vous", Referent(YOU, False, True, "person")),
+        ("he", "il", Referent(HE, False, False, "person")),
+        ("she", "elle", Referent(HE, True, False, "person")),
+    ],
+    [5, 4, 3, 4, 4],
+)
+_BACK = {
+    (False, False): ("he", "il"),
+    (True, False): ("she", "elle"),
+    (False, True): ("they", "ils"),
+    (True, True): ("they", "elles"),
+}
+_KINDS = Weighted(
+    ["person", "org", "animal", "event", "idea", "vehicle", "building", "thing", "text"],
+    [66, 9, 8, 4, 4, 2, 3, 3, 2],
+)
+# The tenses of a clause that depends on one of that tense: relative, and reported.
+_RELATIVE = {
+    PRESENT: Weighted([PRESENT, PAST], [75, 25]),
+    PAST: Weighted([PAST, PROGRESSIVE, PLUPERFECT], [45, 25, 30]),
+    FUTURE: Weighted([PRESENT, PAST], [75, 25]),
+}
+_BASE = {PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST}
+
+
+class Clauses(Predicates):
+    """The part of a derivation that writes clauses."""
+
+    crowd = 0  # groups of persons mentioned so far: "they" must have but one
+
+    # -- subjects -------------------------------------------------------------------------------
+    def subject(self, budget: int, kind: str | None = None) -> Referent:
+        """Writes a subject of a class (None: any) in about `budget` words."""
+        if kind is None:
+            last = self.last
+            if last is not None and self.chance(0.42):
+                if last.person in (I, WE, YOU):
+                    return self._speaker(last)
+                if last.kind == "person" and (not last.plural or self.crowd == 1):
+                    self.put(*_BACK[last.feminine, last.plural])
+                    return last
+            roll = self.draw() % 100
+            if roll < 9 and last is None:
+                source, target, referent = _SPEAKERS.pick(self.draw)
+                self.put(source, target)
+                self.last = referent
+                return referent
+            if roll < 26 and budget < 6:
+                referent = self.name()
+                self.last = referent
+                return referent
+            kind = _KINDS.pick(self.draw)
+        referent = self.noun_phrase((kind,), budget)
+        if kind == "person" and referent.plural:
+            self.crowd += 1
+        if kind == "person" and budget >= 5 and self.depth == 0 and self.chance(0.08):
+            self.put("and", "et")
+            other = self.noun_phrase((kind,), 3)
+            referent = Referent(THEY, referent.feminine and other.feminine, True, kind)
+            self.crowd += 1
+        self.last = referent
+        return referent
+
+    def _speaker(self, referent: Referent) -> Referent:
+        source, target = {I: ("I", "je"), WE: ("we", "nous"), YOU: ("you", "vous")}[referent.person]
+        self.put(source, target)
+        return referent
+
+    # -- what follows a noun --------------------------------------------------------------------
+    def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
+        referent = Referent(THEY if plural else HE, noun.feminine, plural, noun.kind)
+        if budget >= 4 and self.depth < 2 and self.chance(0.5):
+            outer = self.tense, self.last
+            self.depth += 1
+            self.relative(referent, min(budget, 12))
+            self.depth -= 1
+            self.tense, self.last = outer
+            return
+        roll = self.draw() % 100
+        if noun.kind == "opening":
+            self.put("of", "de")
+            self.noun_phrase(("building",), budget - 1, definite=True, singular=True)
+        elif noun.kind in ("person", "org") and roll < 25:
+            kind = "city" if roll < 12 else "country-f" if roll < 20 else "country-m"
+            name = lexicon.names[kind].pick(self.draw)
+            self.put("from", "de")
+            if kind == "country-m":
+                self.words.append("~le")
+                self.links.append((len(self.source),))
+            self.put(name.english, name.french)
+        elif noun.kind == "idea" and roll < 60:
+            self.put("of", "de")
+            self.depth += 1
+            self.noun_phrase(("org", "person"), budget - 1, definite=True, singular=True)
+            self.depth -= 1
+        elif noun.kind in ("person", "animal", "building", "spot", "vehicle") and roll < 60:
+            self.depth += 1
+            self.place(budget)
+            self.depth -= 1
+
+    def relative(self, noun: Referent, budget: int) -> None:
+        """Writes a relative clause about `noun`."""
+        self.tense = _RELATIVE[_BASE.get(self.tense, self.tense)].pick(self.draw)
+        roll = self.draw() % 100
+        acting = verbs_on(noun.kind)
+        if noun.kind in ("area", "building") and roll < 40:
+            self.put("where", "où")
+            self.last = None
+            subject = self.person(3)
+            self.predicate(subject, budget - 4)
+        elif noun.kind == "person" and roll < 12 and budget >= 6:
+            self.source.append("whose")
+            at = (len(self.source) - 1,)
+            owned = self.noun((("animal", "idea", "building")[self.draw() % 3],), False)
+            plural = self.chance(0.3)
+            self.words += ("dont", "~les" if plural else "~la" if owned.feminine else "~le")
+            self.links += (at, at)
+            self._head(owned, plural, None, None)
+            subject = Referent(THEY if plural else HE, owned.feminine, plural, owned.kind)
+            self.predicate(subject, budget - 2)
+        elif acting is not None and roll < 60:
+            self.put("that", "que")
+            subject = self.person(min(budget - 3, 3))
+            verb = acting.pick(self.draw)
+            tense = self.settle(verb, subject, self.tense)
+            self.verb(
+                verb,
+                subject,
+                tense,
+                self.negation(tense) if self.chance(0.4) else None,
+                self.adverb(verb, tense, subject),
+                preceding=noun,
+            )
+        else:
+            self.put("who" if noun.kind == "person" else "which", "qui")
+            self.predicate(noun, budget - 1)
+
+    def person(self, budget: int) -> Referent:
+        """Writes a short subject: a person."""
+        roll = self.draw() % 100
+        if roll < 25:
+            return self.name()
+        if roll < 45:
+            source, target, referent = _SPEAKERS.pick(self.draw)
+            self.put(source, target)
+            return referent
+        return self.noun_phrase(("person",), max(2, budget))
+
+    # -- clauses --------------------------------------------------------------------------------
+    def clause(self, budget: int, tense: str) -> None:
+        """Writes a subject and a predicate, or a clause without one (there is, passive)."""
+        self.tense = tense
+        roll = self.draw() % 1000
+        if roll < 45 and budget >= 6:
+            self._existential(budget, PRESENT if tense in (PRESENT, FUTURE) else PAST)
+            return
+        if roll < 110 and budget >= 7 and tense != PROGRESSIVE:
+            self._passive(budget, tense)
+            return
+        share = max(2, budget // 3 + self.draw() % 3 - 1)
+        start = len(self.source)
+        subject = self.subject(share)
+        self.predicate(subject, budget - (len(self.source) - start))
+

@@ -1,0 +1,75 @@
+"""English word forms: plurals, verb forms, the choice between a and an."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VOWELS = frozenset("aeiou")
+_AN = ("hour", "honest", "honour", "heir")
+_A = ("uni", "use", "euro", "one", "eu")
+_DOUBLED = frozenset(
+    ["admit", "begin", "cancel", "cut", "drop", "forget", "get", "hit", "plan", "prefer", "run", "sit", "stop", "swim", "travel", "win", "wrap"]
+)
+
+
+def article(word: str) -> str:
+    """The indefinite article before `word`: by its first sound, not its first letter."""
+    lower = word.lower()
+    if lower.startswith(_AN):
+        return "an"
+    if lower.startswith(_A) and not lower.startswith("unin") and not lower.startswith("unim"):
+        return "an" if lower.startswith("unexp") else "a"
+    return "an" if lower[0] in VOWELS else "a"
+
+
+def _consonant_y(word: str) -> bool:
+    return word.endswith("y") and word[-2] not in VOWELS
+
+
+def noun_plural(noun: str) -> str:
+    """The regular plural of a noun."""
+    if _consonant_y(noun):
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
+class Forms(NamedTuple):
+    """The forms of an English verb; each may be followed by the words of `rest` (get up)."""
+
+    base: str
+    third: str
+    past: str
+    participle: str
+    gerund: str
+    rest: tuple[str, ...]
+
+
+def conjugate(lemma: str, past: str | None = None, participle: str | None = None) -> Forms:
+    """The forms of `lemma`, whose words are joined by `_`; past forms are given if irregular."""
+    base, *rest = lemma.split("_")
+    if _consonant_y(base):
+        third, regular = base[:-1] + "ies", base[:-1] + "ied"
+    else:
+        third = base + ("es" if base.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
+        doubled = base + base[-1] if base in _DOUBLED else base
+        regular = doubled + ("d" if base.endswith("e") else "ed")
+    if base == "lie":
+        gerund = "lying"
+    elif base == "die":
+        gerund = "dying"
+    elif base in _DOUBLED:
+        gerund = base + base[-1] + "ing"
+    elif base.endswith("e") and not base.endswith(("ee", "oe", "ye")):
+        gerund = base[:-1] + "ing"
+    else:
+        gerund = base + "ing"
+    if past is not None:
+        past = past.split("_")[0]
+    if participle is not None:
+        participle = participle.split("_")[0]
+    return Forms(base, third, past or regular, participle or past or regular, gerund, tuple(rest))
+
+
+BE_PRESENT = ("am", "is", "are", "are", "are")
+BE_PAST = ("was", "was", "were", "were", "were")
+DO = ("do", "does", "do", "do", "do")

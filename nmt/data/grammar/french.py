@@ -1,0 +1,119 @@
+"""French word forms of nouns and adjectives, and what happens where two words meet.
+
+A word that changes before another is written with a leading `~` while a sentence is derived
+(`~le` is the article, `le` the pronoun: `de` + `~le` is `du`, `de` + `le` stays) and takes its
+form in `join`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+Links = tuple[int, ...]
+
+_VOWELS = frozenset("aàâeéèêëiîïoôuùûyœh")
+_ASPIRATED = ("hache", "haie", "hambourg", "harpe", "hérisson", "héros", "hibou", "hongrie", "huit")
+
+
+@cache
+def elides(word: str) -> bool:
+    """Whether a word before `word` is elided: it begins with a vowel or a mute h."""
+    lower = word.lower()
+    return lower[0] in _VOWELS and not lower.startswith(_ASPIRATED)
+
+
+def plural(word: str) -> str:
+    """The regular plural of a noun or adjective."""
+    if word.endswith(("s", "x", "z")):
+        return word
+    if word.endswith(("eau", "eu")) and word != "bleu":
+        return word + "x"
+    if word.endswith("al"):
+        return word[:-2] + "aux"
+    return word + "s"
+
+
+_PLURAL_IN_S = frozenset(("festival", "banal", "naval", "final", "natal"))
+_FEMININE = {
+    "beau": "belle", "nouveau": "nouvelle", "vieux": "vieille", "blanc": "blanche",
+    "franc": "franche", "public": "publique", "grec": "grecque", "long": "longue",
+    "doux": "douce", "faux": "fausse", "roux": "rousse", "gros": "grosse", "bas": "basse",
+    "épais": "épaisse", "frais": "fraîche", "sec": "sèche", "gentil": "gentille",
+    "complet": "complète", "secret": "secrète", "discret": "discrète", "inquiet": "inquiète",
+    "jaloux": "jalouse", "conservateur": "conservatrice", "bref": "brève",
+}  # fmt: skip
+_ENDINGS = (
+    ("e", "e"), ("f", "ve"), ("eux", "euse"), ("er", "ère"), ("el", "elle"), ("en", "enne"),
+    ("on", "onne"), ("et", "ette"), ("eur", "euse"), ("", "e"),
+)  # fmt: skip
+
+
+def feminine(adjective: str) -> str:
+    """The feminine singular of a masculine singular adjective."""
+    if adjective in _FEMININE:
+        return _FEMININE[adjective]
+    for ending, replacement in _ENDINGS:
+        if adjective.endswith(ending):
+            stem = adjective[: len(adjective) - len(ending)]
+            return stem + replacement
+    raise AssertionError(adjective)
+
+
+def noun_plural(noun: str) -> str:
+    """The plural of a noun, `festival` and its like included."""
+    return noun + "s" if noun in _PLURAL_IN_S else plural(noun)
+
+
+def agree(adjective: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The four forms of an adjective: `agree(a)[feminine][plural]`."""
+    female = feminine(adjective)
+    return (adjective, plural(adjective)), (female, female + "s")
+
+
+# What a word becomes before a consonant, and before a vowel or mute h.
+_MEETING = {
+    "~le": ("le", "l'"), "~la": ("la", "l'"), "~les": ("les", "les"),
+    "le": ("le", "l'"), "la": ("la", "l'"), "je": ("je", "j'"), "me": ("me", "m'"),
+    "se": ("se", "s'"), "ne": ("ne", "n'"), "de": ("de", "d'"), "que": ("que", "qu'"),
+    "~ce": ("ce", "cet"), "~ma": ("ma", "mon"), "~sa": ("sa", "son"),
+    "~beau": ("beau", "bel"), "~nouveau": ("nouveau", "nouvel"), "~vieux": ("vieux", "vieil"),
+}  # fmt: skip
+_CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
+
+
+def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
+    """Elides, contracts and picks the forms that depend on the next word.
+
+    Args:
+        words: a derived sentence, words with their `~`.
+        links: the source positions of each word.
+
+    Returns:
+        The words as they are written, and their links; a contraction has the links of both words.
+    """
+    out: list[str] = []
+    out_links: list[Links] = []
+    following = "."
+    position = len(words) - 1
+    while position >= 0:
+        word = words[position]
+        link = links[position]
+        forms = _MEETING.get(word)
+        if forms is not None:
+            following = forms[elides(following)]
+            if word[0] == "~" and position and (following == "le" or following == "les"):
+                contracted = _CONTRACTED.get((words[position - 1], following))
+                if contracted is not None:
+                    position -= 1
+                    following = contracted
+                    link = tuple(sorted({*links[position], *link}))
+        elif word == "si" and (following == "il" or following == "ils"):
+            following = "s'"
+        else:
+            following = word
+        out.append(following)
+        out_links.append(link)
+        position -= 1
+    out.reverse()
+    out_links.reverse()
+    return out, out_links

@@ -1,0 +1,141 @@
+"""French conjugation: five persons (je, il, nous, vous, ils) in the simple tenses of the corpus."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# Irregular verbs: je, il, nous, ils of the present, stem of the future, past participle. A verb
+# that ends like one of them (after a prefix) is conjugated like it; the longest ending wins.
+_IRREGULAR = {
+    ending: forms.split()
+    for ending, forms in {
+        "être": "suis est sommes sont ser été",
+        "avoir": "ai a avons ont aur eu",
+        "aller": "vais va allons vont ir allé",
+        "faire": "fais fait faisons font fer fait",
+        "dire": "dis dit disons disent dir dit",
+        "lire": "lis lit lisons lisent lir lu",
+        "écrire": "écris écrit écrivons écrivent écrir écrit",
+        "rire": "ris rit rions rient rir ri",
+        "uire": "uis uit uisons uisent uir uit",
+        "boire": "bois boit buvons boivent boir bu",
+        "croire": "crois croit croyons croient croir cru",
+        "voir": "vois voit voyons voient verr vu",
+        "cevoir": "çois çoit cevons çoivent cevr çu",
+        "savoir": "sais sait savons savent saur su",
+        "devoir": "dois doit devons doivent devr dû",
+        "pouvoir": "peux peut pouvons peuvent pourr pu",
+        "vouloir": "veux veut voulons veulent voudr voulu",
+        "venir": "viens vient venons viennent viendr venu",
+        "tenir": "tiens tient tenons tiennent tiendr tenu",
+        "mourir": "meurs meurt mourons meurent mourr mort",
+        "courir": "cours court courons courent courr couru",
+        "ouvrir": "ouvre ouvre ouvrons ouvrent ouvrir ouvert",
+        "offrir": "offre offre offrons offrent offrir offert",
+        "souffrir": "souffre souffre souffrons souffrent souffrir souffert",
+        "cueillir": "cueille cueille cueillons cueillent cueiller cueilli",
+        "dormir": "dors dort dormons dorment dormir dormi",
+        "servir": "sers sert servons servent servir servi",
+        "mentir": "mens ment mentons mentent mentir menti",
+        "partir": "pars part partons partent partir parti",
+        "sortir": "sors sort sortons sortent sortir sorti",
+        "prendre": "prends prend prenons prennent prendr pris",
+        "mettre": "mets met mettons mettent mettr mis",
+        "battre": "bats bat battons battent battr battu",
+        "rompre": "romps rompt rompons rompent rompr rompu",
+        "indre": "ins int ignons ignent indr int",
+        "suivre": "suis suit suivons suivent suivr suivi",
+        "vivre": "vis vit vivons vivent vivr vécu",
+        "vaincre": "vaincs vainc vainquons vainquent vaincr vaincu",
+        "résoudre": "résous résout résolvons résolvent résoudr résolu",
+        "aître": "ais aît aissons aissent aîtr u",
+    }.items()
+}
+_VOUS = {"être": "êtes", "faire": "faites", "dire": "dites"}
+_DOUBLING = ("appeler", "jeter")
+_IMPERFECT = ("ais", "ait", "ions", "iez", "aient")
+_FUTURE = ("ai", "a", "ons", "ez", "ont")
+
+Five = tuple[str, str, str, str, str]
+
+
+class Forms(NamedTuple):
+    """The forms of a French verb; each tuple by person: je, il, nous, vous, ils."""
+
+    infinitive: str
+    present: Five
+    imperfect: Five
+    future: Five
+    conditional: Five
+    participle: tuple[tuple[str, str], tuple[str, str]]  # [feminine][plural]
+
+
+def _first_group(infinitive: str) -> list[str]:
+    """Present (je, il, nous, ils), future stem and participle of a verb in -er."""
+    stem = infinitive[:-2]
+    heavy, future = stem, infinitive  # the stem under stress, and of the future
+    if infinitive.endswith(_DOUBLING):
+        heavy = stem + stem[-1]
+        future = heavy + "er"
+    elif stem.endswith(("oy", "uy", "ay")):
+        heavy = stem[:-1] + "i"
+        future = "enverr" if infinitive == "envoyer" else heavy + "er"
+    elif re.search(r"e[^aeéèiouy]$", stem):
+        heavy = stem[:-2] + "è" + stem[-1]
+        future = heavy + "er"
+    elif match := re.search(r"é([^aeéèiouy]|g[nu]|[bcdfgpt][lr]|qu)$", stem):
+        heavy = stem[: match.start()] + "è" + match.group(1)
+    soft = stem
+    if stem.endswith("g"):
+        soft = stem + "e"
+    elif stem.endswith("c"):
+        soft = stem[:-1] + "ç"
+    return [heavy + "e", heavy + "e", soft + "ons", heavy + "ent", future, stem + "é"]
+
+
+def _principal(infinitive: str) -> tuple[list[str], str | None]:
+    matches = [
+        ending
+        for ending in _IRREGULAR
+        if infinitive == ending or (ending != "aller" and infinitive.endswith(ending))
+    ]
+    if matches:
+        ending = max(matches, key=len)
+        prefix = infinitive[: len(infinitive) - len(ending)]
+        vous = _VOUS.get(ending)
+        return [prefix + form for form in _IRREGULAR[ending]], vous and prefix + vous
+    if infinitive.endswith("er"):
+        return _first_group(infinitive), None
+    stem = infinitive[:-2]
+    if infinitive.endswith("ir"):
+        forms = ["is", "it", "issons", "issent", "ir", "i"]
+    elif infinitive.endswith("re"):
+        forms = ["s", "", "ons", "ent", "r", "u"]
+    else:
+        raise AssertionError(infinitive)
+    return [stem + form for form in forms], None
+
+
+def conjugate(infinitive: str) -> Forms:
+    """All forms of a verb given by its infinitive (without a reflexive pronoun)."""
+    (je, il, nous, ils, future, participle), vous = _principal(infinitive)
+    stem = "ét" if infinitive == "être" else nous[:-3]  # of the imperfect
+    plain = stem  # before i: no need to soften g or c
+    if infinitive.endswith("ger"):
+        plain = stem[:-1]
+    elif infinitive.endswith("cer"):
+        plain = stem[:-1] + "c"
+    imperfect = tuple((plain if ending.startswith("i") else stem) + ending for ending in _IMPERFECT)
+    vous = vous or plain + "ez"
+    male = participle
+    base = "du" if participle == "dû" else participle
+    plural = male if male.endswith("s") else base + "s"
+    return Forms(
+        infinitive,
+        (je, il, nous, vous, ils),
+        imperfect,  # type: ignore[arg-type]
+        tuple(future + ending for ending in _FUTURE),  # type: ignore[arg-type]
+        tuple(future + ending for ending in _IMPERFECT),  # type: ignore[arg-type]
+        ((male, plural), (base + "e", base + "es")),
+    )

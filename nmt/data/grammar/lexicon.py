@@ -1,0 +1,200 @@
+"""The words of the corpus, read from the lists in `lexicon/` with all their forms.
+
+The lists hold lemmas with their semantic classes, in order of frequency; a word's rank in its
+section gives its probability by Zipf's law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import NamedTuple
+
+from nmt.data.grammar import english, french, french_verbs
+from nmt.data.grammar.stream import Weighted
+
+
+class Noun(NamedTuple):
+    """A noun and its forms; `english[plural]`, `french[plural]`."""
+
+    english: tuple[str, str]
+    french: tuple[str, str]
+    feminine: bool
+    kind: str  # semantic class
+    mass: bool
+
+
+class Adjective(NamedTuple):
+    """An adjective; `french[feminine][plural]`, `before` the French noun or after it."""
+
+    english: str
+    french: tuple[tuple[str, str], tuple[str, str]]
+    attributive: str  # masculine singular in front of its noun, as `join` reads it
+    before: bool
+
+
+class Verb(NamedTuple):
+    """A verb in one construction."""
+
+    english: english.Forms
+    particle: str | None  # English preposition that goes with it (look at)
+    french: french_verbs.Forms
+    preposition: str | None  # French one
+    reflexive: bool
+    etre: bool  # auxiliary of the compound tenses
+    state: bool  # English simple past = French imperfect
+    willed: bool  # may be done slowly, carefully, ...
+    coming: bool  # what is said lies in the future
+    subjects: tuple[str, ...]
+    objects: tuple[str, ...]
+
+
+class Name(NamedTuple):
+    """A proper name; countries are masculine (au Japon) or feminine (en France)."""
+
+    english: str
+    french: str
+    feminine: bool
+
+
+class Phrase(NamedTuple):
+    """A fixed phrase with its alignment: `links[j]` are the English positions of French word j."""
+
+    english: tuple[str, ...]
+    french: tuple[str, ...]
+    links: tuple[tuple[int, ...], ...]
+
+
+def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
+    """The words in brackets and the entries of each section of a list."""
+    text = (files("nmt.data.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
+    head: list[str] = []
+    entries: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("["):
+            if head:
+                yield head, entries
+            head, entries = line.strip("[]").split(), []
+        elif line and not line.startswith("#"):
+            entries += [entry.strip() for entry in line.split(separator)]
+    yield head, entries
+
+
+def _pair(word: str, rule: str) -> tuple[str, str]:
+    singular, _, plural = word.partition("/")
+    return singular, plural or (english if rule == "english" else french).noun_plural(singular)
+
+
+def _noun(entry: str, kind: str, feminine: bool, mass: bool) -> Noun:
+    left, right = entry.split()
+    return Noun(_pair(left, "english"), _pair(right, "french"), feminine, kind, mass)
+
+
+def _adjective(entry: str, before: bool) -> Adjective:
+    left, right = entry.split()
+    changes = right in ("beau", "nouveau", "vieux")
+    return Adjective(left, french.agree(right), "~" + right if changes else right, before)
+
+
+def _verb(entry: str, subjects: tuple[str, ...], objects: tuple[str, ...]) -> Verb:
+    left, right = entry.split(" = ")
+    words, _, particle = left.partition("|")
+    infinitive, *flags = right.split()
+    infinitive, _, preposition = infinitive.partition("|")
+    plain = infinitive.removeprefix("se_").removeprefix("s'")
+    reflexive = plain != infinitive
+    return Verb(
+        english.conjugate(*words.split()),
+        particle or None,
+        french_verbs.conjugate(plain),
+        preposition or None,
+        reflexive,
+        reflexive or "+" in flags,
+        "*" in flags,
+        "-" not in flags and "*" not in flags,
+        ">" in flags,
+        subjects,
+        objects,
+    )
+
+
+def _phrase(entry: str) -> Phrase:
+    left, right, alignment = entry.split(" = ")
+    links: list[list[int]] = [[] for _ in right.split()]
+    for link in alignment.split():
+        i, j = link.split("-")
+        links[int(j)].append(int(i))
+    return Phrase(tuple(left.split()), tuple(right.split()), tuple(map(tuple, links)))
+
+
+# How often a class is drawn when several would do: its weight, and the offset of its Zipf law.
+_OFFSET = 1.5
+
+nouns: dict[str, list[tuple[Noun, float]]] = defaultdict(list)
+adjectives: dict[tuple[str, bool], list[tuple[Adjective, float]]] = defaultdict(list)
+verbs: dict[str, list[tuple[Verb, float]]] = defaultdict(list)
+adverbs: dict[str, Weighted[Name]] = {}
+names: dict[str, Weighted[Name]] = {}
+phrases: dict[str, Weighted[Phrase]] = {}
+
+
+def _load() -> None:
+    for (kind, gender, *mass), entries in _sections("nouns"):
+        for rank, entry in enumerate(entries):
+            share = 0.4 if gender == "f" and kind == "person" else 1.0
+            weight = (0.7 if mass else 1.0) * (1 if kind != "person" else 1 + share)
+            nouns[kind].append(
+                (_noun(entry, kind, gender == "f", bool(mass)), weight / (rank + 1 + _OFFSET))
+            )
+    for (position, *kinds), entries in _sections("adjectives"):
+        for rank, entry in enumerate(entries):
+            adjective = _adjective(entry, position == "before")
+            for kind in kinds:
+                adjectives[kind, adjective.before].append((adjective, 1 / (rank + 1 + _OFFSET)))
+    for (construction, *classes), entries in _sections("verbs"):
+        split = classes.index(">") if ">" in classes else len(classes)
+        subjects, objects = tuple(classes[:split]), tuple(classes[split + 1 :])
+        for rank, entry in enumerate(entries):
+            verb = _verb(entry, subjects, objects)
+            if construction == "control":
+                verb = verb._replace(particle=None)  # its `to` belongs to the infinitive
+            weight = math.sqrt(len(entries)) / (rank + 1 + _OFFSET)
+            verbs[construction].append((verb, weight))
+    for (kind,), entries in _sections("adverbs"):
+        adverbs[kind] = _weighted([_name(entry, False) for entry in entries])
+    for (kind,), entries in _sections("names"):
+        female = kind in ("woman", "country-f")
+        names[kind] = _weighted([_name(entry, female) for entry in entries])
+    for (tense,), entries in _sections("phrases", separator="\n"):
+        phrases[tense] = _weighted([_phrase(entry) for entry in entries])
+
+
+def _name(entry: str, feminine: bool) -> Name:
+    left, right = entry.split()
+    return Name(left, right, feminine)
+
+
+def _weighted(items: list) -> Weighted:
+    return Weighted(items, [1 / (rank + 1 + _OFFSET) for rank in range(len(items))])
+
+
+_load()
+
+
+def linking(words: str, infinitive: str, *, etre: bool = False, state: bool = False) -> Verb:
+    """A verb like seem, between its subject and an adjective."""
+    return Verb(
+        english.conjugate(*words.split()),
+        None,
+        french_verbs.conjugate(infinitive),
+        None,
+        False,
+        etre,
+        state,
+        False,
+        False,
+        (),
+        (),
+    )

@@ -1,0 +1,319 @@
+"""Noun phrases and prepositional phrases, in both languages at once.
+
+A `Derivation` writes the English words in their order and, beside them, the French words in
+theirs, each French word with the English positions it comes from. What stands elsewhere in
+French (adjectives, possessors, pronouns) is written there at once; nothing is aligned afterwards.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from nmt.data.grammar import english, lexicon
+from nmt.data.grammar.french import Links
+from nmt.data.grammar.lexicon import Adjective, Noun, Phrase
+from nmt.data.grammar.stream import Draw, Weighted, threshold
+
+# Persons, as the verb tables number them.
+I, HE, WE, YOU, THEY = range(5)
+
+
+class Referent(NamedTuple):
+    """What agrees with a noun phrase or pronoun: a verb, a participle, a possessive."""
+
+    person: int
+    feminine: bool
+    plural: bool
+    kind: str  # semantic class
+
+
+@cache
+def nouns_of(kinds: tuple[str, ...], mass: bool = True) -> Weighted[Noun]:
+    """Nouns of any of these classes, each class as likely as another."""
+    pairs = [pair for kind in kinds for pair in lexicon.nouns[kind] if mass or not pair[0].mass]
+    shares = {kind: sum(w for _, w in lexicon.nouns[kind]) for kind in kinds}
+    return Weighted([noun for noun, _ in pairs], [w / shares[noun.kind] for noun, w in pairs])
+
+
+@cache
+def adjectives_of(kind: str, before: bool) -> Weighted[Adjective] | None:
+    pairs = lexicon.adjectives.get((kind, before))
+    return Weighted([a for a, _ in pairs], [w for _, w in pairs]) if pairs else None
+
+
+# my, our, ... by the person of the owner: English, and French[feminine, plural] of what is owned.
+_POSSESSIVES = {
+    I: ("my", ("mon", "~ma", "mes")),
+    WE: ("our", ("notre", "notre", "nos")),
+    YOU: ("your", ("votre", "votre", "vos")),
+    THEY: ("their", ("leur", "leur", "leurs")),
+}
+_OF_HE = ("son", "~sa", "ses")
+_NUMERALS = Weighted(
+    [
+        ("two", "deux"), ("three", "trois"), ("four", "quatre"), ("five", "cinq"), ("six", "six"),
+        ("ten", "dix"), ("seven", "sept"), ("twelve", "douze"), ("nine", "neuf"),
+        ("twenty", "vingt"), ("fifteen", "quinze"), ("thirty", "trente"),
+        ("twenty-five", "vingt-cinq"), ("fifty", "cinquante"), ("sixteen", "seize"),
+        ("forty", "quarante"), ("fourteen", "quatorze"), ("thirty-two", "trente-deux"),
+    ],
+    [1 / rank for rank in range(1, 19)],
+)  # fmt: skip
+_SINGULAR = Weighted(["the", "a", "own", "this", "every", "'s"], [52, 24, 10, 7, 3, 8])
+_PLURAL = Weighted(
+    ["the", "some", "number", "this", "own", "several", "many", "all"], [46, 16, 9, 6, 9, 4, 5, 4]
+)
+_MASS = Weighted(["the", "some", "own", "this"], [42, 40, 10, 5])
+_DEFINITE = frozenset(("the", "own", "this", "every", "'s", "number", "all"))
+
+# Where things are: English words, French words (all linked to all), classes of the place.
+_PLACES = Weighted(
+    [
+        (("in",), ("dans",), ("building", "area")),
+        (("near",), ("près", "de"), ("building", "spot", "area")),
+        (("in", "front", "of"), ("devant",), ("building", "opening")),
+        (("behind",), ("derrière",), ("building", "spot")),
+        (("on",), ("sur",), ("surface",)),
+        (("under",), ("sous",), ("surface",)),
+        (("between",), ("entre",), ("building", "spot")),
+        (("far", "from"), ("loin", "de"), ("building", "spot", "area")),
+    ],
+    [46, 16, 8, 7, 8, 4, 4, 5],
+)
+
+# Classes of what no single person has.
+_OWNERLESS = frozenset(("spot", "opening", "surface", "event", "area", "food", "drink", "music"))
+
+HALF = threshold(0.5)
+_PLURAL_SHARE = threshold(0.3)
+_NAMED_PLACE = threshold(0.25)
+
+
+class Nouns:
+    """The part of a derivation that writes noun phrases."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.source: list[str] = []
+        self.words: list[str] = []  # French, as `french.join` reads them
+        self.links: list[Links] = []
+        self.used: list[Noun] = []  # so that a sentence seldom says a word twice
+        self.depth = 0
+
+    def chance(self, probability: float) -> bool:
+        return self.draw() < probability * 4294967296.0
+
+    def put(self, source: str, target: str) -> None:
+        """One English word for one French word."""
+        self.links.append((len(self.source),))
+        self.source.append(source)
+        self.words.append(target)
+
+    def put_block(self, source: tuple[str, ...], target: tuple[str, ...]) -> None:
+        """English words that mean French words together: all linked to all."""
+        start = len(self.source)
+        self.source += source
+        self.words += target
+        self.links += [tuple(range(start, start + len(source)))] * len(target)
+
+    def put_phrase(self, phrase: Phrase) -> None:
+        start = len(self.source)
+        self.source += phrase.english
+        self.words += phrase.french
+        self.links += [tuple(start + i for i in links) for links in phrase.links]
+
+    def noun(self, kinds: tuple[str, ...], mass: bool = True) -> Noun:
+        choice = nouns_of(kinds, mass)
+        noun = choice.pick(self.draw)
+        for _ in range(3):
+            if noun not in self.used:
+                break
+            noun = choice.pick(self.draw)
+        self.used.append(noun)
+        return noun
+
+    def name(self, kind: str | None = None) -> Referent:
+        """A person's name."""
+        if kind is None:
+            kind = "man" if self.draw() < HALF else "woman"
+        name = lexicon.names[kind].pick(self.draw)
+        self.put(name.english, name.french)
+        return Referent(HE, name.feminine, False, "person")
+
+    def noun_phrase(
+        self,
+        kinds: tuple[str, ...],
+        budget: int,
+        owner: Referent | None = None,
+        definite: bool = False,
+        negated: bool = False,
+        singular: bool = False,
+    ) -> Referent:
+        """Writes a noun phrase of at least two words.
+
+        Args:
+            kinds: semantic classes the noun may have.
+            budget: English words to use, kept to as far as the draws allow.
+            owner: whose a possessive says it is; None: no possessive.
+            definite: only determiners that a French preposition with `de` leaves alone.
+            negated: the direct object of a negated verb (pas de pain).
+            singular: no plural.
+        """
+        noun = self.noun(kinds)
+        plural = not noun.mass and not singular and self.draw() < _PLURAL_SHARE
+        choice = _MASS if noun.mass else _PLURAL if plural else _SINGULAR
+        determiner = choice.pick(self.draw)
+        if (
+            (determiner == "own" and (owner is None or owner.kind not in ("person", "org")))
+            or (definite and determiner not in _DEFINITE)
+            or (determiner == "every" and noun.kind in ("food", "drink", "opening", "music"))
+            or (determiner == "'s" and (budget < 4 or noun.kind in _OWNERLESS or self.depth > 1))
+            or (negated and determiner not in ("the", "a", "some", "own", "this"))
+        ):
+            determiner = "the"
+        extra = budget - 2
+        before = after = None
+        if extra > 0 and self.draw() < HALF:
+            before = adjectives_of(noun.kind, True) if self.chance(0.5) else None
+            after = adjectives_of(noun.kind, False) if before is None or self.chance(0.25) else None
+            if extra == 1 and before is not None:
+                after = None
+        first = before.pick(self.draw) if before is not None else None
+        second = after.pick(self.draw) if after is not None else None
+        extra -= (first is not None) + (second is not None)
+        possessor_words: list[str] = []
+        possessor_links: list[Links] = []
+        if determiner == "'s":
+            extra -= 2
+            possessor_words, possessor_links = self._possessor(noun)
+        else:
+            self._determiner(determiner, noun, plural, first, second, owner, negated)
+        self._head(noun, plural, first, second)
+        self.words += possessor_words
+        self.links += possessor_links
+        if extra >= 3 and determiner != "every" and not negated:
+            self.modifier(noun, plural, extra)
+        return Referent(THEY if plural else HE, noun.feminine, plural, noun.kind)
+
+    def _possessor(self, noun: Noun) -> tuple[list[str], list[Links]]:
+        """Writes `the king 's` and the article of what he owns; returns the French `de ~le roi`."""
+        mark = len(self.words)
+        self.depth += 2
+        if self.chance(0.5):
+            self.name()
+        else:
+            self.noun_phrase(("person",), 2, definite=True, singular=True)
+        self.depth -= 2
+        words, links = self.words[mark:], self.links[mark:]
+        del self.words[mark:], self.links[mark:]
+        at = (len(self.source),)
+        self.source.append("'s")
+        self.words.append("~la" if noun.feminine else "~le")
+        self.links.append(at)
+        return ["de", *words], [at, *links]
+
+    def _determiner(
+        self,
+        determiner: str,
+        noun: Noun,
+        plural: bool,
+        first: Adjective | None,
+        second: Adjective | None,
+        owner: Referent | None,
+        negated: bool,
+    ) -> None:
+        """Writes a determiner; `first`, `second`: adjectives before and after the French noun."""
+        feminine = noun.feminine
+        if determiner == "the":
+            self.put("the", "~les" if plural else "~la" if feminine else "~le")
+        elif determiner == "a":
+            following = first or second
+            article = english.article(following.english if following else noun.english[0])
+            self.put(article, "de" if negated else "une" if feminine else "un")
+        elif determiner == "some":
+            if negated:
+                self.put("any", "de")
+            elif plural:
+                self.put("some", "de" if first is not None else "des")
+            else:
+                self.put("some", "de")
+                self.words.append("~la" if feminine else "~le")
+                self.links.append(self.links[-1])
+        elif determiner == "own":
+            assert owner is not None
+            if owner.person == HE:
+                word = "its" if owner.kind == "org" else "her" if owner.feminine else "his"
+                forms = _OF_HE
+            else:
+                word, forms = _POSSESSIVES[owner.person]
+            self.put(word, forms[2 if plural else int(feminine)])
+        elif determiner == "this":
+            self.put(
+                "these" if plural else "this", "ces" if plural else "cette" if feminine else "~ce"
+            )
+        elif determiner == "every":
+            self.put("every", "chaque")
+        elif determiner == "several":
+            self.put("several", "plusieurs")
+        elif determiner == "many":
+            self.put_block(("many",), ("beaucoup", "de"))
+        elif determiner == "all":
+            self.put("all", "toutes" if feminine else "tous")
+            self.put("the", "~les")
+        elif determiner == "number":
+            if self.chance(0.3):
+                self.put("the", "~les")
+            self.put(*_NUMERALS.pick(self.draw))
+        else:
+            raise AssertionError(determiner)
+
+    def _head(
+        self, noun: Noun, plural: bool, first: Adjective | None, second: Adjective | None
+    ) -> None:
+        """Adjectives and noun: English adjectives first, French ones around the noun."""
+        if first is not None:
+            form = first.french[noun.feminine][plural]
+            if not plural and not noun.feminine:
+                form = first.attributive
+            self.put(first.english, form)
+        at = len(self.source)
+        if second is not None:
+            self.source.append(second.english)
+        self.put(noun.english[plural], noun.french[plural])
+        if second is not None:
+            self.words.append(second.french[noun.feminine][plural])
+            self.links.append((at,))
+
+    def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
+        """Writes what follows a noun: a relative clause or a prepositional phrase."""
+        raise NotImplementedError
+
+    def place(self, budget: int) -> None:
+        """Writes a phrase that says where."""
+        if self.draw() < _NAMED_PLACE:
+            kind = ("city", "country-f", "country-m")[self.draw() % 3]
+            name = lexicon.names[kind].pick(self.draw)
+            self.source += ("in", name.english)
+            at = len(self.source) - 2
+            words = {
+                "city": ("à", name.french),
+                "country-f": ("en", name.french),
+                "country-m": ("à", "~le", name.french),
+            }[kind]
+            self.words += words
+            self.links += [(at,)] * (len(words) - 1) + [(at + 1,)]
+            return
+        source, target, kinds = _PLACES.pick(self.draw)
+        if source == ("between",) and budget < 6:
+            source, target, kinds = ("in",), ("dans",), ("building", "area")
+        self.put_block(source, target)
+        if source == ("between",):
+            self.noun_phrase(kinds, 2, definite=True, singular=True)
+            self.put("and", "et")
+            self.noun_phrase(kinds, budget - 4, definite=True, singular=True)
+        else:
+            self.noun_phrase(kinds, budget - len(source), definite=target[-1] == "de")
+
+
+

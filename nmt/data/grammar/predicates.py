@@ -1,0 +1,379 @@
+"""What is said of a subject: verbs with their complements and circumstances, in both languages."""
+
+from __future__ import annotations
+
+from nmt.data.grammar import lexicon
+from nmt.data.grammar.french import Links
+from nmt.data.grammar.lexicon import Verb
+from nmt.data.grammar.phrases import HE, THEY, WE, YOU, I, Referent, adjectives_of
+from nmt.data.grammar.stream import Weighted
+from nmt.data.grammar.verbs import (
+    BE,
+    CAN,
+    CONDITIONAL,
+    FUTURE,
+    LINKING,
+    MUST,
+    PAST,
+    PLUPERFECT,
+    PRESENT,
+    PROGRESSIVE,
+    Pronoun,
+    Verbs,
+    verbs_of,
+    verbs_on,
+)
+
+# The tenses of a reported clause, by that of the clause that reports.
+_REPORTED = {
+    PRESENT: Weighted([PRESENT, PAST, FUTURE], [45, 30, 25]),
+    PAST: Weighted([PROGRESSIVE, PLUPERFECT, CONDITIONAL], [30, 40, 30]),
+    FUTURE: Weighted([PRESENT, FUTURE], [60, 40]),
+}
+_BASE = {PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST}
+_PERSON_PREDICATES = Weighted(
+    ["transitive", "intransitive", "locative", "ditransitive", "be", "control", "report"],
+    [44, 9, 11, 11, 9, 10, 8],
+)
+_OTHER_PREDICATES = Weighted(["transitive", "intransitive", "be", "report"], [50, 15, 25, 12])
+_DESCRIBABLE = frozenset(("person", "animal", "building", "idea", "event", "org", "text", "thing"))
+# Adjectives that never follow be, and that are not a matter of degree.
+_NEVER_SAID_OF = frozenset(("real", "little", "recent", "lonely"))
+_ABSOLUTE = frozenset(
+    ["French", "English", "German", "American", "Italian", "Spanish", "Russian", "Chinese", "foreign", "Portuguese", "Greek", "Dutch", "Belgian", "Swiss", "Polish", "Swedish", "Irish", "Japanese", "Canadian", "Norwegian", "Brazilian", "Egyptian", "European", "huge", "excellent", "magnificent", "incredible", "complete", "innocent", "mute", "blind", "deaf", "furious", "delicious", "royal", "medieval", "private", "public", "abandoned", "national", "regional", "local", "international"]
+)
+# Be in the passive is an event: was written, a été écrit.
+_EVENT = BE._replace(state=False)
+
+
+class Predicates(Verbs):
+    """The part of a derivation that writes predicates."""
+
+    tense = PRESENT  # of the clause being written, which those inside it follow
+    last: Referent | None = None  # the last subject, where a pronoun may take it up
+
+    def predicate(self, subject: Referent, budget: int) -> None:
+        """Writes what is said of a subject in about `budget` words."""
+        kind = subject.kind
+        choice = (_PERSON_PREDICATES if kind == "person" else _OTHER_PREDICATES).pick(self.draw)
+        start = len(self.source)
+        if (choice == "report" and (budget < 7 or self.depth > 1)) or (choice == "control" and budget < 5):
+            choice = "transitive"
+        elif choice == "ditransitive" and budget < 6:
+            choice = "intransitive"
+        if choice in ("transitive", "locative") and budget < 3:
+            choice = "intransitive"
+        speaker = subject.person in (I, WE, YOU)
+        if choice == "be" and (speaker or kind not in _DESCRIBABLE):
+            choice = "transitive" if budget >= 3 else "intransitive"
+        verbs = verbs_of(choice, kind) if choice != "be" else None
+        if choice == "be" or verbs is None:
+            verbs = verbs_of("intransitive", kind) if choice != "be" else None
+            if verbs is None:
+                self._description(subject, budget)
+                return
+            choice = "intransitive"
+        verb = verbs.pick(self.draw)
+        tense = self.settle(verb, subject, self.tense)
+        getattr(self, "_" + choice)(verb, subject, tense, budget)
+        left = budget - (len(self.source) - start)
+        if choice in ("transitive", "intransitive", "ditransitive", "locative"):
+            self._circumstances(subject, left, kind)
+
+    def _object_budget(self, budget: int) -> int:
+        """How much of what is left goes to the object, and not to circumstances."""
+        return budget if budget < 6 or self.chance(0.4) else 2 + self.draw() % (budget - 4)
+
+    def _intransitive(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
+        self.verb(verb, subject, tense, self.negation(tense), self.adverb(verb, tense, subject))
+
+    def _transitive(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
+        negation = self.negation(tense)
+        adverb = None if negation else self.adverb(verb, tense, subject)
+        kinds = verb.objects
+        if kinds == ("person",) and self.chance(0.25):
+            dative = verb.preposition == "à"
+            pronoun = self.pronoun(dative, self.is_compound(verb, tense), subject)
+            if pronoun is not None:
+                self.verb(verb, subject, tense, negation, adverb, pronoun)
+                return
+        start = len(self.source)
+        self.verb(verb, subject, tense, negation, adverb)
+        self.preposition(verb)
+        budget = self._object_budget(budget - (len(self.source) - start))
+        owner = subject
+        if kinds == ("person",) and self.chance(0.3):
+            self.name()
+            return
+        thing = self.noun_phrase(
+            kinds,
+            budget,
+            owner,
+            negated=negation is not None and verb.preposition is None,
+            definite=verb.preposition is not None,
+        )
+        self._again(subject, thing, tense, negation is not None)
+
+    def _again(self, subject: Referent, thing: Referent, tense: str, negated: bool) -> None:
+        """Seldom goes on with a second verb whose object is a pronoun: `and eats it`."""
+        verbs = verbs_on(thing.kind)
+        if verbs is None or negated or subject.kind != "person" or thing.kind == "person":
+            return
+        if self.depth or not self.chance(0.22):
+            return
+        verb = verbs.pick(self.draw)
+        if verb.english.past == verb.english.base or verb.state:
+            return
+        self.put("and", "et")
+        if thing.plural:
+            pronoun = Pronoun("them", "les", THEY, thing.feminine, True, False)
+        else:
+            french = "la" if thing.feminine else "le"
+            pronoun = Pronoun("it", french, HE, thing.feminine, False, False)
+        self.verb(verb, subject, tense, None, None, pronoun)
+
+    def _locative(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
+        negation = self.negation(tense)
+        start = len(self.source)
+        self.verb(verb, subject, tense, negation, self.adverb(verb, tense, subject))
+        self.preposition(verb)
+        left = budget - (len(self.source) - start)
+        if verb.particle and self.chance(0.3):
+            if verb.particle == "at" or verb.preposition == "à":
+                name = lexicon.names["city"].pick(self.draw)
+                if verb.particle == "at":
+                    self.source[-1] = "in"
+                self.put(name.english, name.french)
+                return
+            if verb.preposition == "dans":
+                name = lexicon.names["city"].pick(self.draw)
+                self.words[-1] = "à"
+                self.put(name.english, name.french)
+                return
+        kinds = ("building",) if verb.preposition == "à" else ("building", "area")
+        self.noun_phrase(kinds, self._object_budget(left), subject, definite=True)
+
+    def _ditransitive(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
+        negation = self.negation(tense)
+        adverb = None if negation else self.adverb(verb, tense, subject)
+        start = len(self.source)
+        pronoun = self.pronoun(True, False, subject) if self.chance(0.5) else None
+        self.verb(verb, subject, tense, negation, adverb, pronoun)
+        left = budget - (len(self.source) - start)
+        negated = negation is not None
+        if pronoun is not None:
+            self.noun_phrase(verb.objects, self._object_budget(left), subject, negated=negated)
+            return
+        self.depth += 1
+        self.noun_phrase(verb.objects, max(2, (left - 1) // 2), subject, negated=negated)
+        self.depth -= 1
+        left = budget - (len(self.source) - start)
+        self.put("to", "à")
+        if self.chance(0.35):
+            self.name()
+        else:
+            self.noun_phrase(("person",), left - 1, subject, definite=True)
+
+    def _control(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
+        if self.chance(0.45) and tense in (PRESENT, PAST):
+            self._modal(subject, tense)
+        else:
+            self.verb(verb, subject, tense, self.negation(tense))
+            at = len(self.source)
+            self.source.append("to")
+            if verb.preposition is not None:
+                self.words.append(verb.preposition)
+                self.links.append((at,))
+                self.action(subject, budget - 2)
+            else:
+                self.action(subject, budget - 2, (at,))
+            return
+        self.action(subject, budget - 1)
+
+    def _modal(self, subject: Referent, tense: str) -> None:
+        """Writes can, could or must, negated or not; cannot is one word for ne peut pas."""
+        negated = self.chance(0.25)
+        if tense == PAST:
+            english, french = "could", CAN.imperfect
+        elif self.chance(0.5):
+            english, french = "cannot" if negated else "can", CAN.present
+        else:
+            english, french = "must", MUST.present
+        at = len(self.source)
+        self.source.append(english)
+        not_at = at
+        if negated and english != "cannot":
+            not_at = len(self.source)
+            self.source.append("not")
+        if negated:
+            self.words.append("ne")
+            self.links.append((not_at,))
+        self.words.append(french[subject.person])
+        self.links.append((at,))
+        if negated:
+            self.words.append("pas")
+            self.links.append((not_at,))
+
+    def action(
+        self, subject: Referent, budget: int, to: Links = (), gerund: bool = False
+    ) -> None:
+        """Writes an infinitive (English: also a gerund) with its complements.
+
+        Args:
+            to: positions of English words that the French infinitive stands for too.
+        """
+        kind = "transitive" if budget >= 3 and self.chance(0.75) else "intransitive"
+        verbs = verbs_of(kind, "person")
+        assert verbs is not None
+        verb = verbs.pick(self.draw)
+        while verb.state or verb.preposition is not None:
+            verb = verbs.pick(self.draw)
+        start = len(self.source)
+        self.infinitive(verb, subject, to, gerund)
+        if kind == "transitive":
+            left = budget - (len(self.source) - start)
+            if verb.objects == ("person",) and self.chance(0.4):
+                self.name()
+            else:
+                self.noun_phrase(verb.objects, self._object_budget(left), subject)
+        self._circumstances(subject, budget - (len(self.source) - start), "person")
+
+    def _report(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
+        """Writes a verb of saying or thinking and the clause that is said."""
+        if tense == PROGRESSIVE:
+            tense = PAST if verb.state else PLUPERFECT
+        start = len(self.source)
+        self.verb(verb, subject, tense)
+        self.put("that", "que")
+        outer = self.tense
+        base = _BASE.get(tense, tense)
+        inner = _REPORTED[base].pick(self.draw)
+        if verb.coming:
+            inner = CONDITIONAL if base == PAST else FUTURE
+        self.depth += 1
+        self.last = subject
+        self.clause(budget - (len(self.source) - start), inner)
+        self.depth -= 1
+        self.tense = outer
+
+    def _description(self, subject: Referent, budget: int) -> None:
+        """Writes be (or seem, become, remain) and an adjective, comparison or place."""
+        tense = self.tense
+        if tense == PROGRESSIVE:
+            tense = PAST
+        before = adjectives_of(subject.kind, True)
+        after = adjectives_of(subject.kind, False)
+        roll = self.draw() % 100
+        choice = before if after is None or (before is not None and roll < 20) else after
+        start = len(self.source)
+        if roll > 85 and budget >= 4 and subject.kind in ("person", "animal"):
+            self.verb(BE, subject, tense, self.negation(tense))
+            self.place(budget - (len(self.source) - start))
+            return
+        assert choice is not None
+        adjective = choice.pick(self.draw)
+        while adjective.english in _NEVER_SAID_OF:
+            adjective = choice.pick(self.draw)
+        verb = LINKING.pick(self.draw) if subject.kind == "person" else BE
+        if tense == PAST and verb.etre and not verb.state:
+            pass
+        self.verb(verb, subject, tense, self.negation(tense))
+        left = budget - (len(self.source) - start)
+        if verb is BE and left >= 5 and self.chance(0.3):
+            self.put("as", "aussi")
+            self.adjective(adjective, subject)
+            self.put("as", "que")
+            if subject.kind == "person" and self.chance(0.4):
+                self.name()
+            else:
+                self.noun_phrase((subject.kind,), left - 3, definite=True)
+            return
+        if left >= 2 and adjective.english not in _ABSOLUTE and self.chance(0.4):
+            degree = lexicon.adverbs["degree"].pick(self.draw)
+            self.put(degree.english, degree.french)
+        self.adjective(adjective, subject)
+        if left >= 4 and self.chance(0.3):
+            self._circumstances(subject, left - 1, "idea")
+
+    def _passive(self, budget: int, tense: str) -> None:
+        """Writes a passive clause: the letter was written by the queen."""
+        verbs = verbs_of("transitive", "person")
+        assert verbs is not None
+        verb = verbs.pick(self.draw)
+        while verb.preposition is not None or verb.particle is not None or verb.state:
+            verb = verbs.pick(self.draw)
+        kind = verb.objects[self.draw() % len(verb.objects)]
+        if kind == "person":
+            subject = self.subject(max(2, budget - 6), "person")
+        else:
+            subject = self.noun_phrase((kind,), max(2, (budget - 4) // 2))
+        compound = _EVENT if tense == PAST else BE
+        self.verb(compound, subject, tense, self.negation(tense), passive=verb)
+        self.put("by", "par")
+        if self.chance(0.3):
+            self.name()
+        else:
+            self.noun_phrase(("person",), max(2, budget - 6))
+
+    def _existential(self, budget: int, tense: str) -> None:
+        """Writes that there is something somewhere."""
+        kinds = ("person", "animal", "thing", "vehicle")
+        noun = self.noun((kinds[self.draw() % 4],))
+        plural = self.chance(0.4)
+        be = ("is", "are") if tense == PRESENT else ("was", "were")
+        self.put_block(
+            ("there", be[plural]), ("il", "y", "a" if tense == PRESENT else "avait")
+        )
+        choice = adjectives_of(noun.kind, False)
+        adjective = choice.pick(self.draw) if choice is not None and self.chance(0.4) else None
+        if plural:
+            determiner = "some" if self.chance(0.4) else "number"
+            self._determiner(determiner, noun, True, None, adjective, None, False)
+        else:
+            self._determiner("a", noun, False, None, adjective, None, False)
+        self._head(noun, plural, None, adjective)
+        self.place(max(3, budget - 4))
+
+    # -- circumstances --------------------------------------------------------------------------
+    def _circumstances(self, subject: Referent, budget: int, kind: str) -> None:
+        """Writes where, with whom, when or what for, in what is left of the budget."""
+        if budget < 3 or self.chance(0.15):
+            return
+        roll = self.draw() % 100
+        start = len(self.source)
+        person = kind == "person"
+        if person and roll < 22 and budget >= 6:
+            self.put_block(("in", "order", "to"), ("pour",))
+            self.action(subject, budget - 3)
+            return
+        if person and roll < 32 and budget >= 5:
+            without = self.chance(0.5)
+            if without:
+                self.put("without", "sans")
+            else:
+                self.put_block(("before",), ("avant", "de"))
+            self.action(subject, min(budget - 1, 6), gerund=True)
+        elif roll < 55:
+            self.place(min(budget, 7))
+        elif roll < 75:
+            when = (("after", "après"), ("before", "avant"), ("during", "pendant"))
+            self.put(*when[self.draw() % 3])
+            self.depth += 1
+            self.noun_phrase(("event",), min(budget - 1, 4), definite=True, singular=True)
+            self.depth -= 1
+        elif person and roll < 88:
+            self.put("with", "avec")
+            self.noun_phrase(("person",), min(budget - 1, 9), subject)
+        elif person:
+            self.put("for", "pour")
+            if self.chance(0.4):
+                self.name()
+            else:
+                self.noun_phrase(("person",), min(budget - 1, 9), subject)
+        left = budget - (len(self.source) - start)
+        if left >= 4 and start != len(self.source):
+            self._circumstances(subject, left, "idea")
+
+    def clause(self, budget: int, tense: str) -> None:
+        """Writes a subject and a predicate."""
+        raise NotImplementedError

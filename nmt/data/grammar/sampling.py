@@ -1,0 +1,140 @@
+"""Which sentence is draw k of a split."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from nmt.data.grammar.sentences import Pair, Sentence
+from nmt.data.grammar.stream import RANGE, Draw, stream
+from nmt.errors import Refusal
+
+# Changes when any draw changes; part of the fingerprint of prepared text.
+VERSION = "1"
+
+# Sixteenths of the language that a split may draw from.
+_SHARES = {"train": range(0, 12), "valid": range(12, 14), "test": range(14, 16)}
+
+# Quantiles of the lengths, in units of the mean (a gamma law of shape 2.4), at k / 32.
+_QUANTILES = (
+    0.06, 0.24, 0.32, 0.38, 0.44, 0.49, 0.54, 0.58, 0.63, 0.67, 0.72, 0.76, 0.80, 0.85, 0.89, 0.94,
+    0.99, 1.03, 1.08, 1.14, 1.19, 1.25, 1.31, 1.38, 1.45, 1.53, 1.63, 1.73, 1.86, 2.03, 2.26, 2.66,
+    4.6,
+)  # fmt: skip
+_LAST = len(_QUANTILES) - 1
+
+
+def share(source: Sequence[str]) -> int:
+    """The sixteenth of the language (0 to 15) that a source sentence belongs to.
+
+    `him` and `her` count as one word: `gives him` and `gives her` have the same translation
+    (lui), which must not be known from another split either.
+    """
+    text = " ".join("him" if word == "her" else word for word in source)
+    return blake2b(text.encode(), digest_size=8).digest()[0] & 15
+
+
+def split_share(split: str) -> range:
+    """The sixteenths that a split may draw from; the part of its name after a colon is free."""
+    base = split.partition(":")[0]
+    if base not in _SHARES:
+        raise Refusal(f"built-in corpus: no split {split!r}; there are train, valid and test")
+    return _SHARES[base]
+
+
+def _quantile(position: float) -> float:
+    index = min(int(position), _LAST - 1)
+    low, high = _QUANTILES[index], _QUANTILES[index + 1]
+    return low + (high - low) * (position - index)
+
+
+def _position(value: float) -> float:
+    """The inverse of `_quantile`, clamped to the table."""
+    index = min(max(bisect_right(_QUANTILES, value) - 1, 0), _LAST - 1)
+    low, high = _QUANTILES[index], _QUANTILES[index + 1]
+    return index + min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def _wanted(draw: Draw, mean: float, shortest: int, longest: int) -> int:
+    """A length from the law of lengths, cut off outside `shortest` to `longest`."""
+    low, high = _position(shortest / mean), _position((longest + 1) / mean)
+    if high <= low:
+        return shortest
+    value = _quantile(low + (high - low) * (draw() / RANGE)) * mean
+    return min(max(int(value), shortest), longest)
+
+
+def draw(
+    seed: int,
+    split: str,
+    k: int,
+    *,
+    mean_length: float = 22.0,
+    max_length: int = 80,
+    min_length: int = 3,
+) -> Pair:
+    """Draw k of a split: the same pair on every machine, whatever else is drawn.
+
+    Args:
+        seed: names the corpus; another seed is another sample of the same language.
+        split: train, valid or test, or one of these and a name after a colon (`test:long`):
+            other draws from the same share of the language.
+        k: number of the draw, from 0.
+        mean_length: mean number of source words (before the cut at `max_length`).
+        max_length: longest sentence in words of either side.
+        min_length: shortest one.
+
+    Raises:
+        Refusal: for an unknown split or lengths that leave nothing.
+    """
+    shares = split_share(split)
+    if not 3 <= min_length <= max_length or max_length < 6:
+        raise Refusal(
+            f"built-in corpus: lengths {min_length} to {max_length}: must be from 3 up, to 6 or more"
+        )
+    if mean_length <= 0:
+        raise Refusal(f"built-in corpus: mean_length={mean_length}: must be above 0")
+    numbers = stream(f"natural {seed} {split} {k}")
+    while True:
+        wanted = _wanted(numbers, mean_length, min_length, max_length)
+        pair = Sentence(numbers, wanted).write()
+        if (
+            min_length <= len(pair.source) <= max_length
+            and min_length <= len(pair.target) <= max_length
+            and share(pair.source) in shares
+        ):
+            return pair
+
+
+def draw_by_length(
+    seed: int, split: str, k: int, *, edges: Sequence[int], max_length: int = 80
+) -> Pair:
+    """Draw k of a split whose lengths are spread evenly: bucket k mod (number of buckets).
+
+    Args:
+        edges: last source length of each bucket, rising; a further bucket goes from there to
+            `max_length`, if that is longer.
+        max_length: longest sentence in words of either side.
+
+    Raises:
+        Refusal: for an unknown split or buckets that hold no sentence.
+    """
+    shares = split_share(split)
+    bounds = [2, *(edge for edge in edges if edge < max_length), max_length]
+    if bounds != sorted(set(bounds)) or bounds[1] < 6:
+        raise Refusal(
+            f"built-in corpus: edges {list(edges)}: must rise from 6 or more (max_length={max_length})"
+        )
+    bucket = k % (len(bounds) - 1)
+    shortest, longest = bounds[bucket] + 1, bounds[bucket + 1]
+    numbers = stream(f"by_length {seed} {split} {k}")
+    while True:
+        wanted = shortest + numbers() % (longest - shortest + 1)
+        pair = Sentence(numbers, wanted).write()
+        if (
+            shortest <= len(pair.source) <= longest
+            and len(pair.target) <= max_length
+            and share(pair.source) in shares
+        ):
+            return pair
