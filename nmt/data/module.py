@@ -8,9 +8,9 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from omegaconf import DictConfig
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from nmt.config import Config
 from nmt.data.batch import Batch
 from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.prepare import Prepared
@@ -32,7 +32,7 @@ class TranslationData(pl.LightningDataModule):
         Refusal: for a batch that cannot be shared out evenly.
     """
 
-    def __init__(self, prepared: Prepared, config: DictConfig) -> None:
+    def __init__(self, prepared: Prepared, config: Config) -> None:
         super().__init__()
         check_batch_size(config)
         self.prepared = prepared
@@ -88,7 +88,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
 
-def check_batch_size(config: DictConfig) -> None:
+def check_batch_size(config: Config) -> None:
     """Refuses a batch that devices and micro-batches cannot share out evenly."""
     trainer, size = config.trainer, config.data.batch_size
     shares = trainer.devices * trainer.num_nodes * trainer.accumulate

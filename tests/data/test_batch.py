@@ -1,0 +1,41 @@
+"""Padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.data.batch import collate
+
+
+def test_sentences_are_padded_with_the_end_and_masked() -> None:
+    batch = collate(
+        [[5, 6, 7, 0], [8, 0]],
+        [
+            np.array([9, 0]),
+            [0],
+        ][:2],
+        [11, 4],
+        0.25,
+    )
+    assert batch.source.tolist() == [[5, 6, 7, 0], [8, 0, 0, 0]]
+    assert batch.source_mask.tolist() == [[True] * 4, [True, True, False, False]]
+    assert batch.target.tolist() == [[9, 0], [0, 0]]
+    assert batch.target_mask.tolist() == [[True, True], [True, False]]
+    assert batch.rows.tolist() == [11, 4]
+    assert batch.weight.item() == 0.25
+    assert len(batch) == 2
+    assert batch.source.dtype == batch.target.dtype == batch.rows.dtype == torch.int64
+    assert batch.weight.dtype == torch.float32
+
+
+def test_weight_is_the_mean_unless_given() -> None:
+    batch = collate([[2, 0]] * 3, [[3, 0]] * 3)
+    assert batch.weight.item() == pytest.approx(1 / 3)
+    assert batch.rows.tolist() == [0, 1, 2]
+
+
+def test_batch_moves_as_a_whole() -> None:
+    moved = collate([[2, 0]], [[3, 3, 0]]).to("meta")
+    assert {getattr(moved, name).device.type for name in vars(moved)} == {"meta"}

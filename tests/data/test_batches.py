@@ -1,0 +1,117 @@
+"""The order of the data: every pair once a pass, the same for any number of devices."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.batches import TrainingSchedule, evaluation_batches, shuffle
+
+
+def sizes_of(pairs: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).integers(1, 50, (pairs, 2)).astype(np.uint16)
+
+
+def splitmix64(state: int) -> int:
+    """The published step, with Python's unbounded integers."""
+    state = (state + 0x9E3779B97F4A7C15) % 2**64
+    state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    state = (state ^ state >> 27) * 0x94D049BB133111EB % 2**64
+    return state ^ state >> 31
+
+
+def test_order_of_the_data_never_changes() -> None:
+    assert splitmix64(0) == 0xE220A8397B1DCDAF  # the first value of the published sequence
+    start = splitmix64(splitmix64(7) + 2)
+    expected = sorted(range(1000), key=lambda number: splitmix64((number + start) % 2**64))
+    assert shuffle(1000, 7, 2).tolist() == expected
+    assert shuffle(10, 1).tolist() == [8, 6, 7, 9, 0, 5, 1, 3, 2, 4]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pairs=st.integers(1, 90),
+    batch_size=st.integers(1, 9),
+    pool=st.integers(1, 5),
+    order=st.sampled_from(["ascending", "random"]),
+    seed=st.integers(0, 2**40),
+)
+def test_every_pair_once_a_pass(
+    pairs: int, batch_size: int, pool: int, order: str, seed: int
+) -> None:
+    schedule = TrainingSchedule(sizes_of(pairs), batch_size, pool, order, seed)
+    # The fewest pools after which whole passes have been made.
+    size = batch_size * pool
+    pools = np.lcm(size, pairs) // size
+    seen = np.concatenate([schedule.rows(update) for update in range(pools * pool)])
+    counts = np.bincount(seen, minlength=pairs)
+    assert (counts == pools * size // pairs).all()
+    # And within each pool no pair more than once oftener than another.
+    first = np.concatenate([schedule.rows(update) for update in range(pool)])
+    assert np.ptp(np.bincount(first, minlength=pairs)) <= 1
+
+
+def test_pools_are_sorted_by_the_longer_side_and_run_on_across_passes() -> None:
+    sizes = sizes_of(50)
+    schedule = TrainingSchedule(sizes, 4, 3, seed=8)
+    longer = sizes.max(axis=1)
+    for first in (0, 3, 12):  # pool 4 spans the end of the first pass
+        lengths = np.concatenate([longer[schedule.rows(first + k)] for k in range(3)])
+        assert (np.diff(lengths.astype(int)) >= 0).all()
+    stream = np.tile(shuffle(50, 8), 2)
+    pool = np.concatenate([schedule.rows(update) for update in (12, 13, 14)])
+    assert sorted(pool) == sorted(stream[48:60])
+    assert schedule.epoch(25) == 2.0
+
+
+def test_random_order_shuffles_batches_not_sentences() -> None:
+    sizes = sizes_of(60)
+    ascending = TrainingSchedule(sizes, 3, 20, "ascending", seed=5)
+    random = TrainingSchedule(sizes, 3, 20, "random", seed=5)
+    batches = [[schedule.rows(k).tolist() for k in range(20)] for schedule in (ascending, random)]
+    assert batches[0] != batches[1]
+    assert sorted(batches[0]) == sorted(batches[1])
+
+
+@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 4), (2, 2), (4, 3), (3, 4)])
+def test_shares_partition_the_batch(world: int, accumulate: int) -> None:
+    schedule = TrainingSchedule(sizes_of(500), 24, seed=2)
+    for update in (0, 7, 33):
+        shares = [
+            schedule.share(update, micro, accumulate, rank, world)
+            for micro in range(accumulate)
+            for rank in range(world)
+        ]
+        assert {len(share) for share in shares} == {24 // world // accumulate}
+        assert sorted(np.concatenate(shares)) == sorted(schedule.rows(update))
+
+
+def test_update_depends_on_its_number_alone() -> None:
+    schedule = TrainingSchedule(sizes_of(100), 8, seed=4)
+    forward = [schedule.rows(update).tolist() for update in range(70)]
+    again = pickle.loads(pickle.dumps(schedule))
+    assert [again.rows(update).tolist() for update in reversed(range(70))] == forward[::-1]
+    other = TrainingSchedule(sizes_of(100), 8, seed=5)
+    assert other.rows(0).tolist() != forward[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs=st.integers(0, 60), batch_size=st.integers(1, 9), world=st.integers(1, 5))
+def test_evaluation_sees_every_pair_once_in_the_same_batches(
+    pairs: int, batch_size: int, world: int
+) -> None:
+    sizes = sizes_of(pairs)
+    whole = [tuple(batch) for batch in evaluation_batches(sizes, batch_size)]
+    shares = [
+        tuple(batch)
+        for rank in range(world)
+        for batch in evaluation_batches(sizes, batch_size, rank, world)
+    ]
+    assert sorted(shares) == sorted(whole)
+    assert sorted(row for batch in whole for row in batch) == list(range(pairs))
+    lengths = [int(sizes[row, 0]) for batch in whole for row in batch]
+    assert lengths == sorted(lengths, reverse=True)

@@ -1,0 +1,124 @@
+"""What Lightning is handed: the same batches after an interruption, on any number of ranks."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from omegaconf import DictConfig
+
+from nmt.data.batch import Batch
+from nmt.data.module import MicroBatches, TranslationData, check_batch_size
+from nmt.data.prepare import prepare
+from nmt.errors import Refusal
+
+
+class Recorder(pl.LightningModule):
+    """Notes the rows of every batch, and has one weight that depends on them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.seen: list[list[int]] = []
+        self.validated: list[tuple[int, list[int]]] = []
+
+    def training_step(self, batch: Batch, index: int) -> torch.Tensor:
+        self.seen.append(batch.rows.tolist())
+        return batch.weight * ((self.weight - batch.source.float().sum(1)) ** 2).sum()
+
+    def validation_step(self, batch: Batch, index: int) -> None:
+        self.validated.append((self.global_step, batch.rows.tolist()))
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=1e-3)
+
+
+def fit(
+    config: DictConfig, folder: Path, updates: int, checkpoint: str | None = None
+) -> tuple[Recorder, pl.Trainer]:
+    data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
+    trainer = pl.Trainer(
+        max_steps=updates,
+        max_epochs=-1,
+        accumulate_grad_batches=config.trainer.accumulate,
+        val_check_interval=4 * config.trainer.accumulate,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+    )
+    model = Recorder()
+    trainer.fit(model, data, ckpt_path=checkpoint, weights_only=checkpoint and True)
+    return model, trainer
+
+
+@pytest.mark.parametrize(("workers", "accumulate"), [(0, 1), (2, 3)])
+def test_training_goes_on_with_the_batches_it_would_have_had(
+    config: DictConfig, tmp_path: Path, workers: int, accumulate: int
+) -> None:
+    config.data.workers, config.trainer.accumulate = workers, accumulate
+    whole, _ = fit(config, tmp_path, 23)
+    first, trainer = fit(config, tmp_path, 9)
+    trainer.save_checkpoint(tmp_path / "last.ckpt")
+    config.data.workers = 1
+    second, _ = fit(config, tmp_path, 23, str(tmp_path / "last.ckpt"))
+    assert len(first.seen) == 9 * accumulate
+    assert first.seen + second.seen == whole.seen
+    assert torch.equal(second.weight, whole.weight)
+    assert sorted({step for step, _ in whole.validated}) == [4, 8, 12, 16, 20]
+    assert [step for step, _ in first.validated + second.validated] == [
+        step for step, _ in whole.validated
+    ]
+
+
+def test_every_validation_sees_every_pair_once(config: DictConfig, tmp_path: Path) -> None:
+    model, _ = fit(config, tmp_path, 8)
+    for step in (4, 8):
+        rows = [rows for at, rows in model.validated if at == step]
+        assert [len(part) for part in rows] == [2, 2, 2, 1]
+        assert sorted(itertools.chain(*rows)) == list(range(7))
+
+
+@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 3), (3, 2)])
+def test_shares_add_up_to_the_mean_over_the_whole_batch(
+    config: DictConfig, world: int, accumulate: int
+) -> None:
+    prepared = prepare(config.data, config.tokenizer, progress=False)
+    schedule = TranslationData(prepared, config).schedule
+    update = 4
+    gradient = 0.0
+    for rank in range(world):
+        micro = MicroBatches(prepared.train, schedule, accumulate, rank, world)
+        for number in range(update * accumulate, (update + 1) * accumulate):
+            batch = micro[number]
+            assert len(batch) == 6 // (world * accumulate)
+            loss = batch.weight * batch.target.sum()
+            gradient += float(loss) / accumulate / world  # Lightning, then DDP
+    whole = [prepared.train[int(row)]["target_ids"].sum() for row in schedule.rows(update)]
+    assert gradient == pytest.approx(np.mean(whole), rel=1e-6)
+
+
+def test_batch_that_cannot_be_shared_out_is_refused(config: DictConfig) -> None:
+    config.trainer.devices, config.trainer.accumulate = 2, 2
+    with pytest.raises(Refusal, match=r"data\.batch_size=6: must be a multiple .* = 4"):
+        check_batch_size(config)
+    config.data.batch_size = 8
+    check_batch_size(config)
+
+
+def test_loader_without_a_trainer_starts_at_the_beginning(config: DictConfig) -> None:
+    prepared = prepare(config.data, config.tokenizer, progress=False)
+    data = TranslationData(prepared, config)
+    batch: Any = next(iter(data.train_dataloader()))
+    np.testing.assert_array_equal(batch.rows, data.schedule.rows(0))
+    assert [len(list(loader)) for loader in data.test_dataloader()] == [3]

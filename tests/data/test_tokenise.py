@@ -1,0 +1,91 @@
+"""Moses tokenisation, and what becomes of text that is hardly text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.tokenise import split, tokeniser
+from nmt.errors import Refusal
+
+HOSTILE = [
+    "",
+    " \t\u00a0\u3000 ",
+    "\x00\x01\x1f\x7f\x85",
+    "\u200b\u200d\u2060\ufeff\u00ad",
+    "\u202eesrever\u202c مرحبا بالعالم שלום",
+    "a\u2028b\u2029c\x0bd\x0ce\x1cf",
+    "word " * 10_000,
+    "x" * 10_000,
+    "." * 5_000,
+    "DOTDOTMULTI DOTMULTI THISISPROTECTED000",
+    "<script>alert(1)</script> &amp; </s> <unk> | [x]",
+    "e\u0301\u0300\u0300 👩‍👩‍👧‍👧 🇫🇷",
+    "\ud800 lone",
+]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "tokens"),
+    [
+        ("en", "Don't say “maybe”, Mr. Smith!", 'Don \'t say " maybe , " Mr. Smith !'),
+        ("en", "It's Mr. Smith's (old) dog.", "It 's Mr. Smith 's ( old ) dog ."),
+        ("fr", "L’été, c’est l’heure d’y aller…", "L' été , c' est l' heure d' y aller ..."),
+        ("fr", "Il paie 5\u00a0300,50 € « comptant ».", 'Il paie 5,300,50 € " comptant " .'),
+        ("en", "R&D <b> 100%", "R & D < b > 100 %"),
+    ],
+)
+def test_tokens_are_those_of_moses(language: str, text: str, tokens: str) -> None:
+    assert " ".join(tokeniser(language).tokenise(text)) == tokens
+
+
+def test_detokenising_gives_ordinary_text_back() -> None:
+    text = "It's Mr. Smith's (old) dog, isn't it?"
+    tool = tokeniser("en")
+    assert tool.detokenise(tool.tokenise(text)) == text
+    assert tokeniser("fr").detokenise(
+        ["l'", "été", "d'", "avant", ",", "c'", "est", "tout", "."]
+    ) == ("l'été d'avant, c'est tout.")
+    assert tool.detokenise(["a", "&amp;", "b"]) == "a &amp; b"
+
+
+def test_normalisation_is_optional() -> None:
+    assert tokeniser("fr", True).tokenise("« oui »") == ['"', "oui", '"']
+    assert tokeniser("fr", False).tokenise("« oui »") == ["«", "oui", "»"]
+
+
+def check(text: str, language: str = "en") -> None:
+    tool = tokeniser(language)
+    tokens = tool.tokenise(text)
+    assert " ".join(tokens).split() == tokens
+    assert all(tokens)
+    assert "\n" not in tool.detokenise(tokens)
+    " ".join(tokens).encode()
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "ja"])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_gives_clean_tokens(text: str, language: str) -> None:
+    check(text, language)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("ab.'\"-,… \u00a0<>&0\u200d"))
+def test_any_text_gives_clean_tokens(text: str) -> None:
+    check(text)
+    tokens = split(text)
+    assert " ".join(tokens).split() == tokens
+
+
+def test_invisible_text_has_no_tokens() -> None:
+    assert tokeniser("en").tokenise("\u200b\x00 \u00ad\u2060 \u200d") == []
+
+
+def test_splitting_keeps_the_number_of_tokens() -> None:
+    assert split(" 10\u00a0000  francs\t. ") == ["10_000", "francs", "."]
+
+
+def test_unknown_language_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"data\.languages: no Moses rules for 'xx'; known: .*en"):
+        tokeniser("xx")

@@ -1,0 +1,118 @@
+"""Words to ids and back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.subwords import Subwords
+from nmt.data.tokenise import split
+from nmt.data.vocabulary import END, UNKNOWN, Vocabulary, load_vocabulary, rank_words
+from nmt.errors import Refusal
+
+SENTENCES = ["b a a", "c a b", "zz é", "</s> <unk> <unk> <unk>"]
+WORDS = st.lists(st.text(min_size=1).map(split).filter(len).map(lambda tokens: tokens[0]))
+
+
+def test_words_are_ranked_by_frequency_then_spelling() -> None:
+    assert rank_words(SENTENCES) == ["<unk>", "a", "b", "</s>", "c", "zz", "é"]
+    vocabulary = Vocabulary.learn(SENTENCES, 3)
+    assert len(vocabulary) == 5
+    assert vocabulary.encode(["b", "é", "a"]) == [4, UNKNOWN, 3, END]
+    assert vocabulary.decode([4, 1, 3, 0, 3]) == ["b", "<unk>", "a"]
+    assert vocabulary.symbols([4, 1, 0]) == ["b", "<unk>", "</s>"]
+    assert vocabulary.word_index([4, 1, 0]) == [0, 1, 2]
+
+
+def test_words_that_look_special_are_words() -> None:
+    vocabulary = Vocabulary.learn(SENTENCES, 4)
+    assert vocabulary.encode(["<unk>", "</s>", "</S>"]) == [2, 5, UNKNOWN, END]
+    assert vocabulary.knows(["<unk>", "</s>"])
+    assert not vocabulary.knows(["a", "zz"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(WORDS)
+def test_known_words_come_back(tokens: list[str]) -> None:
+    vocabulary = Vocabulary.learn([" ".join(tokens)], 10_000)
+    assert vocabulary.knows(tokens)
+    assert len(vocabulary) == 2 + len(set(tokens))
+    assert vocabulary.decode(vocabulary.encode(tokens)) == tokens
+    again = load_vocabulary(json.loads(json.dumps(vocabulary.state())))
+    assert again.encode(tokens) == vocabulary.encode(tokens)
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Subwords:
+    return Subwords.learn(["lower lowest low new newer newest wider"] * 9, 270)
+
+
+def test_subwords_are_merged_and_know_their_words(subwords: Subwords) -> None:
+    assert len(subwords) == 272
+    ids = subwords.encode(["low", "zébu", "newest"])
+    assert ids[-1] == END
+    assert min(ids[:-1]) >= 2
+    assert subwords.decode(ids) == ["low", "zébu", "newest"]
+    index = subwords.word_index(ids)
+    assert len(index) == len(ids)
+    assert index[0] == 0
+    assert index[-1] == 3
+    assert index.count(1) == 6  # the mark of the word's start, and z, é (two bytes), b, u
+    assert (
+        "".join(
+            symbol for symbol, word in zip(subwords.symbols(ids), index, strict=True) if word == 2
+        )
+        == "newest"
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(tokens=WORDS)
+def test_subwords_give_every_word_back(subwords: Subwords, tokens: list[str]) -> None:
+    ids = subwords.encode(tokens)
+    assert UNKNOWN not in ids
+    assert subwords.decode(ids) == tokens
+    index = subwords.word_index(ids)
+    assert index == sorted(index)
+    assert sorted(set(index)) == list(range(len(tokens) + 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(ids=st.lists(st.integers(0, 271)))
+def test_any_ids_spell_words_in_step_with_their_index(subwords: Subwords, ids: list[int]) -> None:
+    words = subwords.decode(ids)
+    before_end = ids[: ids.index(END)] if END in ids else ids
+    assert len(set(subwords.word_index(before_end))) == len(words)
+    assert " ".join(words).split() == words
+    assert len(subwords.symbols(ids)) == len(subwords.word_index(ids)) == len(ids)
+
+
+def test_subwords_come_back_from_their_state(subwords: Subwords) -> None:
+    again = load_vocabulary(json.loads(json.dumps(subwords.state())))
+    assert again.encode(["newer", "ok"]) == subwords.encode(["newer", "ok"])
+
+
+def test_too_few_subwords_are_refused() -> None:
+    with pytest.raises(Refusal, match="256 subwords are too few"):
+        Subwords.learn(["a"], 256)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        [],
+        {"kind": "words", "words": "abc"},
+        {"kind": "words", "words": [1]},
+        {"kind": "words", "words": ["a", "a"]},
+        {"kind": "bpe", "model": "{}"},
+        {"kind": "bpe", "model": 3},
+        {"kind": "os.system"},
+    ],
+)
+def test_states_of_something_else_are_refused(state: object) -> None:
+    with pytest.raises(Refusal, match=r"^vocabulary: "):
+        load_vocabulary(state)
