@@ -132,8 +132,7 @@ def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
             fingerprint=corpus.identity,
         )
     except Exception as error:
-        refusal = _refusal_behind(error)
-        raise (refusal or error) from None
+        raise _reason(error) from None
 
 
 def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
@@ -141,11 +140,12 @@ def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
         yield row._asdict()
 
 
-def _refusal_behind(error: BaseException | None) -> Refusal | None:
-    """The refusal that `datasets` wrapped into errors of its own."""
-    while error is not None and not isinstance(error, Refusal):
-        error = error.__cause__ or error.__context__
-    return error
+def _reason(error: BaseException) -> BaseException:
+    """The refusal, or the fault of the disk, that `datasets` wrapped into an error of its own."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Refusal | OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause or error
 
 
 @dataclass(frozen=True)

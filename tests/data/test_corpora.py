@@ -1,0 +1,121 @@
+"""What a section of the configuration describes, and what is said of one that describes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config import DataConfig, TextConfig
+from nmt.data import published
+from nmt.data.corpora import open_corpus
+from nmt.data.network import reachable
+from nmt.data.texts import tokenise_corpus
+from nmt.errors import Refusal
+
+Write = Callable[[str, list[str]], str]
+
+
+def open_text(text: TextConfig, key: str = "data.train", **data: Any) -> Any:
+    return open_corpus(text, DataConfig(**data), key, key.split(".")[1])
+
+
+def test_files_are_read_in_step_with_their_alignment(write: Write) -> None:
+    text = TextConfig(
+        source=write("a", ["x y", "z"]),
+        target=write("b", ["u", "v w"]),
+        alignment=write("c", ["0-0 1p0", "0-1"]),
+        tokenised=True,
+    )
+    corpus = open_text(text)
+    assert [tuple(row) for row in corpus] == [("x y", "u", "0-0 1p0"), ("z", "v w", "0-1")]
+    assert corpus.tokenised
+    text.pairs = 1
+    assert len(list(open_text(text))) == 1
+    assert open_text(text).identity != corpus.identity
+
+
+def test_identity_follows_the_content_not_the_name(write: Write) -> None:
+    first = open_text(TextConfig(source=write("a", ["x"]), target=write("b", ["y"])))
+    renamed = open_text(TextConfig(source=write("c", ["x"]), target=write("d", ["y"])))
+    changed = open_text(TextConfig(source=write("a", ["X"]), target=write("b", ["y"])))
+    assert first.identity == renamed.identity != changed.identity
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({}, r"data\.train\.source: missing; name line-aligned files"),
+        ({"target": "b"}, r"data\.train\.source: missing"),
+        ({"source": "a"}, r"data\.train\.target: missing"),
+        ({"source": "a", "target": "nowhere"}, r"data\.train\.target=nowhere: no such file"),
+        ({"source": "a", "target": "b", "hub": "x"}, r"data\.train: both source and hub are given"),
+        (
+            {"source": "a", "target": "b", "alignment": "c"},
+            r"data\.train\.alignment numbers .* data\.train\.tokenised=true",
+        ),
+        ({"grammar": "natural", "alignment": "c"}, r"data\.train\.alignment: only for text from"),
+        ({"hub": "wmt/wmt14"}, r"data\.train\.hub_split: missing"),
+        ({"sacrebleu": ["wmt99"]}, r"data\.train\.sacrebleu: wmt99: no such test set"),
+    ],
+)
+def test_sections_that_name_no_text_are_refused(
+    write: Write, monkeypatch: pytest.MonkeyPatch, section: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(Path(write("a", ["x"])).parent)
+    write("b", ["y"])
+    with pytest.raises(Refusal, match=message):
+        open_text(TextConfig(**section))
+
+
+def test_test_set_in_another_language_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"data\.valid\.sacrebleu: wmt12 has no en-ja"):
+        open_text(TextConfig(sacrebleu=["wmt12"]), "data.valid", languages=["en", "ja"])
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"hub": "no/such-set", "hub_config": "fr-en", "hub_split": "train"},
+        {"sacrebleu": ["wmt12", "wmt13"]},
+    ],
+)
+def test_without_network_published_text_is_refused_within_seconds(
+    monkeypatch: pytest.MonkeyPatch, section: dict[str, Any]
+) -> None:
+    asked = []
+    monkeypatch.setattr(published, "reachable", lambda url: asked.append(url))
+    monkeypatch.setattr("sacrebleu.dataset.base.SACREBLEU_DIR", "/nonexistent")
+    start = time.monotonic()
+    with pytest.raises(Refusal, match=r"data\.valid\.\w+.* no connection to https?://[a-z.]+,"):
+        open_text(TextConfig(**section), "data.valid")
+    assert time.monotonic() - start < 5
+    assert len(asked) == 1
+
+
+def test_server_that_is_not_there_is_found_out_quickly() -> None:
+    start = time.monotonic()
+    assert not reachable("http://127.0.0.1:9", seconds=1)
+    assert not reachable("http://nothing.invalid", seconds=1)
+    assert time.monotonic() - start < 3
+
+
+def test_published_pairs_of_the_hub_are_read_by_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    pairs = [{"translation": {"en": f"w {k}", "fr": f"m {k} ."}} for k in range(7)]
+    dataset = datasets.Dataset.from_list(pairs)
+    monkeypatch.setattr(published, "reachable", lambda url: True)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *names, split: dataset)
+    text = TextConfig(hub="mine/set", hub_split="train", pairs=5)
+    corpus = open_text(text)
+    text_on_disk = tokenise_corpus(corpus, ("en", "fr"), cache=tmp_path / "cache")
+    assert text_on_disk.rows["target"][:2] == ["m 0 .", "m 1 ."]
+    assert len(text_on_disk.rows) == 5
+    with pytest.raises(Refusal, match=r"data\.train\.hub=mine/set: no column 'de' .* en, fr"):
+        open_text(text, languages=["en", "de"])
