@@ -1,0 +1,157 @@
+"""Soft alignments drawn as in the paper's Figure 3.
+
+Source words along the top, the written words down the side, a square cell for every weight α_ij
+from black (0) to white (1), `</s>` shown on both axes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nmt.report.style import save, shown, style
+
+log = logging.getLogger(__name__)
+
+CELL = 0.145  # inches: a line of 7-point type and the space between two
+LETTER = 0.062  # inches: mean width of a letter at 7 points
+DRAWN = (10, 20)  # words of the sentences that the paper draws at random
+SEED = "Figure 3"
+
+
+def draw_heatmap(
+    row: dict[str, Any], path: Path, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Draws one line of alignments/<set>.jsonl; `path` is given without its ending.
+
+    Raises:
+        ValueError: the model has no attention.
+        Refusal: an unknown format.
+    """
+    with style():
+        return save(heatmap_figure(row), path, formats)
+
+
+def draw_four(
+    rows: Sequence[dict[str, Any]], path: Path, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Draws up to four lines as the panels (a) to (d) of one figure; raises as `draw_heatmap`."""
+    with style():
+        return save(_panels(rows, "abcd"[: len(rows)]), path, formats)
+
+
+def heatmap_figure(row: dict[str, Any]) -> Figure:
+    """One sentence as a figure (made and saved inside `style()`)."""
+    return _panels([row], [""])
+
+
+def choose_four(
+    rows: Sequence[dict[str, Any]],
+    sentence: str | None = None,
+    known: Collection[int] | None = None,
+) -> list[dict[str, Any]]:
+    """The sentences of the four-panel figure: one that is named, three drawn with a fixed seed.
+
+    The three come from those of 10 to 20 words without unknown words; where there are too few,
+    other sentences of that length fill up, then any. The draw depends on the sentences alone, so
+    that every run of a data set shows the same ones.
+
+    Args:
+        rows: lines of alignments/<set>.jsonl.
+        sentence: source text of the named one; none, or one that was not kept: the first row.
+        known: ids of the sentences without unknown words; none: those without `<unk>`.
+    """
+    if not rows:
+        return []
+    first = rows[0]
+    if sentence is not None:
+        named = [row for row in rows if _letters(row) == "".join(sentence.split())]
+        if not named:
+            log.warning("report.sentence is not among the sentences kept; drawing the first one")
+        first = named[0] if named else first
+
+    def rank(row: dict[str, Any]) -> tuple[bool, bool, str]:
+        if known is None:
+            has_unknown = "<unk>" in row["source"] or "<unk>" in row["target"]
+        else:
+            has_unknown = row["id"] not in known
+        outside = not DRAWN[0] <= row["length"] <= DRAWN[1]
+        draw = hashlib.sha256(f"{SEED}\n{' '.join(row['source'])}".encode(errors="replace"))
+        return outside, has_unknown, draw.hexdigest()
+
+    return [first, *sorted((row for row in rows if row is not first), key=rank)[:3]]
+
+
+def spread_over_lengths(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """`count` rows from the shortest to the longest, evenly spaced by rank."""
+    ordered = sorted(rows, key=lambda row: (row["length"], row["id"]))
+    places = np.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().astype(int)
+    return [ordered[place] for place in places]
+
+
+def _letters(row: dict[str, Any]) -> str:
+    """The source sentence without spaces, which tokenisation moves, and without `</s>`."""
+    return "".join(row["source"][:-1])
+
+
+def _panels(rows: Sequence[dict[str, Any]], letters: Sequence[str]) -> Figure:
+    """One panel a row in two columns (one for a single row); all cells have the same size."""
+    for row in rows:
+        if row["weights"] is None:
+            raise ValueError(f"sentence {row['id']}: this model has no attention to draw")
+    columns = min(2, len(rows))
+    labels = [_label_room(row) for row in rows]
+    widths = [CELL * len(row["source"]) + left for row, (left, _) in zip(rows, labels, strict=True)]
+    heights = [CELL * len(row["target"]) + top for row, (_, top) in zip(rows, labels, strict=True)]
+    gap = 0.35
+    lines = [
+        range(start, min(start + columns, len(rows))) for start in range(0, len(rows), columns)
+    ]
+    column_widths = [max(widths[column::columns]) for column in range(columns)]
+    line_heights = [max(heights[place] for place in line) for line in lines]
+    width = sum(column_widths) + gap * (columns - 1)
+    height = sum(line_heights) + gap * (len(lines) - 1)
+    figure = Figure(figsize=(width, height))
+    top_edge = height
+    for line, line_height in zip(lines, line_heights, strict=True):
+        left_edge = 0.0
+        for place, column_width in zip(line, column_widths, strict=False):
+            row, (left, top) = rows[place], labels[place]
+            across, down = CELL * len(row["source"]), CELL * len(row["target"])
+            axes = figure.add_axes(
+                (
+                    (left_edge + left) / width,
+                    (top_edge - top - down) / height,
+                    across / width,
+                    down / height,
+                )
+            )
+            _draw_cells(axes, row)
+            if letters[place]:
+                axes.set_xlabel(f"({letters[place]})", labelpad=4)
+            left_edge += column_width + gap
+        top_edge -= line_height + gap
+    return figure
+
+
+def _label_room(row: dict[str, Any]) -> tuple[float, float]:
+    """Inches for the longest target word on the left and the longest source word at the top."""
+    longest = [max(len(shown(word)) for word in row[side]) for side in ("target", "source")]
+    return longest[0] * LETTER + 0.1, longest[1] * LETTER + 0.1
+
+
+def _draw_cells(axes: Axes, row: dict[str, Any]) -> None:
+    weights = np.array(row["weights"], dtype=float)  # (T, S)
+    axes.imshow(weights, cmap="gray", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
+    axes.set_xticks(range(len(row["source"])), [shown(word) for word in row["source"]], rotation=90)
+    axes.set_yticks(range(len(row["target"])), [shown(word) for word in row["target"]])
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=2)
+    axes.spines[:].set_visible(True)

@@ -1,0 +1,227 @@
+"""Curves over the length of the sentence: the paper's Figure 2, with what that figure lacked.
+
+Every bucket has its interval and its number of sentences, and the caption names the settings of the
+search, which move the long buckets.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nmt.report.runs import Run
+from nmt.report.style import GREY, run_style, save, shown, style
+
+Bucket = dict[str, Any]  # an entry of results.json's `by_length`
+Edges = tuple[int, int | None]
+
+
+def draw_lengths(
+    runs: Sequence[Run],
+    path: Path,
+    test_set: str,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draws BLEU by length of runs on one test set; `path` is given without its ending.
+
+    Raises:
+        Refusal: an unknown format.
+    """
+    with style():
+        return save(lengths_figure(runs, test_set), path, formats)
+
+
+def draw_length_details(
+    runs: Sequence[Run],
+    path: Path,
+    test_set: str,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draws what lies behind the curve: length, probability, attention; as `draw_lengths`."""
+    with style():
+        return save(details_figure(runs, test_set), path, formats)
+
+
+def lengths_figure(runs: Sequence[Run], test_set: str) -> Figure:
+    """BLEU by length, all sentences and those without unknown words, counts underneath."""
+    views: list[tuple[str, Callable[[Bucket], Bucket | None]]] = [("All sentences", lambda b: b)]
+    if any(b.get("no_unk") for run in runs for b in _buckets(run, test_set)):
+        views.append(("No unknown words", lambda b: b.get("no_unk")))
+    edges = _edges(runs, test_set)
+    figure = Figure(figsize=(3.7 * len(views), 3.3), layout="constrained")
+    axes = figure.subplots(
+        2, len(views), sharex=True, sharey="row", squeeze=False, height_ratios=[4, 1]
+    )
+    for column, (title, view) in enumerate(views):
+        curves, counts = axes[0, column], axes[1, column]
+        for place, run in enumerate(runs):
+            points = _points(run, test_set, edges, view)
+            _draw_curve(curves, place, run, _values(points, "score"))
+            low, high = _values(points, "low"), _values(points, "high")
+            colour = run_style(place)["color"]
+            curves.fill_between(range(len(edges)), low, high, color=colour, alpha=0.2, lw=0)
+            curves.vlines(range(len(edges)), low, high, color=colour, alpha=0.5, lw=0.8)
+        curves.set_title(title)
+        _draw_counts(counts, [_points(run, test_set, edges, view) for run in runs])
+        _label_buckets(counts, edges)
+        counts.set_xlabel(f"words of the {_bucketed_by(runs, test_set)} sentence")
+    axes[0, 0].set_ylim(bottom=0)
+    axes[0, 0].set_ylabel("BLEU")
+    axes[1, 0].set_ylabel("sentences")
+    axes[1, 0].set_ylim(0, axes[1, 0].get_ylim()[1] * 1.35)  # room for the numbers
+    figure.align_ylabels(axes[:, 0])
+    _draw_legend(figure, axes[0, 0], len(runs))
+    figure.supxlabel(
+        "\n".join(textwrap.wrap(caption(runs, test_set), 62 * len(views))),
+        fontsize=6.5,
+        color=GREY,
+    )
+    return figure
+
+
+DETAILS = (
+    ("brevity_penalty", "brevity penalty"),
+    ("length_ratio", "length / reference length"),
+    ("nll_per_word", "NLL of a reference word (nats)"),
+    ("spread", "spread of the attention (nats)"),
+    ("error_rate", "alignment error rate"),
+)
+
+
+def details_figure(runs: Sequence[Run], test_set: str) -> Figure:
+    """Small curves over length of the scores that the runs have, among `DETAILS`."""
+    edges = _edges(runs, test_set)
+    drawn = []
+    for score, title in DETAILS:
+        part = "alignment" if score == "error_rate" else None
+        values = [_values(_points(run, test_set, edges, part=part), score) for run in runs]
+        if any(np.isfinite(each).any() for each in values):
+            drawn.append((title, values))
+    columns = min(3, len(drawn))
+    lines = -(-len(drawn) // columns)
+    figure = Figure(figsize=(2.5 * columns, 2.1 * lines + 0.3), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for panel, (title, values) in zip(axes.flat, drawn, strict=False):
+        for place, (run, each) in enumerate(zip(runs, values, strict=True)):
+            _draw_curve(panel, place, run, each)
+        panel.set_title(title)
+        panel.set_ylim(bottom=min(0, panel.get_ylim()[0]))
+        _label_buckets(panel, edges, rotation=45)
+    for panel in axes.flat[len(drawn) :]:
+        panel.remove()
+    _draw_legend(figure, axes[0, 0], len(runs))
+    figure.supxlabel(
+        f"words of the {_bucketed_by(runs, test_set)} sentence ({shown(test_set, 60)})", fontsize=7
+    )
+    return figure
+
+
+def caption(runs: Sequence[Run], test_set: str) -> str:
+    """One line: the test set, what the bands are, and the settings of the search."""
+    searches = dict.fromkeys(_search(run, test_set) for run in runs)
+    pairs = ", ".join(dict.fromkeys(f"{_result(run, test_set)['pairs']:,}" for run in runs))
+    share = {run.config.get("evaluation", {}).get("confidence", 0.95) for run in runs}
+    bands = "/".join(f"{100 * each:g} %" for each in sorted(share))
+    text = f"{shown(test_set, 60)}, {pairs} pairs; bands: {bands} bootstrap intervals"
+    return f"{text}; search: {' or '.join(searches)}"
+
+
+def bucket_name(bucket: Bucket) -> str:
+    """`11-20`, or `61+` for the open bucket."""
+    return f"{bucket['from']}+" if bucket["to"] is None else f"{bucket['from']}-{bucket['to']}"
+
+
+def _search(run: Run, test_set: str) -> str:
+    """The settings of the search in words, those that change nothing left out."""
+    settings = _result(run, test_set).get("search") or {}
+    if not settings:
+        return "not known"
+    beam = settings.get("beam_size")
+    words = ["greedy" if beam == 1 else f"beam {beam}"]
+    for key, name in (
+        ("length_penalty", "length penalty"),
+        ("max_ratio", "at most ×"),
+        ("min_ratio", "at least ×"),
+    ):
+        if settings.get(key):
+            join = "" if name.endswith("×") else " "
+            words.append(f"{name}{join}{settings[key]:g}")
+    if settings.get("replace_unk", "none") != "none":
+        words.append(f"<unk> replaced ({settings['replace_unk']})")
+    return ", ".join(words)
+
+
+def _result(run: Run, test_set: str) -> dict[str, Any]:
+    return run.results.get("test", {}).get(test_set, {})
+
+
+def _bucketed_by(runs: Sequence[Run], test_set: str) -> str:
+    sides = dict.fromkeys(_result(run, test_set).get("bucket_by", "source") for run in runs)
+    return " or ".join(sides)
+
+
+def _buckets(run: Run, test_set: str, part: str | None = None) -> list[Bucket]:
+    result = _result(run, test_set)
+    if part is not None:
+        result = result.get(part) or {}
+    return result.get("by_length") or []
+
+
+def _edges(runs: Sequence[Run], test_set: str) -> list[Edges]:
+    """All buckets that any run has, shortest first."""
+    found = {(b["from"], b["to"]) for run in runs for b in _buckets(run, test_set)}
+    return sorted(found, key=lambda edges: (edges[0], edges[1] or np.inf))
+
+
+def _points(
+    run: Run,
+    test_set: str,
+    edges: Sequence[Edges],
+    view: Callable[[Bucket], Bucket | None] = lambda bucket: bucket,
+    part: str | None = None,
+) -> list[Bucket | None]:
+    """The run's bucket at each of the edges, as `view` shows it; none where it has none."""
+    found = {(b["from"], b["to"]): view(b) for b in _buckets(run, test_set, part)}
+    return [found.get(each) for each in edges]
+
+
+def _values(points: Sequence[Bucket | None], score: str) -> np.ndarray:
+    values = [None if point is None else point.get(score) for point in points]
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _draw_curve(axes: Axes, place: int, run: Run, values: np.ndarray) -> None:
+    label = shown(run.label, 40)
+    # matplotlib leaves labels that begin with _ out of the legend
+    label = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
+    axes.plot(range(len(values)), values, label=label, **run_style(place))
+
+
+def _draw_counts(axes: Axes, points: Sequence[Sequence[Bucket | None]]) -> None:
+    """Bars of the sentences in each bucket; where runs differ, the range is written."""
+    counts = np.nan_to_num([_values(each, "sentences") for each in points])  # (runs, buckets)
+    most, least = counts.max(0), counts.min(0)
+    bars = axes.bar(range(len(most)), most, color="#BBBBBB", width=0.7)
+    names = [
+        f"{int(m):,}" if m == n else f"{int(n):,}–{int(m):,}"
+        for m, n in zip(most, least, strict=True)
+    ]
+    axes.bar_label(bars, names, fontsize=6, padding=1, color=GREY)
+    axes.tick_params(axis="y", labelsize=6)
+
+
+def _label_buckets(axes: Axes, edges: Sequence[Edges], rotation: int = 0) -> None:
+    names = [bucket_name({"from": low, "to": high}).replace("-", "–") for low, high in edges]
+    axes.set_xticks(range(len(edges)), names, rotation=rotation, fontsize=6.5)
+    axes.set_xlim(-0.5, len(edges) - 0.5)
+
+
+def _draw_legend(figure: Figure, axes: Axes, runs: int) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(runs, 4))

@@ -1,0 +1,127 @@
+"""The look of every figure: sizes for a printed page, colours that colour-blind readers tell apart.
+
+Figures are `matplotlib.figure.Figure` objects of their own: no window, no display, no global state.
+Text that comes from data is shown as it is: no dollar sign or backslash starts a formula.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+
+from nmt.errors import Refusal
+
+FORMATS = ("png", "svg", "pdf")
+
+# Okabe and Ito's colours, the yellow left out (too pale for a line on white)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES = ("-", "--", ":")
+
+GREY = "#555555"
+
+# tried in this order for each glyph; the first is part of matplotlib
+_FAMILIES = (
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Zen Hei",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Arial Unicode MS",
+)
+
+
+@cache
+def _families() -> list[str]:
+    installed = set(font_manager.get_font_names())
+    return [family for family in _FAMILIES if family in installed]
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Everything drawn and saved inside has the project's look."""
+    look: dict[Any, Any] = {
+        "font.family": _families(),
+        "font.size": 8,
+        "axes.titlesize": 8,
+        "axes.labelsize": 8,
+        "xtick.labelsize": 7,
+        "ytick.labelsize": 7,
+        "legend.fontsize": 7,
+        "legend.frameon": False,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "lines.linewidth": 1.3,
+        "lines.markersize": 4,
+        "text.parse_math": False,
+        "text.usetex": False,
+        "axes.unicode_minus": True,
+        "svg.fonttype": "none",  # words stay words: they can be found, copied and edited
+        "svg.hashsalt": "nmt",  # the same results give the same file
+        "pdf.fonttype": 42,
+        "savefig.dpi": 200,
+        "savefig.facecolor": "white",
+    }
+    with matplotlib.rc_context(look), warnings.catch_warnings():
+        # a script that no installed font covers is drawn as boxes
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        yield
+
+
+def save(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
+    """Writes `path`.png, `path`.svg, ...; to be called inside `style()`.
+
+    Raises:
+        Refusal: a format that is not among `FORMATS`.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise Refusal(f"report.figures: {name} is not one of {', '.join(FORMATS)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in formats:
+        file = path.with_name(f"{file_name(path.name)}.{name}")
+        undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[name]
+        figure.savefig(file, bbox_inches="tight", pad_inches=0.05, metadata=undated)
+        written.append(file)
+    return written
+
+
+def file_name(text: str) -> str:
+    """`text` with everything but letters, digits, dots and dashes turned into `_`."""
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in text) or "_"
+
+
+def shown(text: str, longest: int = 24) -> str:
+    """A token as it is written in a figure: control characters made visible, overlong ones cut."""
+    visible = "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Cn") else c
+        for c in text
+    )
+    return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"
+
+
+def run_style(place: int) -> dict[str, Any]:
+    """Colour, marker and line of the run at `place` of a figure."""
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": LINES[place // len(COLOURS) % len(LINES)],
+    }
