@@ -81,7 +81,7 @@ class FusedUnit(Function):
         length, directions, batch, hidden = candidates.shape
         with torch.autocast(states.device.type, enabled=False):
             grad = states.new_empty(directions, length, batch, 3 * hidden, dtype=kind)
-            grad_state = torch.zeros_like(candidates[0])
+            grad_state = torch.zeros_like(states[:, 0])
             for t in reversed(range(length)):
                 state = states[:, t]
                 grad_state += grad_states[:, t]

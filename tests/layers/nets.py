@@ -36,7 +36,7 @@ class Net(nn.Module):
             context = FixedContext(h)
         else:
             self.encoder = BidirectionalEncoder(size["source"], e, h, recurrence=recurrence)
-            context = Attention(h, 2 * h, n, scorer or SCORINGS[scoring](n))
+            context = Attention(h, 2 * h, n, (scorer or SCORINGS[scoring])(n))
         self.decoder = Decoder(
             size["target"],
             e,

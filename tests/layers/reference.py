@@ -1,7 +1,7 @@
-"""The equations of the paper (appendix A) in NumPy, one sentence pair at a time, written from the page.
+"""The equations of the paper (appendix A) in NumPy, one sentence pair at a time, from the page.
 
-Loops over positions and words, no batch, no padding, no stacking: nothing in common with the package but the names of
-the weights, which `weights_of` reads out of a model. Equations are numbered by their place in appendix A.
+Loops over positions and words, no batch, no padding, no stacking: nothing in common with the
+package but the names of the weights, which `weights_of` reads out of a model.
 """
 
 import numpy as np

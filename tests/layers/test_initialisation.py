@@ -1,0 +1,93 @@
+"""How weights are drawn, and how many there are."""
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.layers import initialise
+from tests.layers.nets import Net
+
+WIDE = {
+    "source": 301,
+    "target": 302,
+    "embedding": 40,
+    "hidden": 50,
+    "alignment": 60,
+    "maxout": 30,
+}
+
+
+def drawn(kind, scoring="additive"):
+    torch.manual_seed(0)
+    net = Net(scoring, **WIDE)
+    initialise(net, kind)
+    return dict(net.named_parameters())
+
+
+def recurrent(name):
+    return name.endswith((".U", ".U_gates"))
+
+
+@pytest.mark.parametrize("kind", ["paper", "glorot"])
+@pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
+def test_recurrent_matrices_are_orthogonal(kind, scoring):
+    found = {name: p for name, p in drawn(kind, scoring).items() if recurrent(name)}
+    assert len(found) == (4 if scoring == "none" else 6)
+    for parameter in found.values():
+        for block in parameter.split(50):
+            torch.testing.assert_close(block @ block.t(), torch.eye(50), atol=1e-5, rtol=0)
+
+
+def test_paper():
+    for name, parameter in drawn("paper").items():
+        if "bias" in name or name.endswith("scoring.v"):
+            assert not parameter.any(), name
+        elif name.endswith(("W_a", "U_a")):
+            assert parameter.std().item() == pytest.approx(0.001, rel=0.05), name
+        elif not recurrent(name):
+            assert parameter.std().item() == pytest.approx(0.01, rel=0.05), name
+            assert abs(parameter.mean().item()) < 0.001, name
+
+
+def test_glorot():
+    parameters = drawn("glorot")
+    for name, blocks in {
+        "decoder.context.W_a": 1,
+        "decoder.context.U_a": 1,
+        "decoder.unit.C": 3,
+        "encoder.units.1.W": 3,
+        "output.W_o": 1,
+        "decoder.readout.V_o": 1,
+    }.items():
+        for block in parameters[name].chunk(blocks):
+            expected = (2 / sum(block.shape)) ** 0.5
+            assert block.std().item() == pytest.approx(expected, rel=0.08), name
+    assert parameters["decoder.context.scoring.v"].abs().max() <= (6 / 61) ** 0.5
+    assert parameters["decoder.context.scoring.v"].std().item() == pytest.approx(
+        (2 / 61) ** 0.5, rel=0.2
+    )
+    for side in ("encoder", "decoder"):
+        norms = parameters[f"{side}.embedding.weight"].norm(dim=1)
+        assert norms.mean().item() == pytest.approx(1, rel=0.05)
+
+
+def test_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="'paper' or 'glorot'"):
+        initialise(nn.Linear(1, 1), "xavier")
+
+
+@pytest.mark.parametrize(("scoring", "millions"), [("additive", 80.40), ("none", 68.54)])
+def test_parameters_at_the_papers_sizes(scoring, millions):
+    """Without biases and special symbols."""
+    with torch.device("meta"):
+        net = Net(
+            scoring,
+            source=30000,
+            target=30000,
+            embedding=620,
+            hidden=1000,
+            alignment=1000,
+            maxout=500,
+        )
+    count = sum(p.numel() for name, p in net.named_parameters() if "bias" not in name)
+    assert count / 1e6 == pytest.approx(millions, abs=0.005)
