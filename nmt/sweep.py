@@ -1,6 +1,7 @@
-"""What happens at the end of a sweep: its finished runs are set side by side on one page.
+"""Sweeps: which one a job belongs to, and the page that sets its finished runs side by side.
 
-A Hydra callback, named in `conf/` under `hydra.callbacks`, hence the same for every launcher.
+The page is made by a Hydra callback, named in `conf/` under `hydra.callbacks`, hence the same for
+every launcher.
 """
 
 from __future__ import annotations
@@ -10,12 +11,24 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from nmt.errors import Refusal
 
 log = logging.getLogger(__name__)
+
+
+def sweep_folder() -> str | None:
+    """The folder of the sweep that the running job belongs to; None for a run of its own.
+
+    It is what the jobs of a sweep have in common, under every launcher: their group in W&B.
+    """
+    if not HydraConfig.initialized():
+        return None
+    hydra = HydraConfig.get()
+    return None if OmegaConf.is_missing(hydra.job, "num") else str(hydra.sweep.dir)
 
 
 class ComparisonPage(Callback):

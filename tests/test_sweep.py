@@ -42,6 +42,8 @@ module("nmt.report.tables", write_tables=lambda runs, folder: folder.mkdir())
 def main(cfg):
     if cfg.fail:
         raise RuntimeError("no luck")
+    from nmt.sweep import sweep_folder
+    print("sweep:", sweep_folder())
     (Path(HydraConfig.get().runtime.output_dir) / "results.json").touch()
 
 if __name__ == "__main__":
@@ -79,6 +81,7 @@ def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
     assert (tmp_path / "s/comparison.html").read_text() == "0 1 2;"
     assert (tmp_path / "s/tables").is_dir()
     assert str(tmp_path / "s/comparison.html") in output
+    assert output.count("sweep: s\n") == 3
 
 
 @pytest.mark.parametrize("launcher", ["basic", "process"])
@@ -98,4 +101,5 @@ def test_a_page_that_cannot_be_made_fails_nothing(sweep, tmp_path):
 def test_a_single_run_makes_no_page(sweep, tmp_path):
     code, output = sweep("hydra.run.dir=r", mode="--run")
     assert code == 0, output
+    assert "sweep: None" in output
     assert not list(tmp_path.rglob("comparison.html"))

@@ -200,6 +200,6 @@ def environment(
     kept[RETURN] = str(return_file.absolute())
     if job.given:
         kept["CUDA_VISIBLE_DEVICES"] = ",".join(job.given)
-    if threads is not None:
-        kept.setdefault("OMP_NUM_THREADS", str(threads))
+    if threads is not None and not kept.get("OMP_NUM_THREADS"):
+        kept["OMP_NUM_THREADS"] = str(threads)
     return kept

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from hydra_plugins.nmt_process_launcher._devices import cores
+
 SWEEP = "hydra.sweep.dir=s"
 
 
@@ -102,7 +104,7 @@ def test_a_crash_in_a_batch_does_not_end_the_sweep(app):
 
 
 def test_two_at_a_time(app):
-    code, output = app.sweep(SWEEP, "seed=1,2,3", "sleep=1.5", "hydra.launcher.n_jobs=2")
+    code, output = app.sweep(SWEEP, "seed=1,2,3", "sleep=1", "hydra.launcher.n_jobs=2")
     assert code == 0, output
     first, second, third = app.results().values()
     assert second["began"] < first["ended"]
@@ -112,7 +114,7 @@ def test_two_at_a_time(app):
 
 def test_gpus_and_threads_are_shared_out(app):
     code, output = app.sweep(
-        SWEEP, "trainer.devices=2,1", "seed=1,2", "sleep=1", "hydra.launcher.n_jobs=3",
+        SWEEP, "trainer.devices=2,1", "seed=1,2", "sleep=0.5", "hydra.launcher.n_jobs=3",
         CUDA_VISIBLE_DEVICES="4,GPU-b,6", OMP_NUM_THREADS="",
     )  # fmt: skip
     assert code == 0, output
@@ -120,6 +122,8 @@ def test_gpus_and_threads_are_shared_out(app):
     given = [set(results[n]["gpus"].split(",")) for n in "0123"]
     assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
     assert given[0] == {"4", "GPU-b"}
+    threads = [int(results[n]["threads"]) for n in "0123"]
+    assert threads == [max(1, cores() // (3 * devices)) for devices in (2, 2, 1, 1)]
     overlapping = [
         (i, j)
         for i in range(4)
@@ -221,15 +225,15 @@ def test_a_job_that_does_not_end_is_killed(app):
 
 
 def test_a_job_that_still_runs_is_left_alone(app):
-    process = app.start(SWEEP, "sleep=4")
+    process = app.start(SWEEP, "sleep=3")
     wait_for(app.folder / "s/0/started")
     process.kill()  # the job goes on without its sweep
     process.communicate()
-    code, output = app.sweep(SWEEP, "sleep=4")
+    code, output = app.sweep(SWEEP, "sleep=3")
     assert code == 1
     assert "job 0 runs already" in output
     wait_for(app.folder / "s/0/results.json")
-    assert app.sweep(SWEEP, "sleep=4")[0] == 0
+    assert app.sweep(SWEEP, "sleep=3")[0] == 0
 
 
 def test_wrong_settings_are_refused(app):
