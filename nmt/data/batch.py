@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,16 @@ class Batch:
         return Batch(
             **{field.name: getattr(self, field.name).pin_memory() for field in fields(self)}
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By value: torch hands tensors to another process as one open file each, which for tensors
+        # of this size takes several times as long as copying them.
+        arrays = [getattr(self, field.name).numpy(force=True) for field in fields(self)]
+        return _from_arrays, (arrays,)
+
+
+def _from_arrays(arrays: list[npt.NDArray[Any]]) -> Batch:
+    return Batch(*map(torch.from_numpy, arrays))
 
 
 def pad(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:

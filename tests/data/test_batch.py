@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -39,3 +41,11 @@ def test_weight_is_the_mean_unless_given() -> None:
 def test_batch_moves_as_a_whole() -> None:
     moved = collate([[2, 0]], [[3, 3, 0]]).to("meta")
     assert {getattr(moved, name).device.type for name in vars(moved)} == {"meta"}
+
+
+def test_batch_comes_out_of_another_process_as_it_went_in() -> None:
+    batch = collate([[5, 6, 0], [8, 0]], [[9, 0], [3, 0]], [11, 4], 0.25)
+    again = pickle.loads(pickle.dumps(batch))
+    for name, tensor in vars(batch).items():
+        assert torch.equal(getattr(again, name), tensor)
+        assert getattr(again, name).dtype == tensor.dtype
