@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nmt.data.grammar import lexicon
 from nmt.data.grammar.lexicon import Noun
-from nmt.data.grammar.phrases import HE, THEY, WE, YOU, I, Referent
+from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
 from nmt.data.grammar.predicates import Predicates
 from nmt.data.grammar.stream import Weighted
 from nmt.data.grammar.verbs import (
@@ -19,11 +19,11 @@ from nmt.data.grammar.verbs import (
 
 _SPEAKERS = Weighted(
     [
-        ("I", "je", Referent(I, False, False, "person")),
-        ("we", "nous", Referent(WE, False, True, "person")),
-        ("you", "vous", Referent(YOU, False, True, "person")),
-        ("he", "il", Referent(HE, False, False, "person")),
-        ("she", "elle", Referent(HE, True, False, "person")),
+        ("I", "je", Referent(JE, False, False, "person")),
+        ("we", "nous", Referent(NOUS, False, True, "person")),
+        ("you", "vous", Referent(VOUS, False, True, "person")),
+        ("he", "il", Referent(IL, False, False, "person")),
+        ("she", "elle", Referent(IL, True, False, "person")),
     ],
     [5, 4, 3, 4, 4],
 )
@@ -34,9 +34,10 @@ _BACK = {
     (True, True): ("they", "elles"),
 }
 _KINDS = Weighted(
-    ["person", "org", "animal", "event", "idea", "vehicle", "building", "thing", "text"],
-    [66, 9, 8, 4, 4, 2, 3, 3, 2],
+    ["person", "org", "animal", "event", "contest", "idea", "vehicle", "building", "thing", "text"],
+    [72, 9, 8, 3, 1, 4, 2, 2, 1, 1],
 )
+_PLACED = frozenset(("person", "animal", "building", "spot", "route", "vehicle"))
 # The tenses of a clause that depends on one of that tense: relative, and reported.
 _RELATIVE = {
     PRESENT: Weighted([PRESENT, PAST], [75, 25]),
@@ -57,7 +58,7 @@ class Clauses(Predicates):
         if kind is None:
             last = self.last
             if last is not None and self.chance(0.42):
-                if last.person in (I, WE, YOU):
+                if last.person in (JE, NOUS, VOUS):
                     return self._speaker(last)
                 if last.kind == "person" and (not last.plural or self.crowd == 1):
                     self.put(*_BACK[last.feminine, last.plural])
@@ -73,25 +74,27 @@ class Clauses(Predicates):
                 self.last = referent
                 return referent
             kind = _KINDS.pick(self.draw)
-        referent = self.noun_phrase((kind,), budget)
+        referent = self.noun_phrase((kind,), budget, subject=True)
         if kind == "person" and referent.plural:
             self.crowd += 1
         if kind == "person" and budget >= 5 and self.depth == 0 and self.chance(0.08):
             self.put("and", "et")
             other = self.noun_phrase((kind,), 3)
-            referent = Referent(THEY, referent.feminine and other.feminine, True, kind)
+            referent = Referent(ILS, referent.feminine and other.feminine, True, kind)
             self.crowd += 1
         self.last = referent
         return referent
 
     def _speaker(self, referent: Referent) -> Referent:
-        source, target = {I: ("I", "je"), WE: ("we", "nous"), YOU: ("you", "vous")}[referent.person]
+        source, target = {JE: ("I", "je"), NOUS: ("we", "nous"), VOUS: ("you", "vous")}[
+            referent.person
+        ]
         self.put(source, target)
         return referent
 
     # -- what follows a noun --------------------------------------------------------------------
     def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
-        referent = Referent(THEY if plural else HE, noun.feminine, plural, noun.kind)
+        referent = Referent(ILS if plural else IL, noun.feminine, plural, noun.kind)
         if budget >= 4 and self.depth < 2 and self.chance(0.5):
             outer = self.tense, self.last
             self.depth += 1
@@ -116,7 +119,13 @@ class Clauses(Predicates):
             self.depth += 1
             self.noun_phrase(("org", "person"), budget - 1, definite=True, singular=True)
             self.depth -= 1
-        elif noun.kind in ("person", "animal", "building", "spot", "vehicle") and roll < 60:
+        elif noun.kind in ("thing", "text", "clothes", "food") and roll < 60:
+            self.depth += 1
+            self.place(budget, small=True)
+            self.depth -= 1
+        elif (
+            noun.kind in ("person", "animal", "building", "spot", "route", "vehicle") and roll < 50
+        ):
             self.depth += 1
             self.place(budget)
             self.depth -= 1
@@ -134,12 +143,12 @@ class Clauses(Predicates):
         elif noun.kind == "person" and roll < 12 and budget >= 6:
             self.source.append("whose")
             at = (len(self.source) - 1,)
-            owned = self.noun((("animal", "idea", "building")[self.draw() % 3],), False)
+            owned = self.noun((("animal", "building", "vehicle")[self.draw() % 3],), False)
             plural = self.chance(0.3)
             self.words += ("dont", "~les" if plural else "~la" if owned.feminine else "~le")
             self.links += (at, at)
             self._head(owned, plural, None, None)
-            subject = Referent(THEY if plural else HE, owned.feminine, plural, owned.kind)
+            subject = Referent(ILS if plural else IL, owned.feminine, plural, owned.kind)
             self.predicate(subject, budget - 2)
         elif acting is not None and roll < 60:
             self.put("that", "que")
@@ -184,4 +193,3 @@ class Clauses(Predicates):
         start = len(self.source)
         subject = self.subject(share)
         self.predicate(subject, budget - (len(self.source) - start))
-

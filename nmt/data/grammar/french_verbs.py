@@ -48,7 +48,6 @@ _IRREGULAR = {
         "suivre": "suis suit suivons suivent suivr suivi",
         "vivre": "vis vit vivons vivent vivr vécu",
         "vaincre": "vaincs vainc vainquons vainquent vaincr vaincu",
-        "résoudre": "résous résout résolvons résolvent résoudr résolu",
         "aître": "ais aît aissons aissent aîtr u",
     }.items()
 }

@@ -24,6 +24,7 @@ class Noun(NamedTuple):
     feminine: bool
     kind: str  # semantic class
     mass: bool
+    relation: bool  # a person who is somebody's (friend, doctor)
 
 
 class Adjective(NamedTuple):
@@ -67,6 +68,16 @@ class Phrase(NamedTuple):
     links: tuple[tuple[int, ...], ...]
 
 
+_RELATIONS = frozenset(
+    (
+        *("father", "friend", "doctor", "child", "brother", "son", "teacher", "neighbour"),
+        *("student", "lawyer", "uncle", "grandfather", "cousin", "nephew", "guest", "rival"),
+        *("tailor", "dentist", "driver", "gardener", "cook", "mother", "sister", "nurse", "aunt"),
+        *("grandmother", "secretary", "niece", "governess", "tenant", "customer"),
+    )
+)
+
+
 def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
     """The words in brackets and the entries of each section of a list."""
     text = (files("nmt.data.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
@@ -89,7 +100,8 @@ def _pair(word: str, rule: str) -> tuple[str, str]:
 
 def _noun(entry: str, kind: str, feminine: bool, mass: bool) -> Noun:
     left, right = entry.split()
-    return Noun(_pair(left, "english"), _pair(right, "french"), feminine, kind, mass)
+    relation = left.split("/")[0] in _RELATIONS
+    return Noun(_pair(left, "english"), _pair(right, "french"), feminine, kind, mass, relation)
 
 
 def _adjective(entry: str, before: bool) -> Adjective:
@@ -129,8 +141,8 @@ def _phrase(entry: str) -> Phrase:
     return Phrase(tuple(left.split()), tuple(right.split()), tuple(map(tuple, links)))
 
 
-# How often a class is drawn when several would do: its weight, and the offset of its Zipf law.
-_OFFSET = 1.5
+# The word of rank r (from 0) has a weight of 1 / (r + 1 + offset).
+_OFFSET = 1.0
 
 nouns: dict[str, list[tuple[Noun, float]]] = defaultdict(list)
 adjectives: dict[tuple[str, bool], list[tuple[Adjective, float]]] = defaultdict(list)

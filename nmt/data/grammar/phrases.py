@@ -16,7 +16,7 @@ from nmt.data.grammar.lexicon import Adjective, Noun, Phrase
 from nmt.data.grammar.stream import Draw, Weighted, threshold
 
 # Persons, as the verb tables number them.
-I, HE, WE, YOU, THEY = range(5)
+JE, IL, NOUS, VOUS, ILS = range(5)
 
 
 class Referent(NamedTuple):
@@ -44,12 +44,12 @@ def adjectives_of(kind: str, before: bool) -> Weighted[Adjective] | None:
 
 # my, our, ... by the person of the owner: English, and French[feminine, plural] of what is owned.
 _POSSESSIVES = {
-    I: ("my", ("mon", "~ma", "mes")),
-    WE: ("our", ("notre", "notre", "nos")),
-    YOU: ("your", ("votre", "votre", "vos")),
-    THEY: ("their", ("leur", "leur", "leurs")),
+    JE: ("my", ("mon", "~ma", "mes")),
+    NOUS: ("our", ("notre", "notre", "nos")),
+    VOUS: ("your", ("votre", "votre", "vos")),
+    ILS: ("their", ("leur", "leur", "leurs")),
 }
-_OF_HE = ("son", "~sa", "ses")
+_OF_ONE = ("son", "~sa", "ses")
 _NUMERALS = Weighted(
     [
         ("two", "deux"), ("three", "trois"), ("four", "quatre"), ("five", "cinq"), ("six", "six"),
@@ -65,29 +65,18 @@ _PLURAL = Weighted(
     ["the", "some", "number", "this", "own", "several", "many", "all"], [46, 16, 9, 6, 9, 4, 5, 4]
 )
 _MASS = Weighted(["the", "some", "own", "this"], [42, 40, 10, 5])
-_DEFINITE = frozenset(("the", "own", "this", "every", "'s", "number", "all"))
-
-# Where things are: English words, French words (all linked to all), classes of the place.
-_PLACES = Weighted(
-    [
-        (("in",), ("dans",), ("building", "area")),
-        (("near",), ("près", "de"), ("building", "spot", "area")),
-        (("in", "front", "of"), ("devant",), ("building", "opening")),
-        (("behind",), ("derrière",), ("building", "spot")),
-        (("on",), ("sur",), ("surface",)),
-        (("under",), ("sous",), ("surface",)),
-        (("between",), ("entre",), ("building", "spot")),
-        (("far", "from"), ("loin", "de"), ("building", "spot", "area")),
-    ],
-    [46, 16, 8, 7, 8, 4, 4, 5],
-)
+_DEFINITE = frozenset(("the", "own", "this", "'s", "number", "all"))
 
 # Classes of what no single person has.
-_OWNERLESS = frozenset(("spot", "opening", "surface", "event", "area", "food", "drink", "music"))
+_OWNERLESS = frozenset(
+    ("spot", "route", "opening", "surface", "event", "contest", "area", "food", "drink", "music")
+)
+
+# Classes whose nouns take two adjectives well (a little red car).
+_CONCRETE = frozenset(("person", "animal", "thing", "clothes", "vehicle", "building"))
 
 HALF = threshold(0.5)
 _PLURAL_SHARE = threshold(0.3)
-_NAMED_PLACE = threshold(0.25)
 
 
 class Nouns:
@@ -98,7 +87,7 @@ class Nouns:
         self.source: list[str] = []
         self.words: list[str] = []  # French, as `french.join` reads them
         self.links: list[Links] = []
-        self.used: list[Noun] = []  # so that a sentence seldom says a word twice
+        self.used: list[Noun | Adjective] = []  # so that a sentence seldom says a word twice
         self.depth = 0
 
     def chance(self, probability: float) -> bool:
@@ -133,13 +122,22 @@ class Nouns:
         self.used.append(noun)
         return noun
 
+    def quality(self, choice: Weighted[Adjective]) -> Adjective:
+        adjective = choice.pick(self.draw)
+        for _ in range(2):
+            if adjective not in self.used:
+                break
+            adjective = choice.pick(self.draw)
+        self.used.append(adjective)
+        return adjective
+
     def name(self, kind: str | None = None) -> Referent:
         """A person's name."""
         if kind is None:
             kind = "man" if self.draw() < HALF else "woman"
         name = lexicon.names[kind].pick(self.draw)
         self.put(name.english, name.french)
-        return Referent(HE, name.feminine, False, "person")
+        return Referent(IL, name.feminine, False, "person")
 
     def noun_phrase(
         self,
@@ -149,6 +147,7 @@ class Nouns:
         definite: bool = False,
         negated: bool = False,
         singular: bool = False,
+        subject: bool = False,
     ) -> Referent:
         """Writes a noun phrase of at least two words.
 
@@ -159,6 +158,7 @@ class Nouns:
             definite: only determiners that a French preposition with `de` leaves alone.
             negated: the direct object of a negated verb (pas de pain).
             singular: no plural.
+            subject: of a clause, where `every` reads well.
         """
         noun = self.noun(kinds)
         plural = not noun.mass and not singular and self.draw() < _PLURAL_SHARE
@@ -167,7 +167,8 @@ class Nouns:
         if (
             (determiner == "own" and (owner is None or owner.kind not in ("person", "org")))
             or (definite and determiner not in _DEFINITE)
-            or (determiner == "every" and noun.kind in ("food", "drink", "opening", "music"))
+            or (determiner == "every" and not subject)
+            or (determiner in ("own", "'s") and noun.kind == "person" and not noun.relation)
             or (determiner == "'s" and (budget < 4 or noun.kind in _OWNERLESS or self.depth > 1))
             or (negated and determiner not in ("the", "a", "some", "own", "this"))
         ):
@@ -176,11 +177,10 @@ class Nouns:
         before = after = None
         if extra > 0 and self.draw() < HALF:
             before = adjectives_of(noun.kind, True) if self.chance(0.5) else None
-            after = adjectives_of(noun.kind, False) if before is None or self.chance(0.25) else None
-            if extra == 1 and before is not None:
-                after = None
-        first = before.pick(self.draw) if before is not None else None
-        second = after.pick(self.draw) if after is not None else None
+            both = extra > 1 and noun.kind in _CONCRETE and self.chance(0.25)
+            after = adjectives_of(noun.kind, False) if before is None or both else None
+        first = self.quality(before) if before is not None else None
+        second = self.quality(after) if after is not None else None
         extra -= (first is not None) + (second is not None)
         possessor_words: list[str] = []
         possessor_links: list[Links] = []
@@ -194,7 +194,7 @@ class Nouns:
         self.links += possessor_links
         if extra >= 3 and determiner != "every" and not negated:
             self.modifier(noun, plural, extra)
-        return Referent(THEY if plural else HE, noun.feminine, plural, noun.kind)
+        return Referent(ILS if plural else IL, noun.feminine, plural, noun.kind)
 
     def _possessor(self, noun: Noun) -> tuple[list[str], list[Links]]:
         """Writes `the king 's` and the article of what he owns; returns the French `de ~le roi`."""
@@ -242,9 +242,9 @@ class Nouns:
                 self.links.append(self.links[-1])
         elif determiner == "own":
             assert owner is not None
-            if owner.person == HE:
+            if owner.person == IL:
                 word = "its" if owner.kind == "org" else "her" if owner.feminine else "his"
-                forms = _OF_HE
+                forms = _OF_ONE
             else:
                 word, forms = _POSSESSIVES[owner.person]
             self.put(word, forms[2 if plural else int(feminine)])
@@ -288,32 +288,3 @@ class Nouns:
     def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
         """Writes what follows a noun: a relative clause or a prepositional phrase."""
         raise NotImplementedError
-
-    def place(self, budget: int) -> None:
-        """Writes a phrase that says where."""
-        if self.draw() < _NAMED_PLACE:
-            kind = ("city", "country-f", "country-m")[self.draw() % 3]
-            name = lexicon.names[kind].pick(self.draw)
-            self.source += ("in", name.english)
-            at = len(self.source) - 2
-            words = {
-                "city": ("à", name.french),
-                "country-f": ("en", name.french),
-                "country-m": ("à", "~le", name.french),
-            }[kind]
-            self.words += words
-            self.links += [(at,)] * (len(words) - 1) + [(at + 1,)]
-            return
-        source, target, kinds = _PLACES.pick(self.draw)
-        if source == ("between",) and budget < 6:
-            source, target, kinds = ("in",), ("dans",), ("building", "area")
-        self.put_block(source, target)
-        if source == ("between",):
-            self.noun_phrase(kinds, 2, definite=True, singular=True)
-            self.put("and", "et")
-            self.noun_phrase(kinds, budget - 4, definite=True, singular=True)
-        else:
-            self.noun_phrase(kinds, budget - len(source), definite=target[-1] == "de")
-
-
-

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nmt.data.grammar import lexicon
+from nmt.data.grammar.circumstances import Circumstances
 from nmt.data.grammar.french import Links
 from nmt.data.grammar.lexicon import Verb
-from nmt.data.grammar.phrases import HE, THEY, WE, YOU, I, Referent, adjectives_of
+from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent, adjectives_of
 from nmt.data.grammar.stream import Weighted
 from nmt.data.grammar.verbs import (
     BE,
@@ -19,7 +20,6 @@ from nmt.data.grammar.verbs import (
     PRESENT,
     PROGRESSIVE,
     Pronoun,
-    Verbs,
     verbs_of,
     verbs_on,
 )
@@ -38,15 +38,28 @@ _PERSON_PREDICATES = Weighted(
 _OTHER_PREDICATES = Weighted(["transitive", "intransitive", "be", "report"], [50, 15, 25, 12])
 _DESCRIBABLE = frozenset(("person", "animal", "building", "idea", "event", "org", "text", "thing"))
 # Adjectives that never follow be, and that are not a matter of degree.
-_NEVER_SAID_OF = frozenset(("real", "little", "recent", "lonely"))
+_NEVER_SAID_OF = frozenset(
+    (
+        *("real", "little", "recent", "lonely", "red", "white", "black", "green", "blue"),
+        *("yellow", "grey", "pink", "purple", "brown", "golden", "annual", "religious"),
+        "scientific",
+    )
+)
 _ABSOLUTE = frozenset(
-    ["French", "English", "German", "American", "Italian", "Spanish", "Russian", "Chinese", "foreign", "Portuguese", "Greek", "Dutch", "Belgian", "Swiss", "Polish", "Swedish", "Irish", "Japanese", "Canadian", "Norwegian", "Brazilian", "Egyptian", "European", "huge", "excellent", "magnificent", "incredible", "complete", "innocent", "mute", "blind", "deaf", "furious", "delicious", "royal", "medieval", "private", "public", "abandoned", "national", "regional", "local", "international"]
+    (
+        *("French", "English", "German", "American", "Italian", "Spanish", "Russian", "Chinese"),
+        *("foreign", "Portuguese", "Greek", "Dutch", "Belgian", "Swiss", "Polish", "Swedish"),
+        *("Irish", "Japanese", "Canadian", "Norwegian", "Brazilian", "Egyptian", "European"),
+        *("huge", "excellent", "magnificent", "incredible", "complete", "innocent", "mute"),
+        *("blind", "deaf", "furious", "delicious", "royal", "medieval", "private", "public"),
+        *("abandoned", "national", "regional", "local", "international"),
+    )
 )
 # Be in the passive is an event: was written, a été écrit.
 _EVENT = BE._replace(state=False)
 
 
-class Predicates(Verbs):
+class Predicates(Circumstances):
     """The part of a derivation that writes predicates."""
 
     tense = PRESENT  # of the clause being written, which those inside it follow
@@ -57,13 +70,14 @@ class Predicates(Verbs):
         kind = subject.kind
         choice = (_PERSON_PREDICATES if kind == "person" else _OTHER_PREDICATES).pick(self.draw)
         start = len(self.source)
-        if (choice == "report" and (budget < 7 or self.depth > 1)) or (choice == "control" and budget < 5):
+        small = {"report": 7 if self.depth < 2 else 999, "control": 5}.get(choice, 0)
+        if budget < small:
             choice = "transitive"
         elif choice == "ditransitive" and budget < 6:
             choice = "intransitive"
         if choice in ("transitive", "locative") and budget < 3:
             choice = "intransitive"
-        speaker = subject.person in (I, WE, YOU)
+        speaker = subject.person in (JE, NOUS, VOUS)
         if choice == "be" and (speaker or kind not in _DESCRIBABLE):
             choice = "transitive" if budget >= 3 else "intransitive"
         verbs = verbs_of(choice, kind) if choice != "be" else None
@@ -76,9 +90,9 @@ class Predicates(Verbs):
         verb = verbs.pick(self.draw)
         tense = self.settle(verb, subject, self.tense)
         getattr(self, "_" + choice)(verb, subject, tense, budget)
-        left = budget - (len(self.source) - start)
         if choice in ("transitive", "intransitive", "ditransitive", "locative"):
-            self._circumstances(subject, left, kind)
+            left = budget - (len(self.source) - start)
+            self.circumstances(subject, left, verb, choice)
 
     def _object_budget(self, budget: int) -> int:
         """How much of what is left goes to the object, and not to circumstances."""
@@ -126,10 +140,10 @@ class Predicates(Verbs):
             return
         self.put("and", "et")
         if thing.plural:
-            pronoun = Pronoun("them", "les", THEY, thing.feminine, True, False)
+            pronoun = Pronoun("them", "les", ILS, thing.feminine, True, False)
         else:
             french = "la" if thing.feminine else "le"
-            pronoun = Pronoun("it", french, HE, thing.feminine, False, False)
+            pronoun = Pronoun("it", french, IL, thing.feminine, False, False)
         self.verb(verb, subject, tense, None, None, pronoun)
 
     def _locative(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
@@ -215,18 +229,24 @@ class Predicates(Verbs):
             self.links.append((not_at,))
 
     def action(
-        self, subject: Referent, budget: int, to: Links = (), gerund: bool = False
+        self,
+        subject: Referent,
+        budget: int,
+        to: Links = (),
+        gerund: bool = False,
+        definite: bool = False,
     ) -> None:
         """Writes an infinitive (English: also a gerund) with its complements.
 
         Args:
+            definite: whether the object is.
             to: positions of English words that the French infinitive stands for too.
         """
-        kind = "transitive" if budget >= 3 and self.chance(0.75) else "intransitive"
+        kind = "transitive" if budget >= 3 and self.chance(0.85) else "intransitive"
         verbs = verbs_of(kind, "person")
         assert verbs is not None
         verb = verbs.pick(self.draw)
-        while verb.state or verb.preposition is not None:
+        while not verb.willed or verb.preposition is not None:
             verb = verbs.pick(self.draw)
         start = len(self.source)
         self.infinitive(verb, subject, to, gerund)
@@ -235,8 +255,10 @@ class Predicates(Verbs):
             if verb.objects == ("person",) and self.chance(0.4):
                 self.name()
             else:
-                self.noun_phrase(verb.objects, self._object_budget(left), subject)
-        self._circumstances(subject, budget - (len(self.source) - start), "person")
+                self.noun_phrase(
+                    verb.objects, self._object_budget(left), subject, definite=definite
+                )
+        self.circumstances(subject, budget - (len(self.source) - start), verb, kind)
 
     def _report(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
         """Writes a verb of saying or thinking and the clause that is said."""
@@ -264,49 +286,51 @@ class Predicates(Verbs):
         before = adjectives_of(subject.kind, True)
         after = adjectives_of(subject.kind, False)
         roll = self.draw() % 100
-        choice = before if after is None or (before is not None and roll < 20) else after
+        either = before is not None and subject.kind in ("person", "animal", "building")
+        choice = before if after is None or (either and roll < 20) else after
         start = len(self.source)
         if roll > 85 and budget >= 4 and subject.kind in ("person", "animal"):
             self.verb(BE, subject, tense, self.negation(tense))
             self.place(budget - (len(self.source) - start))
             return
         assert choice is not None
-        adjective = choice.pick(self.draw)
-        while adjective.english in _NEVER_SAID_OF:
+        adjective = self.quality(choice)
+        while adjective.english in _NEVER_SAID_OF or (
+            subject.kind != "person" and adjective.english in _ABSOLUTE
+        ):
             adjective = choice.pick(self.draw)
+        gradable = adjective.english not in _ABSOLUTE
         verb = LINKING.pick(self.draw) if subject.kind == "person" else BE
-        if tense == PAST and verb.etre and not verb.state:
-            pass
         self.verb(verb, subject, tense, self.negation(tense))
         left = budget - (len(self.source) - start)
-        if verb is BE and left >= 5 and self.chance(0.3):
+        if verb is BE and left >= 5 and subject.kind == "person" and gradable and self.chance(0.3):
             self.put("as", "aussi")
             self.adjective(adjective, subject)
             self.put("as", "que")
-            if subject.kind == "person" and self.chance(0.4):
+            if self.chance(0.4):
                 self.name()
             else:
-                self.noun_phrase((subject.kind,), left - 3, definite=True)
+                self.noun_phrase(("person",), left - 3, definite=True)
             return
-        if left >= 2 and adjective.english not in _ABSOLUTE and self.chance(0.4):
+        if left >= 2 and gradable and self.chance(0.4):
             degree = lexicon.adverbs["degree"].pick(self.draw)
             self.put(degree.english, degree.french)
         self.adjective(adjective, subject)
-        if left >= 4 and self.chance(0.3):
-            self._circumstances(subject, left - 1, "idea")
+        if verb is BE and left >= 4 and subject.kind in ("person", "animal"):
+            self.time(left - 1)
 
     def _passive(self, budget: int, tense: str) -> None:
         """Writes a passive clause: the letter was written by the queen."""
         verbs = verbs_of("transitive", "person")
         assert verbs is not None
         verb = verbs.pick(self.draw)
-        while verb.preposition is not None or verb.particle is not None or verb.state:
+        while verb.preposition is not None or verb.particle is not None or not verb.willed:
             verb = verbs.pick(self.draw)
         kind = verb.objects[self.draw() % len(verb.objects)]
         if kind == "person":
             subject = self.subject(max(2, budget - 6), "person")
         else:
-            subject = self.noun_phrase((kind,), max(2, (budget - 4) // 2))
+            subject = self.noun_phrase((kind,), max(2, (budget - 4) // 2), definite=True)
         compound = _EVENT if tense == PAST else BE
         self.verb(compound, subject, tense, self.negation(tense), passive=verb)
         self.put("by", "par")
@@ -321,9 +345,7 @@ class Predicates(Verbs):
         noun = self.noun((kinds[self.draw() % 4],))
         plural = self.chance(0.4)
         be = ("is", "are") if tense == PRESENT else ("was", "were")
-        self.put_block(
-            ("there", be[plural]), ("il", "y", "a" if tense == PRESENT else "avait")
-        )
+        self.put_block(("there", be[plural]), ("il", "y", "a" if tense == PRESENT else "avait"))
         choice = adjectives_of(noun.kind, False)
         adjective = choice.pick(self.draw) if choice is not None and self.chance(0.4) else None
         if plural:
@@ -332,48 +354,12 @@ class Predicates(Verbs):
         else:
             self._determiner("a", noun, False, None, adjective, None, False)
         self._head(noun, plural, None, adjective)
-        self.place(max(3, budget - 4))
-
-    # -- circumstances --------------------------------------------------------------------------
-    def _circumstances(self, subject: Referent, budget: int, kind: str) -> None:
-        """Writes where, with whom, when or what for, in what is left of the budget."""
-        if budget < 3 or self.chance(0.15):
-            return
-        roll = self.draw() % 100
-        start = len(self.source)
-        person = kind == "person"
-        if person and roll < 22 and budget >= 6:
-            self.put_block(("in", "order", "to"), ("pour",))
-            self.action(subject, budget - 3)
-            return
-        if person and roll < 32 and budget >= 5:
-            without = self.chance(0.5)
-            if without:
-                self.put("without", "sans")
-            else:
-                self.put_block(("before",), ("avant", "de"))
-            self.action(subject, min(budget - 1, 6), gerund=True)
-        elif roll < 55:
-            self.place(min(budget, 7))
-        elif roll < 75:
-            when = (("after", "après"), ("before", "avant"), ("during", "pendant"))
-            self.put(*when[self.draw() % 3])
-            self.depth += 1
-            self.noun_phrase(("event",), min(budget - 1, 4), definite=True, singular=True)
-            self.depth -= 1
-        elif person and roll < 88:
-            self.put("with", "avec")
-            self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        elif person:
-            self.put("for", "pour")
-            if self.chance(0.4):
-                self.name()
-            else:
-                self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        left = budget - (len(self.source) - start)
-        if left >= 4 and start != len(self.source):
-            self._circumstances(subject, left, "idea")
+        self.place(max(3, budget - 4), small=noun.kind == "thing")
 
     def clause(self, budget: int, tense: str) -> None:
         """Writes a subject and a predicate."""
+        raise NotImplementedError
+
+    def subject(self, budget: int, kind: str | None = None) -> Referent:
+        """Writes a subject."""
         raise NotImplementedError

@@ -91,7 +91,7 @@ def draw(
     shares = split_share(split)
     if not 3 <= min_length <= max_length or max_length < 6:
         raise Refusal(
-            f"built-in corpus: lengths {min_length} to {max_length}: must be from 3 up, to 6 or more"
+            f"built-in corpus: lengths {min_length} to {max_length}: from 3 up, to 6 or more"
         )
     if mean_length <= 0:
         raise Refusal(f"built-in corpus: mean_length={mean_length}: must be above 0")
@@ -124,7 +124,7 @@ def draw_by_length(
     bounds = [2, *(edge for edge in edges if edge < max_length), max_length]
     if bounds != sorted(set(bounds)) or bounds[1] < 6:
         raise Refusal(
-            f"built-in corpus: edges {list(edges)}: must rise from 6 or more (max_length={max_length})"
+            f"built-in corpus: edges {list(edges)} up to {max_length}: must rise from 6 or more"
         )
     bucket = k % (len(bounds) - 1)
     shortest, longest = bounds[bucket] + 1, bounds[bucket + 1]

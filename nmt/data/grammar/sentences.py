@@ -67,7 +67,7 @@ class Sentence(Clauses):
         return self.length - 1 - len(self.source)
 
     def part(self) -> int:
-        """The budget of the next clause: what is left, or a part of it that leaves another clause."""
+        """The budget of the next clause: all that is left, or so much as leaves another clause."""
         left = self.left()
         if left <= 11:
             return left
@@ -95,7 +95,7 @@ class Sentence(Clauses):
             self.join_clause(joint, tense, 6 + self.draw() % 4)
             self.put(",", ",")
         self.clause(self.part(), tense)
-        previous = _AND
+        previous: Joint | None = None
         while self.left() >= _SHORTEST + 2:
             joint = _FURTHER[tense].pick(self.draw)
             if joint is previous or (previous is _BECAUSE and not joint.comma):
@@ -103,9 +103,10 @@ class Sentence(Clauses):
             if len(self.source) > 24 and joint.comma and self.chance(0.35):
                 self.put(";", ";")
                 self.last = None
-                tense = _TENSES.pick(self.draw)
+                if self.chance(0.25):
+                    tense = _TENSES.pick(self.draw)
                 self.clause(self.part(), tense)
-                previous = _AND
+                previous = None
                 continue
             self.join_clause(joint, tense, self.part())
             previous = joint

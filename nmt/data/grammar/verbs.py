@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nmt.data.grammar import english, french_verbs, lexicon
 from nmt.data.grammar.french import Links
 from nmt.data.grammar.lexicon import Adjective, Name, Verb
-from nmt.data.grammar.phrases import HE, THEY, WE, YOU, I, Nouns, Referent
+from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Nouns, Referent
 from nmt.data.grammar.stream import Weighted
 
 # Tenses by their English form, and the French tense of each:
@@ -42,22 +42,22 @@ class Pronoun(NamedTuple):
 
 
 def _direct(english: str, french: str, feminine: bool = False, plural: bool = False) -> Pronoun:
-    return Pronoun(english, french, THEY if plural else HE, feminine, plural, False)
+    return Pronoun(english, french, ILS if plural else IL, feminine, plural, False)
 
 
 _FIRST_OR_SECOND = [
-    Pronoun("me", "me", I, False, False, False),
-    Pronoun("us", "nous", WE, False, True, False),
-    Pronoun("you", "vous", YOU, False, True, False),
+    Pronoun("me", "me", JE, False, False, False),
+    Pronoun("us", "nous", NOUS, False, True, False),
+    Pronoun("you", "vous", VOUS, False, True, False),
 ]
 _ACCUSATIVE = Weighted(
     [_direct("him", "le"), _direct("her", "la", True), *_FIRST_OR_SECOND], [8, 8, 3, 3, 2]
 )
 _DATIVE = Weighted(
     [
-        Pronoun("him", "lui", HE, False, False, True),
-        Pronoun("her", "lui", HE, True, False, True),
-        Pronoun("them", "leur", THEY, False, True, True),
+        Pronoun("him", "lui", IL, False, False, True),
+        Pronoun("her", "lui", IL, True, False, True),
+        Pronoun("them", "leur", ILS, False, True, True),
         *(pronoun._replace(dative=True) for pronoun in _FIRST_OR_SECOND),
     ],
     [8, 8, 5, 3, 3, 2],
@@ -114,21 +114,21 @@ class Verbs(Nouns):
         return NOT if tense in (PAST, CONDITIONAL) else NO_LONGER
 
     def adverb(self, verb: Verb, tense: str, subject: Referent) -> Name | None:
-        if tense == PRESENT and self.chance(0.12):
+        alive = subject.kind in ("person", "animal")
+        if tense == PRESENT and alive and not verb.state and self.chance(0.12):
             return lexicon.adverbs["frequency"].pick(self.draw)
-        if verb.willed and verb.objects and subject.kind == "person" and self.chance(0.12):
+        handled = verb.willed and verb.objects and verb.objects != ("idea",)
+        if handled and subject.kind == "person" and self.chance(0.12):
             return lexicon.adverbs["manner"].pick(self.draw)
         return None
 
     def pronoun(self, dative: bool, compound: bool, subject: Referent) -> Pronoun | None:
-        """An object pronoun other than the subject; one whose gender shows, if a participle agrees."""
+        """An object pronoun that is not the subject; of known gender, if a participle agrees."""
         pronoun = (_DATIVE if dative else _ACCUSATIVE).pick(self.draw)
-        if pronoun.person != HE and pronoun.person == subject.person:
+        if pronoun.person != IL and pronoun.person == subject.person:
             return None
-        first_and_second = pronoun.person in (I, WE, YOU)
-        if first_and_second and (
-            subject.person in (I, WE, YOU) or (compound and not dative)
-        ):
+        first_and_second = pronoun.person in (JE, NOUS, VOUS)
+        if first_and_second and (subject.person in (JE, NOUS, VOUS) or (compound and not dative)):
             return None
         return pronoun
 
@@ -168,7 +168,7 @@ class Verbs(Nouns):
             auxiliary = english.DO[person] if tense == PRESENT else "did"
             main = forms.base
         elif tense == PRESENT:
-            main = forms.third if person == HE else forms.base
+            main = forms.third if person == IL else forms.base
         else:
             main = forms.past
 
@@ -262,16 +262,12 @@ class Verbs(Nouns):
         return tense == PLUPERFECT or (tense == PAST and not verb.state)
 
     def settle(self, verb: Verb, subject: Referent, tense: str) -> str:
-        """The tense in which `verb` can be said of `subject` without ambiguity in either language."""
+        """The tense in which `verb` is said of `subject` without ambiguity in either language."""
         if verb.state and tense == PROGRESSIVE:
             tense = PAST
-        if tense == PAST and verb.english.past == verb.english.base and subject.person != HE:
+        if tense == PAST and verb.english.past == verb.english.base and subject.person != IL:
             tense = PLUPERFECT  # "they read" could be either tense
-        if (
-            verb.etre
-            and subject.person in (I, WE, YOU)
-            and self.is_compound(verb, tense)
-        ):
+        if verb.etre and subject.person in (JE, NOUS, VOUS) and self.is_compound(verb, tense):
             tense = FUTURE if tense == PAST else CONDITIONAL  # the speaker's gender is unknown
         return tense
 

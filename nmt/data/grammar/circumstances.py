@@ -1,0 +1,119 @@
+"""Where, when, with whom and what for something is done, in both languages at once."""
+
+from __future__ import annotations
+
+from nmt.data.grammar import lexicon
+from nmt.data.grammar.french import Links
+from nmt.data.grammar.lexicon import Verb
+from nmt.data.grammar.phrases import Referent
+from nmt.data.grammar.stream import Weighted, threshold
+from nmt.data.grammar.verbs import Verbs
+
+# Where things are: English words, French words (all linked to all), classes of the place.
+_PLACES = Weighted(
+    [
+        (("in",), ("dans",), ("building", "area")),
+        (("near",), ("près", "de"), ("building", "spot", "route")),
+        (("in", "front", "of"), ("devant",), ("building",)),
+        (("behind",), ("derrière",), ("building",)),
+        (("on",), ("sur",), ("surface",)),
+        (("under",), ("sous",), ("surface",)),
+        (("between",), ("entre",), ("building", "spot", "route")),
+        (("far", "from"), ("loin", "de"), ("building", "spot", "route")),
+    ],
+    [46, 16, 8, 7, 8, 4, 4, 5],
+)
+
+_NAMED_PLACE = threshold(0.25)
+# Objects that nothing is done to for somebody.
+_LIVING = (("person",), ("person", "animal", "thing"), ("idea",), ("area", "route"))
+
+
+class Circumstances(Verbs):
+    """The part of a derivation that writes adverbial phrases."""
+
+    def place(self, budget: int, small: bool = False) -> None:
+        """Writes a phrase that says where; `small`: of what may lie on or under furniture."""
+        if self.draw() < _NAMED_PLACE:
+            kind = ("city", "country-f", "country-m")[self.draw() % 3]
+            name = lexicon.names[kind].pick(self.draw)
+            self.source += ("in", name.english)
+            at = len(self.source) - 2
+            words = {
+                "city": ("à", name.french),
+                "country-f": ("en", name.french),
+                "country-m": ("à", "~le", name.french),
+            }[kind]
+            self.words += words
+            self.links += [(at,)] * (len(words) - 1) + [(at + 1,)]
+            return
+        source, target, kinds = _PLACES.pick(self.draw)
+        while kinds == ("surface",) and not small:
+            source, target, kinds = _PLACES.pick(self.draw)
+        if source == ("between",) and budget < 6:
+            source, target, kinds = ("in",), ("dans",), ("building", "area")
+        self.put_block(source, target)
+        if source == ("between",):
+            self.noun_phrase(kinds, 2, definite=True, singular=True)
+            self.put("and", "et")
+            self.noun_phrase(kinds, budget - 4, definite=True, singular=True)
+        else:
+            self.noun_phrase(
+                kinds, budget - len(source), definite=target[-1] == "de", singular=True
+            )
+
+    def circumstances(self, subject: Referent, budget: int, verb: Verb, kind: str) -> None:
+        """Writes what for, where, with whom or when, in what is left of the budget."""
+        start = len(self.source)
+        roll = self.draw() % 100
+        if budget < 3 or roll < 12:
+            return
+        willed = verb.willed and subject.kind == "person"
+        if willed and roll < 30 and budget >= 6:
+            self.put_block(("in", "order", "to"), ("pour",))
+            self.action(subject, budget - 3)
+        elif willed and roll < 40 and budget >= 5:
+            if roll % 2:
+                self.put("without", "sans")
+            else:
+                self.put_block(("before",), ("avant", "de"))
+            self.action(subject, min(budget - 1, 6), gerund=True, definite=True)
+        elif roll < 65 and kind != "locative" and subject.kind in ("person", "animal"):
+            self.place(min(budget, 7))
+        elif roll < 82 and subject.kind == "person" and kind in ("intransitive", "locative"):
+            self.put("with", "avec")
+            if self.chance(0.3):
+                self.name()
+            else:
+                self.noun_phrase(("person",), min(budget - 1, 9), subject)
+        elif roll < 75 and willed and verb.objects not in _LIVING and kind == "transitive":
+            self.put("for", "pour")
+            if self.chance(0.3):
+                self.name()
+            else:
+                self.noun_phrase(("person",), min(budget - 1, 9), subject)
+        elif subject.kind not in ("event", "contest", "idea"):
+            self.time(budget)
+            return
+        left = budget - (len(self.source) - start)
+        if left >= 4 and roll >= 40:
+            self.time(left)
+
+    def time(self, budget: int) -> None:
+        """Writes a phrase that says during, before or after which event."""
+        when = (("after", "après"), ("before", "avant"), ("during", "pendant"))
+        self.put(*when[self.draw() % 3])
+        self.depth += 1
+        self.noun_phrase(("event", "contest"), min(budget - 1, 4), definite=True, singular=True)
+        self.depth -= 1
+
+    def action(
+        self,
+        subject: Referent,
+        budget: int,
+        to: Links = (),
+        gerund: bool = False,
+        definite: bool = False,
+    ) -> None:
+        """Writes an infinitive and its complements."""
+        raise NotImplementedError
