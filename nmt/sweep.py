@@ -69,13 +69,21 @@ class ComparisonPage(Callback):
 
     def _make(self) -> None:
         # Charts and tables load libraries that a job, which has this callback too, never needs.
+        from nmt.report.comparison import compare_set, test_sets
         from nmt.report.page import build_page
         from nmt.report.runs import find_runs
-        from nmt.report.tables import write_tables
+        from nmt.report.tables import write_compared_tables
 
         found = find_runs([self.sweep])
-        write_tables(found.runs, self.sweep / self.tables)
-        build_page(found.runs, self.sweep / self.page)
+        comparisons = [compare_set(found.runs, name) for name in test_sets(found.runs)]
+        write_compared_tables(found.runs, comparisons, self.sweep / self.tables)
+        build_page(
+            found.runs,
+            self.sweep / self.page,
+            title=f"Comparison of the runs in {self.sweep.name}",
+            unfinished=found.unfinished,
+            comparisons=comparisons,
+        )
         log.info(
             "comparison of %d run(s)%s: %s",
             len(found.runs),
