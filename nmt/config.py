@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.errors import Refusal
@@ -378,9 +378,19 @@ class Config:
     )
 
 
+@dataclass
+class EvaluateConfig(Config):
+    """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
+
+    checkpoint: str = key(MISSING, "file of the trained model")  # type: ignore[assignment]
+    sets: list[str] = key([], "test sets to run, by name; none: all")
+
+
 def register() -> None:
-    """Makes the schema known to Hydra under the name `schema`."""
-    ConfigStore.instance().store(name="schema", node=Config)
+    """Makes the schemas known to Hydra."""
+    store = ConfigStore.instance()
+    store.store(name="schema", node=Config)
+    store.store(name="evaluate_schema", node=EvaluateConfig)
 
 
 def keys(schema: type = Config, path: str = "") -> Iterator[str]:

@@ -85,17 +85,13 @@ def apply_typed(
         Refusal: for an experiment or regime other than the stored one, or a path not in `only`.
     """
     _refuse_other_names(stored, overrides)
-    config = stored.copy()
+    config, composed = stored.copy(), composed.copy()
+    OmegaConf.resolve(composed)
     with open_dict(config):
         for path in typed_paths(overrides):
             if only and not _below(path, only):
                 raise Refusal(f"{path}: belongs to the training run; this command cannot change it")
-            value = OmegaConf.select(composed, path)
-            if OmegaConf.is_config(value):
-                value = OmegaConf.to_container(value, resolve=True)
-                OmegaConf.update(config, path, value, merge=path not in GROUPS, force_add=True)
-            elif OmegaConf.select(config, path.rpartition(".")[0] or "name") is not None:
-                OmegaConf.update(config, path, value, force_add=True)
+            OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
     return config
 
 

@@ -16,7 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 from torch.utils.data import DataLoader
 
-from nmt.config import Config, plain
+from nmt.config import Config, StressConfig, plain
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
@@ -24,6 +24,7 @@ from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Encoding
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.alignment import parse_links
+from nmt.evaluation.stress import Pair, stress_sets
 from nmt.models import Translator
 from nmt.models.stored import read_checkpoint
 from nmt.models.testing import Example, Languages, Likelihood, Testing
@@ -89,6 +90,18 @@ def test_sets(
         )
         say(name, scores[name])
     return scores
+
+
+def stress_examples(
+    name: str, sentences: Sequence[Example], stress: StressConfig
+) -> dict[str, list[Example]]:
+    """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
+    pairs = [Pair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in sentences]
+    sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
+    return {
+        joined: [Example(n, p.source, p.target, p.text, p.gold) for n, p in enumerate(inputs)]
+        for joined, inputs in sets.items()
+    }
 
 
 def say(name: str, scores: Mapping[str, Any]) -> None:

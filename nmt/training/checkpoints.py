@@ -98,8 +98,11 @@ class Checkpoints(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        updated = trainer.fit_loop._should_accumulate() is False
-        if updated and trainer.global_step % self.every == 0:
+        if trainer.fit_loop._should_accumulate():
+            return
+        if trainer.global_step >= trainer.max_steps:
+            trainer.should_stop = True  # Lightning then validates once more before it ends
+        elif trainer.global_step % self.every == 0:
             refuse_non_finite(trainer, pl_module)
             due = time.monotonic() - self._written > 60 * self.minutes
             if trainer.strategy.broadcast(due):

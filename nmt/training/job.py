@@ -14,9 +14,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger, WandbLogger
 
+from nmt.command import rank
 from nmt.config import Config, validate
 from nmt.data.prepare import Prepared
 from nmt.errors import Refusal
+from nmt.evaluation import results
 from nmt.models import Translator
 from nmt.models.stored import Stored, read_checkpoint
 from nmt.overrides import apply_typed, refuse_changes
@@ -46,6 +48,8 @@ def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfi
     validate(config)
     refuse_changes(stored.config, config)
     log.info("going on with %s, update %d", path, stored.update)
+    if config.trainer.max_steps > stored.update and rank() == 0:
+        (folder / results.FILE).unlink(missing_ok=True)  # until then the run is not finished
     return stored, config
 
 

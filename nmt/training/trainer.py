@@ -115,6 +115,7 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
 
 def make_wandb_logger(config: Config, folder: Path) -> WandbLogger:
     """A W&B logger whose run id is kept in the run folder, so that a resumed run goes on in it."""
+    os.environ.setdefault("WANDB_SILENT", "true")
     options = config.logger
     if options.mode == "online" and not _wandb_key():
         raise Refusal(

@@ -1,0 +1,89 @@
+"""Runs the whole test protocol on a trained model.
+
+python -m nmt.evaluate checkpoint=outputs/2026-01-31/12-00-00/checkpoints/best.ckpt
+python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy
+python -m nmt.evaluate checkpoint=FILE +data.test.mine.source=FILE +data.test.mine.target=FILE
+python -m nmt.evaluate checkpoint=FILE +stress=lengths
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from nmt import run
+from nmt.command import command
+from nmt.config import Config, load
+from nmt.data.prepare import prepare_held_out
+from nmt.errors import Refusal
+from nmt.models.stored import Stored, read_checkpoint
+from nmt.models.testing import Example
+from nmt.overrides import apply_typed
+from nmt.training import job
+from nmt.training.trainer import make_trainer
+
+log = logging.getLogger(__name__)
+
+# What evaluating may change of the configuration that a model was trained with.
+MINE = ("search", "evaluation", "report", "stress", "logger", "trainer", "data.test", "data.cache")
+OWN = ("checkpoint", "sets", "trust", "name", "external")
+
+
+@command("evaluate")
+def main(composed: DictConfig) -> None:
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    job.quiet()
+    stored = read_checkpoint(composed.checkpoint, composed.trust)
+    typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
+    config = load(apply_typed(stored.config, composed, typed, only=MINE))
+    sets = chosen_sets(config, stored, list(composed.sets))
+    model = stored.translator(config)
+    log.info("%s, trained for %d updates", config.name, stored.update)
+    with job.logging_to(config, folder) as logger:
+        trainer = make_trainer(config, folder, [], logger)
+        coders = run.languages(config, stored.source_vocabulary, stored.target_vocabulary)
+        scores = run.test_sets(trainer, model, config, coders, sets, folder)
+        if trainer.is_global_zero:
+            content = run.describe(
+                config,
+                model,
+                train={"updates": stored.update},
+                valid=stored.progress.get("best") or {},
+                history=stored.progress.get("history", []),
+                test=scores,
+                sources={"checkpoint": str(stored.path.resolve()), "sha256": stored.sha256},
+            )
+            run.publish(config, folder, content, trainer.loggers)
+
+
+def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, list[Example]]:
+    """The test sets named (or all), and those made of joined sentences where asked for."""
+    unknown = [name for name in names if name not in config.data.test]
+    if unknown:
+        known = ", ".join(config.data.test) or "none"
+        raise Refusal(f"sets: no test set {unknown[0]}; data.test has: {known}")
+    if not config.data.test:
+        raise Refusal(
+            "data.test: the checkpoint knows no test set; add +data.test.NAME.source=FILE"
+        )
+    sets: dict[str, list[Example]] = {}
+    for name in names or config.data.test:
+        split, _ = prepare_held_out(
+            config.data.test[name],
+            config.data,
+            f"data.test.{name}",
+            stored.source_vocabulary,
+            stored.target_vocabulary,
+            normalise=config.tokenizer.normalise,
+            progress=config.trainer.progress,
+        )
+        sets[name] = run.examples(split, name=name, base=config.data.test[name].alignment_base)
+        sets |= run.stress_examples(name, sets[name], config.stress)
+    return sets
+
+
+if __name__ == "__main__":
+    main()

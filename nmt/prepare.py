@@ -1,0 +1,24 @@
+"""Text to memory-mapped, encoded pairs; `nmt.train` does the same when it needs to.
+
+python -m nmt.prepare data=grammar
+python -m nmt.prepare data=text data.train.source=train.en data.train.target=train.fr …
+"""
+
+from __future__ import annotations
+
+from omegaconf import DictConfig
+
+from nmt.command import command
+from nmt.config import load
+from nmt.data.prepare import describe, prepare
+
+
+@command("prepare")
+def main(composed: DictConfig) -> None:
+    config = load(composed)
+    prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    print(describe(prepared))
+
+
+if __name__ == "__main__":
+    main()
