@@ -1,0 +1,231 @@
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from run_folders import make_run
+
+from nmt.config import ReportConfig
+from nmt.errors import Refusal
+from nmt.report.figures import draw_four, draw_heatmap, draw_lengths, draw_run
+from nmt.report.heatmap import choose_four, heatmap_figure, spread_over_lengths
+from nmt.report.lengths import caption, details_figure, lengths_figure
+from nmt.report.runs import Run, read_run
+from nmt.report.style import COLOURS, file_name, shown, style
+
+
+def row(source, target, number=0, weights=True, length=None):
+    draw = np.random.default_rng(number)
+    shares = draw.dirichlet(np.ones(len(source)), len(target)).round(5).tolist()
+    return {
+        "id": number,
+        "length": len(source) - 1 if length is None else length,
+        "source": source,
+        "target": target,
+        "weights": shares if weights else None,
+    }
+
+
+def run_of(buckets, label="RNNsearch-50", **result):
+    test = {"pairs": 90, "bucket_by": "source", "search": {"beam_size": 12}, "by_length": buckets}
+    return Run(label, {"config": {"seed": 1}, "test": {"dev": {**test, **result}}})
+
+
+def bucket(low, high, score, sentences=30, **more):
+    ends = {"low": score - 2, "high": score + 3} if score is not None else {}
+    return {"from": low, "to": high, "score": score, "sentences": sentences, **ends, **more}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("runs") / "0", pairs=60, kept=12)
+
+
+def test_a_run_is_drawn_under_the_expected_names(folder):
+    report = ReportConfig(heatmaps=2, figures=["png", "svg", "pdf"])
+    files = draw_run(folder, report)
+    kept = [json.loads(line) for line in (folder / "alignments/newstest.jsonl").open()]
+    shortest, longest = (spread_over_lengths(kept, 2)[place]["id"] for place in (0, 1))
+    names = ["bleu-by-length", "by-length-details", "four"]
+    names += [f"heatmap-{shortest}", f"heatmap-{longest}"]
+    expected = [f"newstest-{name}.{kind}" for name in names for kind in ("png", "svg", "pdf")]
+    assert [file.name for file in files] == expected
+    assert all(file.parent == folder / "figures" and file.stat().st_size > 1000 for file in files)
+    assert files[0].read_bytes().startswith(b"\x89PNG")
+    assert files[2].read_bytes().startswith(b"%PDF")
+
+
+def test_results_need_not_be_written_yet_and_figures_repeat_byte_for_byte(folder, tmp_path):
+    results = json.loads((folder / "results.json").read_text())
+    for kind in ("alignments", "translations"):
+        (tmp_path / kind).symlink_to(folder / kind)
+    report = ReportConfig(heatmaps=1, figures=["svg"])
+    files = draw_run(tmp_path, report, results)
+    again = {file.name: file.read_bytes() for file in draw_run(folder, report)}
+    assert len(files) == 4
+    assert {file.name: file.read_bytes() for file in files} == again
+
+
+def test_without_attention_only_curves_are_drawn(tmp_path):
+    folder = make_run(tmp_path / "run", model="RNNencdec", pairs=40, kept=8)
+    files = draw_run(folder, ReportConfig(figures=["svg"]))
+    assert [file.name for file in files] == [
+        "newstest-bleu-by-length.svg",
+        "newstest-by-length-details.svg",
+    ]
+
+
+def test_curves_bands_and_counts_are_those_of_the_results(folder):
+    run = read_run(folder)
+    buckets = run.results["test"]["newstest"]["by_length"]
+    with style():
+        figure = lengths_figure([run], "newstest")
+    curves, known, counts, known_counts = figure.axes
+    for axes, entries in ((curves, buckets), (known, [b["no_unk"] for b in buckets])):
+        assert axes.lines[0].get_ydata() == pytest.approx([e["score"] for e in entries])
+        lower, upper = axes.dataLim.y0, axes.dataLim.y1
+        assert upper == pytest.approx(max(e["high"] for e in entries))
+        assert lower == pytest.approx(min(e["low"] for e in entries))
+    assert [bar.get_height() for bar in counts.patches] == [b["sentences"] for b in buckets]
+    written = [bar.get_height() for bar in known_counts.patches]
+    assert written == [b["no_unk"]["sentences"] for b in buckets]
+    assert [label.get_text() for label in counts.get_xticklabels()][:2] == ["1–10", "11–20"]
+
+
+def test_a_bucket_that_a_run_lacks_is_a_gap_not_a_zero():
+    first = run_of([bucket(1, 10, 50.0), bucket(11, 20, 40.0), bucket(21, None, 10.0, 5)])
+    second = run_of([bucket(1, 10, 30.0), bucket(21, None, 20.0, 7)], "other")
+    with style():
+        curves, counts = lengths_figure([first, second], "dev").axes
+    assert curves.lines[0].get_ydata().tolist() == [50.0, 40.0, 10.0]
+    np.testing.assert_array_equal(curves.lines[1].get_ydata(), [30.0, np.nan, 20.0])
+    assert [text.get_text() for text in counts.texts] == ["30", "0–30", "5–7"]
+    assert [to_rgb(line.get_color()) for line in curves.lines] == list(map(to_rgb, COLOURS[:2]))
+    assert len({line.get_marker() for line in curves.lines}) == 2
+
+
+def test_no_intervals_and_a_single_bucket():
+    bare = {"from": 1, "to": 10, "score": 3.0, "low": None, "high": None, "sentences": 4}
+    with style():
+        curves, _ = lengths_figure([run_of([bare])], "dev").axes
+        assert curves.lines[0].get_ydata().tolist() == [3.0]
+
+
+def test_caption_names_set_bands_and_search():
+    run = run_of([], search={"beam_size": 5, "length_penalty": 0.6, "max_ratio": 3.0})
+    assert caption([run], "dev") == (
+        "dev, 90 pairs; bands: 95 % bootstrap intervals; "
+        "search: beam 5, length penalty 0.6, at most ×3"
+    )
+    greedy = run_of([], "other", search={"beam_size": 1, "replace_unk": "copy"})
+    assert caption([run, greedy], "dev").endswith("at most ×3 or greedy, <unk> replaced (copy)")
+
+
+def test_details_show_what_the_runs_have():
+    aligned = {"by_length": [{"from": 1, "to": 10, "sentences": 9, "error_rate": 0.25}]}
+    runs = [
+        run_of([bucket(1, 10, 9.0, brevity_penalty=0.8, spread=None)], "a"),
+        run_of([bucket(1, 10, 9.0, brevity_penalty=0.9, spread=None)], "b", alignment=aligned),
+    ]
+    with style():
+        brevity, errors = details_figure(runs, "dev").axes
+    assert [axes.get_title() for axes in (brevity, errors)] == [
+        "brevity penalty",
+        "alignment error rate",
+    ]
+    assert [line.get_ydata().tolist() for line in brevity.lines] == [[0.8], [0.9]]
+    assert errors.lines[1].get_ydata().tolist() == [0.25]
+
+
+def test_heatmap_cells_are_square_and_grey_from_black_to_white():
+    sentence = row(["a", "bb", "ccc", "</s>"], ["x", "y", "</s>"])
+    with style():
+        figure = heatmap_figure(sentence)
+        [axes] = figure.axes
+    [image] = axes.images
+    assert np.asarray(image.get_array()).tolist() == sentence["weights"]
+    assert image.get_clim() == (0, 1)
+    assert image.cmap(0.0)[:3] == (0, 0, 0)
+    assert image.cmap(1.0)[:3] == (1, 1, 1)
+    assert [label.get_text() for label in axes.get_xticklabels()] == sentence["source"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == sentence["target"]
+    assert axes.xaxis.get_ticks_position() == "top"
+    box, (width, height) = axes.get_position(), figure.get_size_inches()
+    assert box.width * width / 4 == pytest.approx(box.height * height / 3)
+
+
+def test_text_is_shown_literally(tmp_path):
+    words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "$", "_{a}", "</s>"]
+    [file] = draw_heatmap(
+        row(words, ["Ж", "日本", "عربي", "\x00\x1b", "</s>"]), tmp_path / "h", ["svg"]
+    )
+    drawn = file.read_text(encoding="utf-8")
+    for literal in ("$x^2$<", "&lt;b&gt;&amp;amp;&lt;/b&gt;", "\\frac{1}{2}", ">Ж<", ">日本<"):
+        assert literal in drawn
+    assert drawn.count("&lt;/s&gt;") >= 2
+    assert "\x00" not in drawn
+
+
+def test_any_glyph_is_drawn_as_pixels_too(tmp_path, recwarn):
+    odd = ["\U0001f600", "क्षि", "\ufffe", "\u200b", "", "a" * 300, "</s>"]
+    files = draw_heatmap(row(odd, odd), tmp_path / "odd", ["png", "pdf"])
+    assert all(file.stat().st_size > 1000 for file in files)
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]
+
+
+def test_four_panels_in_the_order_given(tmp_path):
+    rows = [row([*"abc"[: n + 1], "</s>"], ["x", "</s>"], n) for n in range(3)]
+    [file] = draw_four(rows, tmp_path / "set=four", ["svg"])
+    assert file.name == "set_four.svg"
+    drawn = file.read_text()
+    assert [f"({letter})" in drawn for letter in "abcd"] == [True, True, True, False]
+
+
+def test_four_sentences_follow_the_protocol_of_figure_3(caplog):
+    def words(count, mark):
+        return [f"{mark}{place}" for place in range(count)] + ["</s>"]
+
+    rows = [row(words(5, "first"), ["</s>"], 0)]
+    rows += [row(words(12, f"m{n}."), ["</s>"], n) for n in range(1, 9)]
+    rows += [row(words(40, "long"), ["</s>"], 9)]
+    rows[3]["target"] = ["<unk>", "</s>"]
+    chosen = choose_four(rows)
+    assert chosen[0] is rows[0]
+    drawn = {each["id"] for each in chosen[1:]}
+    assert len(drawn) == 3
+    assert drawn <= {1, 2, 4, 5, 6, 7, 8}
+    # the draw depends on the sentences, not on their order or on which others were kept
+    assert choose_four([rows[0], *rows[:0:-1]])[1:] == chosen[1:]
+    named = choose_four(rows, "long0 long1" + "".join(f"long{n}" for n in range(2, 40)))
+    assert [each["id"] for each in named] == [9, *(each["id"] for each in chosen[1:])]
+    assert {each["id"] for each in choose_four(rows, known={2, 5, 7})[1:]} == {2, 5, 7}
+    assert len(choose_four(rows[:2])) == 2
+    assert choose_four([]) == []
+    with caplog.at_level(logging.WARNING):
+        assert choose_four(rows, "not there")[0] is rows[0]
+    assert "report.sentence" in caplog.text
+
+
+def test_without_weights_a_heatmap_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="sentence 3"):
+        draw_heatmap(row(["a"], ["b"], 3, weights=False), tmp_path / "h")
+
+
+def test_an_unknown_format_is_refused(tmp_path):
+    with pytest.raises(Refusal, match=r"report\.figures: gif"):
+        draw_lengths([run_of([bucket(1, 10, 9.0)])], tmp_path / "f", "dev", ["gif"])
+
+
+def test_names_and_labels():
+    assert file_name("a=b/c:d é-1.x") == "a_b_c_d_é-1.x"
+    assert shown("x" * 30, 10) == "xxxxxxxxx…"
+    assert shown("a\x1b[0m\n") == "a\N{REPLACEMENT CHARACTER}[0m\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_label_that_begins_with_an_underscore_is_in_the_legend(tmp_path):
+    [file] = draw_lengths(
+        [run_of([bucket(1, 10, 9.0)], "_mine")], Path(tmp_path / "f"), "dev", ["svg"]
+    )
+    assert "_mine" in file.read_text()
