@@ -47,6 +47,7 @@ def chunked(
     rows, matrix, bias = rows.to(kind), W_o.to(kind), bias.to(kind)
     chunk = chunk or max(1, CHUNK.get(rows.device.type, 2**26) // W_o.shape[0])
     nll = rows.new_empty(rows.shape[0], dtype=wide)
+    numbers = torch.arange(min(chunk, rows.shape[0]), device=rows.device)
     grads = None
     if derive:
         grads = Gradients(
@@ -64,7 +65,7 @@ def chunked(
         grad = torch.softmax(logits, 1)
         nll[here] = surprisal(logits, word, wide, grad)
         # p - 1 of the right word, which 16 bits cannot tell from 0 once p is near 1
-        grad.scatter_(1, word, torch.expm1(-nll[here]).unsqueeze(1).to(kind))
+        grad[numbers[: len(grad)], words[here]] = torch.expm1(-nll[here]).to(kind)
         if weight is not None:
             grad *= weight[here].unsqueeze(1)
         torch.mm(grad, matrix, out=grads.rows[here])
