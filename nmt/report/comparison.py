@@ -11,11 +11,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sacrebleu.metrics import BLEU
 
 from nmt.evaluation import significance
 from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.bootstrap import interval
-from nmt.evaluation.scores import sacrebleu_score
 from nmt.report.runs import Run
 
 EDGES = (10, 20, 30, 40, 50, 60)
@@ -79,6 +79,7 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
     translations = {run.label: run.translations(name) for run in present}
     subset, shared = _no_unk_subset(present, translations)
     scores, lengths, decay = {}, {}, {}
+    scorers: dict[tuple[str, ...], BLEU] = {}
     for run in present:
         rows = translations[run.label]
         result = dict(run.results["test"][name])
@@ -86,7 +87,7 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
         if shared:
             _rescore_no_unk(result, by_length, rows, subset, resamples)
         _add_error_rates(by_length, result)
-        _add_sentences(by_length, rows)
+        _add_sentences(by_length, rows, scorers)
         scores[run.label] = result
         lengths[run.label] = by_length
         if by_length:
@@ -205,18 +206,24 @@ def _add_error_rates(by_length: list[dict[str, Any]], result: dict[str, Any]) ->
             bucket["error_rate"] = {key: row.get(key) for key in ("error_rate", "low", "high")}
 
 
-def _add_sentences(by_length: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
-    """Mean length of a bucket's sentences, and sacreBLEU of their text as people read it."""
+def _add_sentences(
+    by_length: list[dict[str, Any]], rows: list[dict[str, Any]], scorers: dict[tuple[str, ...], BLEU]
+) -> None:
+    """Mean length of a bucket's sentences, and sacreBLEU of their text as people read it.
+
+    Scorers are kept by the references they hold, so that those of a bucket are counted once for all runs.
+    """
     for bucket in by_length:
         inside = [row for row in rows if _inside(bucket, row["length"])]
         if not inside:
             continue
         bucket["mean_length"] = float(np.mean([row["length"] for row in inside]))
         if all(row.get("raw_reference") is not None for row in inside):
+            references = tuple(row["raw_reference"] for row in inside)
+            if references not in scorers:
+                scorers[references] = BLEU(force=True, references=[list(references)])
             hypotheses = [row["detokenised"] for row in inside]
-            bucket["sacrebleu"] = sacrebleu_score(
-                hypotheses, [row["raw_reference"] for row in inside]
-            )["score"]
+            bucket["sacrebleu"] = scorers[references].corpus_score(hypotheses, None).score
 
 
 def _significance(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import Refusal
-from nmt.evaluation import records, results
+from nmt.evaluation import records, results, summary
 
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
@@ -244,3 +244,18 @@ def _by_folder(runs: list[Run]) -> list[str]:
 
 def _by_number(runs: list[Run]) -> list[str]:
     return [f" #{number}" if number > 1 else "" for number in range(1, len(runs) + 1)]
+
+
+def outside_system(
+    label: str, sentences: Mapping[str, list[dict[str, Any]]], settings: summary.Settings
+) -> Run:
+    """An outside system as a run without configuration, scored as runs are.
+
+    Args:
+        label: its name in tables and figures.
+        sentences: records of each test set, from `nmt.evaluation.external.read_external`.
+        settings: edges, side and intervals of the evaluation that it is compared with.
+    """
+    scores = {name: summary.summarise(rows, settings) for name, rows in sentences.items()}
+    results = {"schema": 1, "name": label, "title": label, "test": scores}
+    return Run(label, results, lines={("translations", name): rows for name, rows in sentences.items()})

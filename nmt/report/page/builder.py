@@ -1,0 +1,265 @@
+"""From run folders to one HTML file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from nmt.config import ReportConfig
+from nmt.files import write_atomically
+from nmt.report.comparison import SetComparison, compare_set, test_sets
+from nmt.report.page import embed
+from nmt.report.page.overview import overview
+from nmt.report.page.sentences import alignment_rows, decoding, thinned, translation_rows
+from nmt.report.runs import Run
+from nmt.report.tables import (
+    Column,
+    Table,
+    differences_table,
+    lengths_table,
+    published_table,
+    scores_table,
+    show,
+    training_table,
+)
+
+PAGE_BYTES = 2_900_000
+"""Size that a page is kept under by leaving out translations, evenly over the lengths; alignments are never left out."""
+
+FEWEST = 200
+"""Translations a test set that a page holds however large the rest is."""
+
+LEAST_WORDS = 30
+"""Shortest sentence that translations side by side show at first."""
+
+_SECTIONS = {
+    "length": "By length",
+    "scores": "Scores",
+    "significance": "Significance",
+    "training": "Training",
+    "translations": "Translations",
+    "explorer": "Alignments",
+    "configuration": "Configurations",
+}
+
+
+def build_page(
+    runs: Sequence[Run],
+    path: str | Path,
+    report: ReportConfig | None = None,
+    external: Sequence[Run] = (),
+    *,
+    title: str = "Comparison of runs",
+    unfinished: Sequence[Path] = (),
+    resamples: int = 1000,
+    comparisons: Sequence[SetComparison] | None = None,
+) -> Path:
+    """Writes the comparison page of some runs.
+
+    Args:
+        runs: with unique labels (`nmt.report.runs.find_runs`).
+        path: the HTML file to write.
+        report: `report.sentences` bounds the sentences a run and test set in the alignment explorer.
+        external: outside systems on the same test sets (`nmt.report.runs.outside_system`).
+        unfinished: folders that were passed over, named on the page.
+        resamples: bootstrap resamples behind the tests between runs; 0: no tests.
+        comparisons: of `nmt.report.comparison.compare_set`, if they were made already.
+
+    Returns:
+        The path written.
+    """
+    everyone = [*runs, *external]
+    if comparisons is None:
+        comparisons = [compare_set(everyone, name, resamples) for name in test_sets(everyone)]
+    limit = (report or ReportConfig()).sentences
+    alignments = {name: _bounded(alignment_rows(everyone, name), limit) for name in test_sets(everyone)}
+    translations = {name: translation_rows(everyone, name) for name in test_sets(everyone)}
+    sections = "\n".join(
+        [
+            _overview_sections(everyone, comparisons, unfinished),
+            embed.asset("explorer.html"),
+            _configuration_section(everyone),
+        ]
+    )
+    payloads = [
+        embed.payload("overview", overview(everyone, comparisons)),
+        embed.packed("alignments", alignments),
+        embed.packed_text("library", embed.chart_library()),
+    ]
+    kept = {name: {row["id"] for row in rows} for name, rows in alignments.items()}
+    room = PAGE_BYTES - sum(map(_size, payloads)) - _size(sections) - 120_000
+    payloads.append(_fitted(translations, kept, room))
+    count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+    systems = f" and {len(external)} outside system{'s' if len(external) != 1 else ''}" if external else ""
+    sets = ", ".join(test_sets(everyone))
+    return _write(path, title, f"{count}{systems} on {sets}", sections, payloads, _navigation())
+
+
+def build_explorer(
+    rows: Sequence[Mapping[str, Any]],
+    path: str | Path,
+    *,
+    title: str = "Alignments",
+    label: str = "translation",
+) -> Path:
+    """Writes a page that holds the alignment explorer alone, for sentences of one's own.
+
+    Args:
+        rows: records as in `alignments/<set>.jsonl` (weights null without attention). Rows with the same `id` are the
+            same source decoded several ways and need a `run` each, their name on the page.
+        path: the HTML file to write.
+        label: name of rows without `run`.
+    """
+    sentences: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        source = list(row["source"])
+        sentence = sentences.setdefault(
+            row["id"],
+            {
+                "id": row["id"],
+                "length": row.get("length", len(source) - 1),
+                "source": source,
+                "reference": row.get("reference") or [],
+                "by": {},
+            },
+        )
+        own = None if source == sentence["source"] else source
+        sentence["by"][row.get("run", label)] = decoding(dict(row), None, own)
+    ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
+    count = f"{len(ordered)} sentence{'s' if len(ordered) != 1 else ''}"
+    payloads = [embed.packed("alignments", {"text": ordered})]
+    return _write(path, title, count, embed.asset("explorer.html"), payloads, "")
+
+
+def _write(
+    path: str | Path, title: str, subtitle: str, sections: str, payloads: Sequence[str], navigation: str
+) -> Path:
+    page = Template(embed.asset("template.html")).substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        style=embed.style(),
+        navigation=navigation,
+        sections=sections,
+        payloads="\n".join(payloads),
+        programs=embed.programs("main.mjs"),
+    )
+    content = page.encode("utf-8", "replace")
+    write_atomically(Path(path), lambda stream: stream.write(content))
+    return Path(path)
+
+
+def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """At most `limit` sentences: those most runs have, then spread over the lengths they are sorted by."""
+    if len(sentences) <= limit:
+        return sentences
+    most = max((len(sentence["by"]) for sentence in sentences), default=0)
+    shared = [sentence for sentence in sentences if len(sentence["by"]) == most]
+    pool = shared if len(shared) >= limit else sentences
+    return [pool[int(number * len(pool) / limit)] for number in range(limit)]
+
+
+def _fitted(translations: dict[str, Any], kept: dict[str, set[int]], room: int) -> str:
+    """The payload of translations, thinned out until it fits in `room` bytes."""
+    share = 1.0
+    while True:
+        counts = {
+            name: max(min(FEWEST, rows["total"]), int(share * rows["total"]))
+            for name, rows in translations.items()
+        }
+        some = {name: thinned(rows, counts[name], kept[name]) for name, rows in translations.items()}
+        text = embed.packed("translations", some)
+        if _size(text) <= room or all(counts[name] <= FEWEST for name in counts):
+            return text
+        share *= max(0.0, min(0.95, 0.97 * room / _size(text)))
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _navigation() -> str:
+    links = "".join(f'<li><a href="#{key}-section">{name}</a></li>' for key, name in _SECTIONS.items())
+    return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+
+
+def _overview_sections(
+    runs: Sequence[Run], comparisons: Sequence[SetComparison], unfinished: Sequence[Path]
+) -> str:
+    note = ""
+    if unfinished:
+        folders = ", ".join(escape("/".join(folder.parts[-2:])) for folder in unfinished)
+        note = f'<p class="notes">Not finished, so not here: {folders}.</p>'
+    longest = max(
+        (row["from"] for one in comparisons for rows in one.lengths.values() for row in rows), default=0
+    )
+    return Template(embed.asset("overview.html")).substitute(
+        unfinished=note,
+        lengths=_per_set(comparisons, lengths_table),
+        scores=_per_set(comparisons, scores_table),
+        published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
+        training=_table(training_table(runs)),
+        least=LEAST_WORDS if longest >= LEAST_WORDS else 0,
+    )
+
+
+def _per_set(comparisons: Sequence[SetComparison], make: Any) -> str:
+    return "".join(
+        f'<div data-set="{escape(one.name)}">{_table(make(one))}</div>' for one in comparisons
+    )
+
+
+def _table(table: Table, key: str = "run") -> str:
+    """A table in HTML whose numbers keep their full value for sorting."""
+    head = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in table.columns)
+    body = []
+    for row in table.rows:
+        cells = [f'<th scope="row">{escape(show(row.get(key), table.columns[0]))}</th>']
+        cells += [_cell(row.get(column.key), column) for column in table.columns[1:]]
+        name = f' data-run="{escape(str(row["run"]))}"' if "run" in row else ""
+        body.append(f"<tr{name}>{''.join(cells)}</tr>")
+    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
+        f'<table class="sortable" id="{escape(table.name)}-table"><caption>{escape(table.title)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'<div class="notes">{notes}</div>'
+    )
+
+
+def _cell(value: Any, column: Column) -> str:
+    if column.text:
+        return f'<td class="text">{escape(show(value, column))}</td>'
+    if isinstance(value, tuple):
+        number, low, high = value
+        text = escape(show(number, column))
+        if low is not None and high is not None:
+            text += f' <span class="interval">[{show(low, column)}, {show(high, column)}]</span>'
+    else:
+        number, text = value, escape(show(value, column))
+    return f'<td data-value="{"" if number is None else number}">{text}</td>'
+
+
+def _configuration_section(runs: Sequence[Run]) -> str:
+    differences = differences_table(runs)
+    table = _table(differences, "key") if differences.rows else "<p>The configurations are equal.</p>"
+    commands = "".join(
+        f'<dt>{escape(run.label)}</dt><dd><code>{escape(command)}</code></dd>'
+        for run in runs
+        if (command := command_of(run))
+    )
+    return Template(embed.asset("configuration.html")).substitute(
+        differences=table, commands=commands
+    )
+
+
+def command_of(run: Run) -> str | None:
+    """The command that makes the run again, from results.json or else from its overrides."""
+    if run.results.get("command"):
+        return str(run.results["command"])
+    if run.external:
+        return None
+    return " ".join(["python -m nmt.train", *map(shlex.quote, run.overrides)])

@@ -1,0 +1,96 @@
+// Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is only ever data.
+
+export const DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2]];
+export const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"];
+
+/** The scales that give a series its colour, dash and shape; one legend for the three. */
+function encodings(names, look, theme, columns) {
+  const of = (table, pick) => names.map((name) => table[pick(look(name)) % table.length]);
+  const title = null;
+  const legend = { title, orient: "bottom", columns, labelLimit: 260, symbolSize: 90, symbolStrokeWidth: 2 };
+  const field = "series";
+  const type = "nominal";
+  return {
+    color: { field, type, legend, scale: { domain: names, range: of(theme.colours, (l) => l.colour) } },
+    strokeDash: { field, type, legend, scale: { domain: names, range: of(DASHES, (l) => l.variant) } },
+    shape: { field, type, legend, scale: { domain: names, range: of(SHAPES, (l) => l.colour) } },
+  };
+}
+
+function config(theme) {
+  const text = { labelColor: theme.text, titleColor: theme.text, labelFont: theme.font, titleFont: theme.font };
+  return {
+    background: null,
+    font: theme.font,
+    view: { stroke: null },
+    axis: { ...text, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", gridColor: theme.grid, domainColor: theme.axis, tickColor: theme.axis },
+    legend: { ...text, labelFontSize: 12, symbolStrokeColor: theme.text },
+  };
+}
+
+/** One line a series over length buckets, its band, and the number of sentences of each bucket underneath. */
+export function lengthSpec({ rows, counts, names, look, title, digits, bands, zero, width, theme, words }) {
+  const { color, strokeDash, shape } = encodings(names, look, theme, width < 560 ? 1 : width < 900 ? 2 : 4);
+  const domain = counts.map((count) => count.bucket);
+  const x = { field: "bucket", type: "ordinal", scale: { domain, padding: 0.5 }, axis: { labelAngle: 0, title: null, labelOverlap: true } };
+  const y = { field: "value", type: "quantitative", title, scale: { zero, nice: true } };
+  const tooltip = [
+    { field: "series", title: "Run" },
+    { field: "bucket", title: "Words" },
+    { field: "value", title, format: `.${digits}f` },
+    { field: "low", title: "Low", format: `.${digits}f` },
+    { field: "high", title: "High", format: `.${digits}f` },
+    { field: "note", title: "Band" },
+    { field: "sentences", title: "Sentences" },
+  ];
+  const band = {
+    transform: [{ filter: "isValid(datum.low) && isValid(datum.high)" }],
+    mark: { type: "area", opacity: 0.16, interpolate: "linear" },
+    encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color } },
+  };
+  const line = { mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash } };
+  const points = { mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } };
+  return {
+    description: `${title} by number of ${words}, ${names.length} lines`,
+    config: config(theme),
+    spacing: 6,
+    resolve: { scale: { x: "shared" } },
+    vconcat: [
+      { width, height: 300, data: { values: rows }, layer: [...(bands ? [band] : []), line, points] },
+      {
+        width,
+        height: 46,
+        data: { values: counts },
+        encoding: { x: { ...x, axis: { ...x.axis, title: `${words} a sentence` } } },
+        layer: [
+          { mark: { type: "bar", color: theme.bar, width: { band: 0.5 } }, encoding: { y: { field: "sentences", type: "quantitative", axis: { title: "n", tickCount: 2, grid: false } } } },
+          { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
+        ],
+      },
+    ],
+  };
+}
+
+/** One line a series over updates. */
+export function trainingSpec({ rows, names, look, title, width, theme }) {
+  const { color, strokeDash } = encodings(names, look, theme, width < 560 ? 1 : width < 900 ? 2 : 4);
+  const tooltip = [
+    { field: "series", title: "Run" },
+    { field: "update", title: "Update", format: "," },
+    { field: "value", title, format: ".3f" },
+  ];
+  const x = { field: "update", type: "quantitative", title: "Updates", axis: { format: "~s" } };
+  const y = { field: "value", type: "quantitative", title, scale: { zero: false } };
+  return {
+    description: `${title} over updates, ${names.length} lines`,
+    config: config(theme),
+    width,
+    height: 260,
+    data: { values: rows },
+    encoding: { x, y },
+    layer: [
+      { mark: { type: "line", strokeWidth: 2 }, encoding: { color, strokeDash } },
+      { mark: { type: "point", filled: true, size: 30, opacity: 1 }, encoding: { color, tooltip } },
+    ],
+  };
+}

@@ -1,0 +1,103 @@
+// Draws one decoding: source words along the top, target words down the side. With attention a cell is as dark as its
+// weight; without, one vector leaves the last source word and reaches every target word alike. A step moves a frame
+// and a few classes, so that it costs no redraw.
+
+import { svg } from "./dom.mjs";
+
+const SLANT = 55;
+const LEAST = 0.004;
+
+function textWidth(words) {
+  return Math.min(150, 10 + 6.6 * Math.max(...words.map((word) => word.length)));
+}
+
+const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
+
+/** Size of a cell and of the margins for so many words in so much room. */
+export function layout(source, target, room) {
+  const left = textWidth(target.map(short));
+  const label = textWidth(source.map(short));
+  const top = Math.round(label * Math.sin((SLANT * Math.PI) / 180)) + 14;
+  const right = Math.round(label * Math.cos((SLANT * Math.PI) / 180)) + 6;
+  const cell = Math.max(14, Math.min(28, Math.floor((room - left - right) / source.length)));
+  return { cell, left, top, right, width: left + cell * source.length + right, height: top + cell * target.length + 6 };
+}
+
+/** Draws a decoding in `element`; returns {step(i)} that moves to a target word. */
+export function heatmap(element, decoding, { choose, hover, label }) {
+  const { source, target, weights } = decoding;
+  const size = layout(source, target, element.clientWidth - 4);
+  const { cell, left, top } = size;
+  const columns = source.map((word, j) =>
+    svg("text", { class: "source", transform: `translate(${left + (j + 0.62) * cell} ${top - 8}) rotate(-${SLANT})`, text: short(word) }, svg("title", { text: word })));
+  const rows = target.map((word, i) =>
+    svg("text", { class: "target", x: left - 7, y: top + (i + 0.5) * cell, "text-anchor": "end", "dominant-baseline": "central", text: short(word), onclick: () => choose(i) }, svg("title", { text: word })));
+  const frame = svg("rect", { class: "frame", x: left - 1, width: cell * source.length + 2, height: cell, rx: 2 });
+  const picture = svg("svg", { width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": label });
+  picture.append(
+    svg("rect", { class: "field", x: left, y: top, width: cell * source.length, height: cell * target.length }),
+    weights ? cells(weights, size) : vector(source, target, size),
+    frame, ...columns, ...rows,
+  );
+  const at = (event) => {
+    const box = picture.getBoundingClientRect();
+    const j = Math.floor((event.clientX - box.left - left) / cell);
+    const i = Math.floor((event.clientY - box.top - top) / cell);
+    return i >= 0 && i < target.length && j >= 0 && j < source.length ? [i, j] : null;
+  };
+  picture.addEventListener("pointermove", (event) => hover(at(event)));
+  picture.addEventListener("pointerleave", () => hover(null));
+  picture.addEventListener("click", (event) => { const place = at(event); if (place) choose(place[0]); });
+  element.replaceChildren(picture);
+
+  let current = null;
+  const lit = new Set();
+  return {
+    step(i) {
+      frame.setAttribute("y", top + i * cell);
+      if (current !== null) rows[current].classList.remove("now");
+      rows[i].classList.add("now");
+      for (const j of lit) columns[j].classList.remove("now");
+      lit.clear();
+      (weights ? weights[i] : source.map((_, j) => (j === source.length - 1 ? 1 : 0))).forEach((weight, j) => {
+        if (weight >= 0.1) {
+          lit.add(j);
+          columns[j].classList.add("now");
+        }
+      });
+      if (!weights) {
+        if (current !== null) picture.querySelector(`[data-step="${current}"]`).classList.remove("now");
+        picture.querySelector(`[data-step="${i}"]`).classList.add("now");
+      }
+      current = i;
+      const y = top + i * cell;
+      if (element.scrollHeight > element.clientHeight && (y < element.scrollTop + top || y + 2 * cell > element.scrollTop + element.clientHeight)) {
+        element.scrollTop = Math.max(0, y - element.clientHeight / 2);
+      }
+    },
+  };
+}
+
+function cells(weights, { cell, left, top }) {
+  const group = svg("g", { class: "cells" });
+  weights.forEach((row, i) => row.forEach((weight, j) => {
+    if (weight >= LEAST) group.append(svg("rect", { x: left + j * cell, y: top + i * cell, width: cell - 1, height: cell - 1, "fill-opacity": weight.toFixed(3) }));
+  }));
+  return group;
+}
+
+/** The encoder's chain of states along the top, its last one c, and a line from c to each target word. */
+function vector(source, target, { cell, left, top }) {
+  const group = svg("g", { class: "vector" });
+  const y = top - 2;
+  const end = left + (source.length - 0.5) * cell;
+  group.append(svg("line", { class: "chain", x1: left + 0.5 * cell, x2: end, y1: y, y2: y }));
+  source.forEach((_, j) => group.append(svg("circle", { class: j === source.length - 1 ? "summary" : "state", cx: left + (j + 0.5) * cell, cy: y, r: j === source.length - 1 ? 5 : 2 })));
+  group.append(svg("line", { class: "chain", x1: end, x2: end, y1: y, y2: top + (target.length - 0.5) * cell }));
+  target.forEach((_, i) => {
+    const at = top + (i + 0.5) * cell;
+    group.append(svg("path", { class: "feed", "data-step": i, d: `M ${end} ${at} H ${left + 8} m 5 -4 l -6 4 l 6 4` }));
+  });
+  group.append(svg("text", { x: end - 8, y: top + 0.5 * cell - 5, "text-anchor": "end", class: "name", text: "c, the one fixed vector" }));
+  return group;
+}

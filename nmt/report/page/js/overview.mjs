@@ -1,0 +1,131 @@
+// Runs switched on and off, the charts over length and over training, and the tables that follow the same switches.
+
+import { h, byId, setOptions } from "./dom.mjs";
+import { lengthSpec, trainingSpec } from "./charts.mjs";
+import { COLOURS, dataTable, draw, theme } from "./plots.mjs";
+import { METRICS, bucketCounts, lengthRows, looks, passing, trainingRows } from "./series.mjs";
+import { matrix } from "./significance.mjs";
+import { sortable } from "./tables.mjs";
+
+const TRAINING = { nll: "Training NLL, nats a word", valid_nll: "Development NLL, nats a word", bleu: "Development BLEU" };
+
+/** Starts the part of the page that speaks of runs as wholes; returns {changed, on}. */
+export function startOverview(overview) {
+  const look = looks(overview, COLOURS);
+  const on = new Set(overview.runs.map((run) => run.label));
+  const off = {};
+  const listeners = [];
+  const set = byId("set");
+  const metric = byId("metric");
+  const grouped = byId("grouped");
+  const bands = byId("bands");
+  const training = byId("training-metric");
+  setOptions(set, Object.keys(overview.sets).map((name) => [name, name]));
+  setOptions(training, Object.entries(TRAINING).filter(([key]) => overview.runs.some((run) => run.history.some((point) => point[key] !== null && point[key] !== undefined))));
+  const seeded = overview.groups.length < overview.runs.length;
+  grouped.disabled = !seeded;
+  grouped.checked = seeded && overview.runs.length > 4;
+
+  const boxes = new Map();
+  function runList() {
+    const items = overview.runs.map((run) => {
+      const box = h("input", { type: "checkbox", checked: true, onchange: () => { toggle(run.label, box.checked); changed(); } });
+      boxes.set(run.label, box);
+      return h("li", {}, h("label", {}, box, h("span", { class: "swatch", style: `background: var(--series-${look.runs.get(run.label).colour})` }), h("span", { text: run.label })));
+    });
+    byId("run-list").replaceChildren(...items);
+  }
+  function toggle(label, state) {
+    if (state) on.add(label);
+    else on.delete(label);
+    boxes.get(label).checked = state;
+  }
+  function everything(state) {
+    for (const run of overview.runs) toggle(run.label, state);
+    for (const key of Object.keys(off)) off[key].clear();
+    for (const box of byId("filters").querySelectorAll("input")) box.checked = true;
+    changed();
+  }
+  function filterBoxes() {
+    const fields = overview.filters.map((filter) => {
+      off[filter.key] = new Set();
+      const values = [...new Set(filter.values)];
+      return h("fieldset", {}, h("legend", { text: filter.title }), values.map((value) => {
+        const box = h("input", { type: "checkbox", checked: true, onchange: () => {
+          if (box.checked) off[filter.key].delete(value);
+          else off[filter.key].add(value);
+          const pass = new Set(passing(overview, off));
+          for (const run of overview.runs) toggle(run.label, pass.has(run.label));
+          changed();
+        } });
+        return h("label", {}, box, h("span", { text: value }));
+      }));
+    });
+    byId("filters").replaceChildren(...fields);
+  }
+
+  const shown = () => (grouped.checked
+    ? overview.groups.filter((_, index) => overview.runs.some((run) => run.group === index && on.has(run.label)))
+    : overview.runs.filter((run) => on.has(run.label)).map((run) => run.label));
+  const lookOf = (name) => (grouped.checked ? look.groups[overview.groups.indexOf(name)] : look.runs.get(name));
+  const width = (element) => Math.max(220, Math.min(1100, element.clientWidth - 70));
+
+  async function lengthChart() {
+    const rows = lengthRows(overview, set.value, metric.value, on, grouped.checked);
+    const names = shown().filter((name) => rows.some((row) => row.series === name));
+    const { title, digits } = METRICS[metric.value];
+    const element = byId("length-chart");
+    byId("length-empty").hidden = names.length > 0;
+    const words = overview.sets[set.value].bucket_by === "target" ? "reference words" : "source words";
+    const counts = bucketCounts(overview, set.value);
+    await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: bands.checked, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));
+    dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
+    const single = grouped.checked ? "Lines are means over seeds; bands are one standard deviation, or the 95 % interval where there is one run." : "Bands are 95 % bootstrap intervals.";
+    byId("length-note").textContent = rows.some((row) => row.low !== null) ? single : "This figure has no interval.";
+  }
+  async function trainingChart() {
+    if (!training.value) return;
+    const rows = trainingRows(overview, training.value, on, grouped.checked);
+    const names = shown().filter((name) => rows.some((row) => row.series === name));
+    const element = byId("training-chart");
+    await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: width(element), theme: theme() }));
+    dataTable(byId("training-data"), rows, "update", names, 3);
+  }
+  function metrics() {
+    const rows = overview.sets[set.value].rows;
+    setOptions(metric, Object.entries(METRICS).filter(([key]) => rows.some((row) => row[key])).map(([key, { title }]) => [key, title]));
+  }
+  function tables() {
+    for (const block of document.querySelectorAll("[data-set]")) block.hidden = block.dataset.set !== set.value;
+    for (const row of document.querySelectorAll("tr[data-run]")) row.hidden = !on.has(row.dataset.run);
+  }
+  function significance() {
+    matrix(overview.sets[set.value], overview.runs.map((run) => run.label).filter((label) => on.has(label)));
+  }
+  function changed() {
+    byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;
+    tables();
+    significance();
+    for (const listener of listeners) listener();
+    return Promise.all([lengthChart(), trainingChart()]);
+  }
+
+  runList();
+  filterBoxes();
+  metrics();
+  for (const table of document.querySelectorAll("table.sortable")) sortable(table);
+  byId("all-on").addEventListener("click", () => everything(true));
+  byId("all-off").addEventListener("click", () => everything(false));
+  set.addEventListener("change", () => { metrics(); changed(); });
+  for (const control of [metric, bands]) control.addEventListener("change", lengthChart);
+  training.addEventListener("change", trainingChart);
+  grouped.addEventListener("change", changed);
+  byId("bucket").addEventListener("change", significance);
+  let last = 0;
+  new ResizeObserver(([entry]) => {
+    const now = Math.round(entry.contentRect.width);
+    if (last && Math.abs(now - last) > 8) { lengthChart(); trainingChart(); }
+    last = now;
+  }).observe(byId("length-chart").parentElement);
+  return { changed, on, set, redraw: () => Promise.all([lengthChart(), trainingChart()]), listen: (listener) => listeners.push(listener) };
+}

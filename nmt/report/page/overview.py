@@ -1,0 +1,127 @@
+"""What the page knows of runs as wholes: names, swept keys, curves over length and over updates, differences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from nmt.evaluation.published import SOURCE, published_rows
+from nmt.report.comparison import SetComparison, bucket_name
+from nmt.report.runs import MISSING, Run, differing_keys
+
+FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
+"""Keys of results.json that runs are filtered by, before any other key of the configuration that was swept."""
+
+_COVERED = ("name", "experiment", "seed", "data.max_length", "resume")
+_COVERED_BELOW = ("model.title", "model._target_", "model.scoring", "logger.", "report.", "checkpoint.")
+
+
+def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
+    """All that is small: the payload that charts, filters and matrices are drawn from."""
+    groups = list(dict.fromkeys(run.group for run in runs))
+    return {
+        "runs": [
+            {
+                "label": run.label,
+                "group": groups.index(run.group),
+                "seed": run.seed,
+                "external": run.external,
+                "history": run.results.get("history") or [],
+            }
+            for run in runs
+        ],
+        "groups": group_names(runs, groups),
+        "filters": filters(runs),
+        "sets": {comparison.name: _set(comparison) for comparison in comparisons},
+        "published": {"source": SOURCE, "rows": published_rows()},
+    }
+
+
+def group_names(runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
+    """One name a group of seeds: its runs' names without the seed."""
+    names = []
+    for group in groups:
+        members = [run for run in runs if run.group == group]
+        labels = {re.sub(r" seed \S+$", "", run.label) for run in members}
+        names.append(labels.pop() if len(labels) == 1 else members[0].label)
+    seen: dict[str, int] = {}
+    for index, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            names[index] = f"{name} ({seen[name]})"
+    return names
+
+
+def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """What the runs can be filtered by: {key, title, values: value of each run as text}, only where values differ."""
+    found = []
+    for key, title in FIRST.items():
+        values = [None if run.external else run.results.get(key) for run in runs]
+        found.append({"key": key, "title": title, "values": [_text(value) for value in values]})
+    for key, entries in differing_keys(runs).items():
+        if key not in _COVERED and not key.startswith(_COVERED_BELOW):
+            values = [None if value is MISSING else value for value in entries]
+            found.append({"key": key, "title": key, "values": [_text(value) for value in values]})
+    return [entry for entry in found if len(set(entry["values"])) > 1]
+
+
+def _text(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _set(comparison: SetComparison) -> dict[str, Any]:
+    return {
+        "rows": [
+            {"run": label, "bucket": bucket_name(row), **_bucket(row)}
+            for label, rows in comparison.lengths.items()
+            for row in rows
+        ],
+        "decay": {
+            label: {
+                "best": bucket_name(decay.best),
+                "last": bucket_name(decay.last),
+                "drop": decay.drop,
+                "slope": decay.slope,
+            }
+            for label, decay in comparison.decay.items()
+        },
+        "significance": [
+            [
+                row["a"],
+                row["b"],
+                "all" if row["bucket"] == "all" else bucket_name(row),
+                round(row["delta"], 3),
+                round(row["low"], 3),
+                round(row["high"], 3),
+                round(row["p"], 5),
+                round(row["p_corrected"], 5),
+                row["sentences"],
+            ]
+            for row in comparison.significance
+        ],
+        "bucket_by": next(
+            (score.get("bucket_by") for score in comparison.scores.values() if score.get("bucket_by")),
+            "source",
+        ),
+    }
+
+
+def _bucket(row: dict[str, Any]) -> dict[str, Any]:
+    """A bucket's figures as [value, low, high] by the name of the y axis."""
+    no_unk, aer = row.get("no_unk") or {}, row.get("error_rate") or {}
+    figures = {
+        "all": [row.get("score"), row.get("low"), row.get("high")],
+        "no_unk": [no_unk.get("score"), no_unk.get("low"), no_unk.get("high")],
+        "sacrebleu": [row.get("sacrebleu"), None, None],
+        "nll": [row.get("nll_per_word"), None, None],
+        "aer": [aer.get("error_rate"), aer.get("low"), aer.get("high")],
+        "brevity": [row.get("brevity_penalty"), None, None],
+        "ratio": [row.get("length_ratio"), None, None],
+        "spread": [row.get("spread"), None, None],
+    }
+    return {
+        "from": row["from"],
+        "sentences": row["sentences"],
+        **{name: values for name, values in figures.items() if values[0] is not None},
+    }

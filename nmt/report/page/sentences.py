@@ -1,0 +1,138 @@
+"""What the page knows of single sentences: translations side by side, and alignments step by step.
+
+Legend: S source tokens, T target tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from sacrebleu.metrics import BLEU
+
+from nmt.report.runs import Run
+
+WEIGHT_SCALE = 2000
+"""A weight α is stored as round(WEIGHT_SCALE √α): as fine as the run folder's five digits where weights are small, and
+within 0.05 points of a per cent where they are large."""
+
+
+def translation_rows(runs: Sequence[Run], test_set: str) -> dict[str, Any]:
+    """Every sentence of a test set with what each run wrote.
+
+    Returns:
+        `systems` (labels) and `rows`: `id`, `length`, `s`ource, `r`eference, `h`ypotheses in the order of `systems`
+        (null where a run has none), `b` their sentence BLEU, all sentences as tokens joined by spaces.
+    """
+    present = [run for run in runs if test_set in run.sets]
+    tables = [{row["id"]: row for row in run.translations(test_set)} for run in present]
+    kept = [(run, table) for run, table in zip(present, tables, strict=True) if table]
+    sentences: dict[int, dict[str, Any]] = {}
+    for _, table in kept:
+        for identity, row in table.items():
+            sentences.setdefault(identity, row)
+    rows = []
+    for identity, sentence in sorted(sentences.items()):
+        found = [table.get(identity) for _, table in kept]
+        rows.append(
+            {
+                "id": identity,
+                "length": sentence["length"],
+                "s": " ".join(sentence["source"]),
+                "r": " ".join(sentence["reference"]),
+                "h": [None if row is None else " ".join(row["hypothesis"]) for row in found],
+                "b": [None if row is None else sentence_bleu(row.get("bleu_stats")) for row in found],
+            }
+        )
+    return {"systems": [run.label for run, _ in kept], "rows": rows, "total": len(rows)}
+
+
+def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[str, Any]:
+    """About `count` of the sentences, spread evenly over the lengths, those in `keep` always among them."""
+    rows = translations["rows"]
+    if count >= len(rows):
+        return translations
+    ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
+    step = len(rows) / max(1, count)
+    chosen = {ascending[int(number * step)]["id"] for number in range(count)} | keep
+    return {**translations, "rows": [row for row in rows if row["id"] in chosen]}
+
+
+def alignment_rows(runs: Sequence[Run], test_set: str) -> list[dict[str, Any]]:
+    """The sentences kept step by step in any run, each with its runs' decoding.
+
+    Returns:
+        `id`, `length`, `source` and `reference` tokens, and `by`: {label: packed decoding of `decoding`}.
+    """
+    sentences: dict[int, dict[str, Any]] = {}
+    for run in runs:
+        scores = {row["id"]: row.get("bleu_stats") for row in run.translations(test_set)}
+        for row in run.alignments(test_set):
+            sentence = sentences.setdefault(
+                row["id"],
+                {
+                    "id": row["id"],
+                    "length": row.get("length", len(row["source"]) - 1),
+                    "source": row["source"],
+                    "reference": row.get("reference") or [],
+                    "by": {},
+                },
+            )
+            # Another source, as a run with another tokenizer has it, is told apart by its tokens.
+            own = None if row["source"] == sentence["source"] else row["source"]
+            sentence["by"][run.label] = decoding(row, sentence_bleu(scores.get(row["id"])), own)
+    return sorted(sentences.values(), key=lambda sentence: (sentence["length"], sentence["id"]))
+
+
+def decoding(
+    row: dict[str, Any], bleu: float | None = None, source: list[str] | None = None
+) -> dict[str, Any]:
+    """One run's decoding of one sentence, in few bytes.
+
+    Returns:
+        `target` tokens (T), `score`, `bleu`, `p` log-probabilities (T), `runners` flat [token, log-probability, ...] a
+        step, and with attention `w` (T·S codes, see WEIGHT_SCALE), `z` log-normalisers (T), `spread` nats (T).
+    """
+    packed: dict[str, Any] = {
+        "target": row["target"],
+        "score": _rounded(row.get("score"), 3),
+        "bleu": bleu,
+        "p": [_rounded(value, 3) for value in row.get("log_probability") or []],
+        "runners": [
+            [item for token, value in step for item in (token, _rounded(value, 2))]
+            for step in row.get("runners_up") or []
+        ],
+    }
+    if source is not None:
+        packed["source"] = source
+    if row.get("weights") is not None:
+        packed["w"] = [
+            round(WEIGHT_SCALE * math.sqrt(max(0.0, weight)))
+            for weights in row["weights"]
+            for weight in weights
+        ]
+        if row.get("log_normaliser") is not None:
+            packed["z"] = [_rounded(value, 3) for value in row["log_normaliser"]]
+        if row.get("spread") is not None:
+            packed["spread"] = [_rounded(value, 3) for value in row["spread"]]
+    return packed
+
+
+def sentence_bleu(statistics: Sequence[int] | None) -> float | None:
+    """BLEU of one sentence, smoothed and over the orders it has, rounded to a tenth of a point."""
+    if statistics is None:
+        return None
+    score = BLEU.compute_bleu(
+        correct=list(statistics[:4]),
+        total=list(statistics[4:8]),
+        sys_len=statistics[8],
+        ref_len=statistics[9],
+        smooth_method="exp",
+        effective_order=True,
+    ).score
+    return round(score, 1)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(value, digits)
