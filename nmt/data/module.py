@@ -75,6 +75,7 @@ class TranslationData(pl.LightningDataModule):
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
     def _loader(self, dataset: Dataset[Batch], sampler: Any = None) -> DataLoader[Batch]:
+        on_gpu = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
         # Evaluation makes its batches in this process: they are few, and starting workers is slow.
         workers = self._workers if sampler is not None else 0
         return DataLoader(
@@ -84,7 +85,11 @@ class TranslationData(pl.LightningDataModule):
             num_workers=workers,
             persistent_workers=workers > 0,
             prefetch_factor=8 if workers else None,
-            pin_memory=torch.cuda.is_available(),
+            pin_memory=self.trainer is not None
+            and self.trainer.strategy.root_device.type == "cuda",
+            # A loader draws a seed when it starts; from the global generator, it would shift dropout
+            # with the number of validations and restarts.
+            generator=torch.Generator(),
         )
 
 

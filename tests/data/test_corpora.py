@@ -119,3 +119,27 @@ def test_published_pairs_of_the_hub_are_read_by_language(
     assert len(text_on_disk.rows) == 5
     with pytest.raises(Refusal, match=r"data\.train\.hub=mine/set: no column 'de' .* en, fr"):
         open_text(text, languages=["en", "de"])
+
+
+def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path) -> None:
+    from nmt.data.grammar import draw, draw_by_length
+
+    data = DataConfig()
+    data.grammar.seed = 3
+    text = TextConfig(grammar="natural", pairs=5)
+    corpus = open_corpus(text, data, "data.valid", "valid")
+    assert corpus.tokenised
+    rows = tokenise_corpus(corpus, ("en", "fr"), cache=tmp_path / "cache").rows
+    pair = draw(3, "valid", 4, mean_length=22.0, max_length=80)
+    assert rows[4]["source"] == " ".join(pair.source)
+    assert rows[4]["target_words"] == len(pair.target)
+    assert rows[4]["alignment"] == " ".join(f"{i}-{j}" for i, j in pair.alignment)
+    assert rows[4]["source_text"].endswith(pair.source[-2] + ".")
+
+    text = TextConfig(grammar="by_length", pairs=7)
+    longest = list(open_corpus(text, data, "data.test.by_length", "test"))[6]
+    pair = draw_by_length(3, "test", 6, edges=[10, 20, 30, 40, 50, 60], max_length=80)
+    assert longest.source.split() == pair.source
+    assert len(pair.source) > 60
+    with pytest.raises(Refusal, match=r"data\.train\.pairs: missing"):
+        open_text(TextConfig(grammar="natural"))

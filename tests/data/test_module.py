@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,32 @@ def test_batch_that_cannot_be_shared_out_is_refused(config: DictConfig) -> None:
         check_batch_size(config)
     config.data.batch_size = 8
     check_batch_size(config)
+
+
+def test_loaders_leave_the_random_numbers_of_dropout_alone(config: DictConfig) -> None:
+    data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
+    state = torch.get_rng_state()
+    for loader in (data.train_dataloader(), data.val_dataloader()):
+        next(iter(loader))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_ranks_share_an_update_and_a_validation(config: DictConfig) -> None:
+    data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
+    training, validation = [], []
+    for rank in range(3):
+        data.trainer = SimpleNamespace(  # type: ignore[assignment]
+            global_step=11,
+            global_rank=rank,
+            world_size=3,
+            strategy=SimpleNamespace(root_device=torch.device("cpu")),
+        )
+        training.append(next(iter(data.train_dataloader())).rows.tolist())
+        validation += [batch.rows.tolist() for batch in data.val_dataloader()]
+    rows = data.schedule.rows(11).tolist()
+    assert training == [rows[0::3], rows[1::3], rows[2::3]]
+    assert sorted(map(len, validation)) == [1, 2, 2, 2]
+    assert sorted(itertools.chain(*validation)) == list(range(7))
 
 
 def test_loader_without_a_trainer_starts_at_the_beginning(config: DictConfig) -> None:
