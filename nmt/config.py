@@ -386,9 +386,44 @@ class EvaluateConfig(Config):
     sets: list[str] = key([], "test sets to run, by name; none: all")
 
 
+@dataclass
+class TranslateConfig(Config):
+    """`nmt.translate`: what is written for each line of standard input."""
+
+    checkpoint: str = key(MISSING, "file of the trained model")  # type: ignore[assignment]
+    nbest: int = key(1, "translations a line, best first", minimum=1)
+    scores: bool = key(False, "write the log-probability before each translation, and a tab")
+    detokenise: bool = key(True, "write ordinary text; false: tokens separated by spaces")
+    tokenised: bool = key(False, "the input holds tokens separated by spaces")
+    alignments: str | None = key(
+        None,
+        "write the links after each translation (pharaoh), or a JSON object a line (json)",
+        choices=("pharaoh", "json"),
+    )
+    heatmap: str | None = key(None, "folder for a heatmap of each line (PNG)")
+    page: str | None = key(None, "HTML file for the alignment explorer of all lines")
+
+
+@dataclass
+class CompareConfig:
+    """`nmt.compare`: which runs are set side by side, and where the page goes."""
+
+    runs: list[str] = key(MISSING, "run folders, sweep folders, or globs of them")
+    output: str = key("comparison", "folder for comparison.html and the tables")
+    external: dict[str, dict[str, str]] = key(
+        {}, "hypotheses of other systems: external.<system>.<test set>=file"
+    )
+    resamples: int = key(1000, "bootstrap resamples behind intervals and tests", minimum=0)
+    figures: list[str] = key([], "also draw figures for papers: pdf, svg, png")
+    wandb: str | None = key(None, "ENTITY/PROJECT: also save a W&B workspace and report there")
+    report: ReportConfig = key(ReportConfig, "what is kept and drawn")
+
+
 def register() -> None:
     """Makes the schemas known to Hydra."""
     store = ConfigStore.instance()
+    store.store(name="translate_schema", node=TranslateConfig)
+    store.store(name="compare_schema", node=CompareConfig)
     store.store(name="schema", node=Config)
     store.store(name="evaluate_schema", node=EvaluateConfig)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from hydra.core.hydra_config import HydraConfig
-from pytorch_lightning.loggers import Logger
+from pytorch_lightning.loggers import Logger, WandbLogger
 from torch.utils.data import DataLoader
 
 from nmt.config import Config, StressConfig, plain
@@ -28,10 +28,16 @@ from nmt.evaluation.stress import Pair, stress_sets
 from nmt.models import Translator
 from nmt.models.stored import read_checkpoint
 from nmt.models.testing import Example, Languages, Likelihood, Testing
+from nmt.report.figures import draw_run
+from nmt.report.page import build_page
+from nmt.report.runs import Run
+from nmt.report.wandb_panels import log_test
 from nmt.training.checkpoints import BEST
 from nmt.training.job import Watch
 
 log = logging.getLogger(__name__)
+
+PAGE = "report.html"
 
 
 def examples(split: Split, *, name: str, base: int = 0) -> list[Example]:
@@ -194,9 +200,18 @@ def training_sample(config: Config, prepared: Prepared, rank: int, world: int) -
 def publish(
     config: Config, folder: Path, content: dict[str, Any], loggers: Sequence[Logger]
 ) -> None:
-    """Figures, W&B and, last of all, results.json: where it exists the run is finished."""
+    """Figures, page, W&B and, last of all, results.json: where it exists the run is finished."""
+    figures: list[Path] = []
+    try:
+        figures = draw_run(folder, config.report, content)
+        build_page([Run(config.name, content, folder)], folder / PAGE, config.report)
+    except Exception:  # what was measured is not lost over a picture of it
+        log.exception("not all figures could be drawn; going on")
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            log_test(logger.experiment, content, figures)
     results.write(folder, content)
-    log.info("everything about this run: %s", folder)
+    log.info("everything about this run, figures and %s: %s", PAGE, folder)
 
 
 def describe(config: Config, model: Translator, **measured: Any) -> dict[str, Any]:

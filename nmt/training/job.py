@@ -22,6 +22,7 @@ from nmt.evaluation import results
 from nmt.models import Translator
 from nmt.models.stored import Stored, read_checkpoint
 from nmt.overrides import apply_typed, refuse_changes
+from nmt.report.wandb_panels import define_metrics
 from nmt.training.checkpoints import Checkpoints, find_checkpoint
 from nmt.training.progress import Progress
 from nmt.training.trainer import make_logger, precision
@@ -100,6 +101,8 @@ def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
 def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
     """The logger of a run, closed at its end however that comes."""
     logger = make_logger(config, folder)
+    if isinstance(logger, WandbLogger):
+        define_metrics(logger.experiment)
     try:
         yield logger
     finally:

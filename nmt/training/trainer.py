@@ -13,6 +13,8 @@ from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 
 from nmt.config import Config, TrainerConfig, plain
 from nmt.errors import Refusal
+from nmt.report.wandb_panels import carry_on
+from nmt.sweep import sweep_folder
 from nmt.training.checkpoints import AtomicCheckpointIO
 
 
@@ -113,6 +115,18 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     return None
 
 
+class PatientWandbLogger(WandbLogger):
+    """W&B that fails (no network, a full disk) is reported once and never stops a training."""
+
+    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+        with carry_on("logging scores"):
+            super().log_metrics(metrics, step)
+
+    def finalize(self, status: str) -> None:
+        with carry_on("closing the run"):
+            super().finalize(status)
+
+
 def make_wandb_logger(config: Config, folder: Path) -> WandbLogger:
     """A W&B logger whose run id is kept in the run folder, so that a resumed run goes on in it."""
     os.environ.setdefault("WANDB_SILENT", "true")
@@ -131,14 +145,14 @@ def make_wandb_logger(config: Config, folder: Path) -> WandbLogger:
         run_id = wandb.sdk.lib.runid.generate_id()
         identity.parent.mkdir(parents=True, exist_ok=True)
         identity.write_text(run_id)
-    return WandbLogger(
+    return PatientWandbLogger(
         name=config.name,
         save_dir=folder,
         id=run_id,
         project=options.project,
         entity=options.entity,
-        group=options.group,
-        tags=list(options.tags),
+        group=options.group or sweep_folder(),
+        tags=[*options.tags, config.experiment, config.regime],
         offline=options.mode == "offline",
         config=plain(config),
         resume=None if options.mode == "offline" else "allow",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.loggers import WandbLogger
 from torch import Tensor
 from torchmetrics import SumMetric
 
@@ -16,9 +17,13 @@ from nmt.data.prepare import Prepared
 from nmt.evaluation.alignment import error_rates, parse_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import BleuByLength
+from nmt.evaluation.records import choose_kept
 from nmt.models.base import Decoded, Translator
+from nmt.models.testing import gather
+from nmt.report.wandb_panels import log_validation
 from nmt.search import beam_search
 
+PICTURED = 4  # sentences whose heatmap is logged at each validation
 SUMS = ("nll", "words", "sentences", "on_end", "on_last_word", "spread", "attended")
 
 
@@ -39,11 +44,18 @@ class Validation(pl.Callback):
         self.sums = {name: SumMetric().set_dtype(torch.float64) for name in SUMS}
         self.bleu = BleuByLength(self.edges)
         self.links = [SumMetric() for _ in range(6)]
+        rows = [
+            {"id": n, "source": pair["source"], "length": len(pair["source"])}
+            for n, pair in enumerate(prepared.valid)
+        ]
+        self.pictured = set(choose_kept(rows, PICTURED, self.edges))
+        self.heatmaps: list[dict[str, Any]] = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         for metric in (*self.sums.values(), self.bleu, *self.links):
             metric.to(pl_module.device)
             metric.reset()
+        self.heatmaps = []
 
     def on_validation_batch_end(
         self,
@@ -60,6 +72,7 @@ class Validation(pl.Callback):
         self.sums["sentences"].update(len(batch))
         if decoded.forced.weights is not None:
             self._attention(batch, decoded.forced.weights.float())
+            self._picture(batch, decoded.forced.weights)
         self._translate(pl_module, batch)
 
     def _attention(self, batch: Batch, weights: Tensor) -> None:
@@ -83,6 +96,22 @@ class Validation(pl.Callback):
             counts = sentence_counts(words, parse_links(pair["alignment"]), self.null)
             for metric, count in zip(self.links, counts, strict=True):
                 metric.update(count)
+
+    def _picture(self, batch: Batch, weights: Tensor) -> None:
+        """Keeps the attention of the same few sentences for heatmaps."""
+        for place, row in enumerate(batch.rows.tolist()):
+            if row not in self.pictured:
+                continue
+            pair = self.prepared.valid[row]
+            source, target = pair["source_ids"], pair["target_ids"]
+            self.heatmaps.append(
+                {
+                    "id": row,
+                    "source": self.prepared.source_vocabulary.symbols(source),
+                    "target": self.prepared.target_vocabulary.symbols(target),
+                    "weights": weights[place, : len(target), : len(source)].float().tolist(),
+                }
+            )
 
     def _translate(self, model: Translator, batch: Batch) -> None:
         chosen = (batch.rows < self.translated).nonzero().squeeze(1)
@@ -119,3 +148,11 @@ class Validation(pl.Callback):
             scores["alignment_error_rate"] = float(error_rates(torch.tensor(counts).numpy()))
         for name, score in scores.items():
             pl_module.log(f"valid/{name}", score)
+        heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
+        for logger in trainer.loggers:
+            if isinstance(logger, WandbLogger) and trainer.is_global_zero:
+                log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
+
+
+def by_id(row: dict[str, Any]) -> int:
+    return int(row["id"])
