@@ -85,10 +85,9 @@ class TranslationData(pl.LightningDataModule):
             num_workers=workers,
             persistent_workers=workers > 0,
             prefetch_factor=8 if workers else None,
-            pin_memory=self.trainer is not None
-            and self.trainer.strategy.root_device.type == "cuda",
-            # A loader draws a seed when it starts; from the global generator, it would shift dropout
-            # with the number of validations and restarts.
+            pin_memory=on_gpu,
+            # A loader draws a seed when it starts; from the global generator, it would shift
+            # dropout with the number of validations and restarts.
             generator=torch.Generator(),
         )
 
