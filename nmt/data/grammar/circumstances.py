@@ -26,7 +26,23 @@ _PLACES = Weighted(
 
 _NAMED_PLACE = threshold(0.25)
 # Objects that nothing is done to for somebody.
-_LIVING = (("person",), ("person", "animal", "thing"), ("idea",), ("area", "route"))
+_LIVING = (
+    ("person",),
+    ("person", "animal", "thing"),
+    ("idea",),
+    ("idea", "matter"),
+    ("area", "route"),
+)
+
+
+def _placeable(verb: Verb, subject: Referent, kind: str) -> bool:
+    """Whether it may be said where, and has not been said yet."""
+    return (
+        kind != "locative"
+        and subject.kind in ("person", "animal")
+        and "building" not in verb.objects
+        and "area" not in verb.objects
+    )
 
 
 class Circumstances(Verbs):
@@ -34,6 +50,7 @@ class Circumstances(Verbs):
 
     def place(self, budget: int, small: bool = False) -> None:
         """Writes a phrase that says where; `small`: of what may lie on or under furniture."""
+        self.placed = len(self.source)
         if self.draw() < _NAMED_PLACE:
             kind = ("city", "country-f", "country-m")[self.draw() % 3]
             name = lexicon.names[kind].pick(self.draw)
@@ -78,8 +95,8 @@ class Circumstances(Verbs):
             else:
                 self.put_block(("before",), ("avant", "de"))
             self.action(subject, min(budget - 1, 6), gerund=True, definite=True)
-        elif roll < 65 and kind != "locative" and subject.kind in ("person", "animal"):
-            self.place(min(budget, 7))
+        elif roll < 65 and start - self.placed > 8 and _placeable(verb, subject, kind):
+            self.place(min(budget, 7), small="thing" in verb.objects)
         elif roll < 82 and subject.kind == "person" and kind in ("intransitive", "locative"):
             self.put("with", "avec")
             if self.chance(0.3):
@@ -92,11 +109,11 @@ class Circumstances(Verbs):
                 self.name()
             else:
                 self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        elif subject.kind not in ("event", "contest", "idea"):
+        elif subject.kind not in ("event", "contest", "idea", "matter") and self.chance(0.5):
             self.time(budget)
             return
         left = budget - (len(self.source) - start)
-        if left >= 4 and roll >= 40:
+        if left >= 4 and roll >= 40 and self.chance(0.3):
             self.time(left)
 
     def time(self, budget: int) -> None:

@@ -34,8 +34,20 @@ _BACK = {
     (True, True): ("they", "elles"),
 }
 _KINDS = Weighted(
-    ["person", "org", "animal", "event", "contest", "idea", "vehicle", "building", "thing", "text"],
-    [72, 9, 8, 3, 1, 4, 2, 2, 1, 1],
+    [
+        "person",
+        "org",
+        "animal",
+        "event",
+        "contest",
+        "idea",
+        "matter",
+        "vehicle",
+        "building",
+        "thing",
+        "text",
+    ],
+    [72, 9, 8, 3, 1, 3, 2, 2, 2, 1, 1],
 )
 _PLACED = frozenset(("person", "animal", "building", "spot", "route", "vehicle"))
 # The tenses of a clause that depends on one of that tense: relative, and reported.
@@ -114,7 +126,7 @@ class Clauses(Predicates):
                 self.words.append("~le")
                 self.links.append((len(self.source),))
             self.put(name.english, name.french)
-        elif noun.kind == "idea" and roll < 60:
+        elif noun.kind in ("idea", "matter") and roll < 60:
             self.put("of", "de")
             self.depth += 1
             self.noun_phrase(("org", "person"), budget - 1, definite=True, singular=True)

@@ -34,6 +34,8 @@ class Adjective(NamedTuple):
     french: tuple[tuple[str, str], tuple[str, str]]
     attributive: str  # masculine singular in front of its noun, as `join` reads it
     before: bool
+    size: bool  # size or age: in English after an opinion (a happy little man)
+    opinion: bool
 
 
 class Verb(NamedTuple):
@@ -68,6 +70,14 @@ class Phrase(NamedTuple):
     links: tuple[tuple[int, ...], ...]
 
 
+_SIZES = frozenset(("little", "young", "old", "big", "new", "huge"))
+_CLASSIFYING = frozenset(
+    (
+        *("foreign", "black", "white", "grey", "brown", "red", "green", "blue", "yellow", "pink"),
+        *("purple", "golden", "wild", "blind", "deaf", "mute", "royal", "medieval", "public"),
+        *("private", "tame", "lame", "round"),
+    )
+)
 _RELATIONS = frozenset(
     (
         *("father", "friend", "doctor", "child", "brother", "son", "teacher", "neighbour"),
@@ -107,7 +117,14 @@ def _noun(entry: str, kind: str, feminine: bool, mass: bool) -> Noun:
 def _adjective(entry: str, before: bool) -> Adjective:
     left, right = entry.split()
     changes = right in ("beau", "nouveau", "vieux")
-    return Adjective(left, french.agree(right), "~" + right if changes else right, before)
+    return Adjective(
+        left,
+        french.agree(right),
+        "~" + right if changes else right,
+        before,
+        left in _SIZES,
+        not before and left[0].islower() and left not in _CLASSIFYING,
+    )
 
 
 def _verb(entry: str, subjects: tuple[str, ...], objects: tuple[str, ...]) -> Verb:

@@ -79,6 +79,14 @@ HALF = threshold(0.5)
 _PLURAL_SHARE = threshold(0.3)
 
 
+def _in_english(first: Adjective | None, second: Adjective | None) -> list[str]:
+    """The adjectives in English order: opinion, size and age, colour or origin."""
+    words = [adjective.english for adjective in (first, second) if adjective is not None]
+    if first is not None and second is not None and first.size and second.opinion:
+        words.reverse()
+    return words
+
+
 class Nouns:
     """The part of a derivation that writes noun phrases."""
 
@@ -89,6 +97,7 @@ class Nouns:
         self.links: list[Links] = []
         self.used: list[Noun | Adjective] = []  # so that a sentence seldom says a word twice
         self.depth = 0
+        self.placed = -99  # where it was last said where
 
     def chance(self, probability: float) -> bool:
         return self.draw() < probability * 4294967296.0
@@ -228,8 +237,8 @@ class Nouns:
         if determiner == "the":
             self.put("the", "~les" if plural else "~la" if feminine else "~le")
         elif determiner == "a":
-            following = first or second
-            article = english.article(following.english if following else noun.english[0])
+            described = _in_english(first, second)
+            article = english.article(described[0] if described else noun.english[0])
             self.put(article, "de" if negated else "une" if feminine else "un")
         elif determiner == "some":
             if negated:
@@ -272,18 +281,19 @@ class Nouns:
         self, noun: Noun, plural: bool, first: Adjective | None, second: Adjective | None
     ) -> None:
         """Adjectives and noun: English adjectives first, French ones around the noun."""
+        start = len(self.source)
+        self.source += _in_english(first, second)
+        swapped = first is not None and second is not None and first.size and second.opinion
         if first is not None:
             form = first.french[noun.feminine][plural]
             if not plural and not noun.feminine:
                 form = first.attributive
-            self.put(first.english, form)
-        at = len(self.source)
-        if second is not None:
-            self.source.append(second.english)
+            self.words.append(form)
+            self.links.append((start + swapped,))
         self.put(noun.english[plural], noun.french[plural])
         if second is not None:
             self.words.append(second.french[noun.feminine][plural])
-            self.links.append((at,))
+            self.links.append((start + (first is not None and not swapped),))
 
     def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
         """Writes what follows a noun: a relative clause or a prepositional phrase."""

@@ -36,7 +36,9 @@ _PERSON_PREDICATES = Weighted(
     [44, 9, 11, 11, 9, 10, 8],
 )
 _OTHER_PREDICATES = Weighted(["transitive", "intransitive", "be", "report"], [50, 15, 25, 12])
-_DESCRIBABLE = frozenset(("person", "animal", "building", "idea", "event", "org", "text", "thing"))
+_DESCRIBABLE = frozenset(
+    ("person", "animal", "building", "idea", "matter", "event", "org", "text", "thing")
+)
 # Adjectives that never follow be, and that are not a matter of degree.
 _NEVER_SAID_OF = frozenset(
     (
@@ -126,17 +128,18 @@ class Predicates(Circumstances):
             negated=negation is not None and verb.preposition is None,
             definite=verb.preposition is not None,
         )
-        self._again(subject, thing, tense, negation is not None)
+        if negation is None:
+            self._again(verb, subject, thing, tense)
 
-    def _again(self, subject: Referent, thing: Referent, tense: str, negated: bool) -> None:
+    def _again(self, first: Verb, subject: Referent, thing: Referent, tense: str) -> None:
         """Seldom goes on with a second verb whose object is a pronoun: `and eats it`."""
         verbs = verbs_on(thing.kind)
-        if verbs is None or negated or subject.kind != "person" or thing.kind == "person":
+        if verbs is None or subject.kind != "person" or thing.kind == "person":
             return
         if self.depth or not self.chance(0.22):
             return
         verb = verbs.pick(self.draw)
-        if verb.english.past == verb.english.base or verb.state:
+        if verb.english == first.english or verb.english.past == verb.english.base or verb.state:
             return
         self.put("and", "et")
         if thing.plural:
@@ -316,7 +319,8 @@ class Predicates(Circumstances):
             degree = lexicon.adverbs["degree"].pick(self.draw)
             self.put(degree.english, degree.french)
         self.adjective(adjective, subject)
-        if verb is BE and left >= 4 and subject.kind in ("person", "animal"):
+        mood = verb is BE and subject.kind == "person" and gradable and choice is after
+        if mood and left >= 4 and self.chance(0.4):
             self.time(left - 1)
 
     def _passive(self, budget: int, tense: str) -> None:

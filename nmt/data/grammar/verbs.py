@@ -117,7 +117,7 @@ class Verbs(Nouns):
         alive = subject.kind in ("person", "animal")
         if tense == PRESENT and alive and not verb.state and self.chance(0.12):
             return lexicon.adverbs["frequency"].pick(self.draw)
-        handled = verb.willed and verb.objects and verb.objects != ("idea",)
+        handled = verb.willed and verb.objects and "idea" not in verb.objects
         if handled and subject.kind == "person" and self.chance(0.12):
             return lexicon.adverbs["manner"].pick(self.draw)
         return None
@@ -197,8 +197,9 @@ class Verbs(Nouns):
                 source.append(verb.particle)
             main_at = tuple(range(start, len(source)))
         if passive is not None:
-            passive_at = len(source)
-            source.append(passive.english.participle)
+            start = len(source)
+            source += (passive.english.participle, *passive.english.rest)
+            passive_at = tuple(range(start, len(source)))
         pronoun_at = len(source)
         if pronoun is not None:
             if pronoun.dative and verb.particle is not None:  # speaks to him: lui parle
@@ -254,7 +255,7 @@ class Verbs(Nouns):
             links.append(main_at)
         if passive is not None:
             words.append(passive.french.participle[subject.feminine][subject.plural])
-            links.append((passive_at,))
+            links.append(passive_at)
 
     @staticmethod
     def is_compound(verb: Verb, tense: str) -> bool:

@@ -1,0 +1,200 @@
+"""Verbs and phrases as they are derived, against hand-written sentences and alignments."""
+
+from __future__ import annotations
+
+import pytest
+
+from nmt.data.grammar import lexicon
+from nmt.data.grammar.lexicon import Adjective, Noun, Verb
+from nmt.data.grammar.phrases import IL, ILS, JE, Referent
+from nmt.data.grammar.sentences import Pair, Sentence
+from nmt.data.grammar.stream import stream
+from nmt.data.grammar.verbs import (
+    BE,
+    CONDITIONAL,
+    FUTURE,
+    NEVER,
+    NO_LONGER,
+    NOT,
+    PAST,
+    PLUPERFECT,
+    PRESENT,
+    PROGRESSIVE,
+    Negation,
+    Pronoun,
+)
+
+HE = Referent(IL, False, False, "person")
+SHE = Referent(IL, True, False, "person")
+THEY = Referent(ILS, True, True, "person")
+ME = Referent(JE, False, False, "person")
+WORDS = {HE: ("he", "il"), SHE: ("she", "elle"), THEY: ("they", "elles"), ME: ("I", "je")}
+HER = Pronoun("her", "la", IL, True, False, False)
+THEM = Pronoun("them", "leur", ILS, False, True, True)
+
+
+def verb_of(base: str, construction: str = "transitive") -> Verb:
+    return next(verb for verb, _ in lexicon.verbs[construction] if verb.english.base == base)
+
+
+def derive(subject: Referent, verb: Verb, tense: str, **more: object) -> Pair:
+    sentence = Sentence(stream("test"), 10)
+    sentence.put(*WORDS[subject])
+    sentence.verb(verb, subject, tense, **more)  # type: ignore[arg-type]
+    sentence.put(".", ".")
+    return sentence.pair()
+
+
+@pytest.mark.parametrize(
+    ("subject", "base", "tense", "negation", "english", "french"),
+    [
+        (HE, "open", PRESENT, None, "He opens .", "Il ouvre ."),
+        (HE, "open", PRESENT, NOT, "He does not open .", "Il n' ouvre pas ."),
+        (THEY, "open", PRESENT, NOT, "They do not open .", "Elles n' ouvrent pas ."),
+        (SHE, "see", PAST, None, "She saw .", "Elle a vu ."),
+        (SHE, "see", PAST, NOT, "She did not see .", "Elle n' a pas vu ."),
+        (SHE, "see", PAST, NEVER, "She never saw .", "Elle n' a jamais vu ."),
+        (ME, "see", PAST, None, "I saw .", "J' ai vu ."),
+        (HE, "love", PAST, None, "He loved .", "Il aimait ."),
+        (HE, "love", PAST, NOT, "He did not love .", "Il n' aimait pas ."),
+        (HE, "find", FUTURE, NO_LONGER, "He will no longer find .", "Il ne trouvera plus ."),
+        (HE, "find", CONDITIONAL, NOT, "He would not find .", "Il ne trouverait pas ."),
+        (THEY, "sell", PROGRESSIVE, None, "They were selling .", "Elles vendaient ."),
+        (THEY, "sell", PLUPERFECT, NOT, "They had not sold .", "Elles n' avaient pas vendu ."),
+    ],
+)
+def test_tense_and_negation(
+    subject: Referent, base: str, tense: str, negation: Negation | None, english: str, french: str
+) -> None:
+    pair = derive(subject, verb_of(base), tense, negation=negation)
+    assert (" ".join(pair.source), " ".join(pair.target)) == (english, french)
+
+
+@pytest.mark.parametrize(
+    ("subject", "base", "tense", "english", "french"),
+    [
+        (SHE, "arrive", PAST, "She arrived .", "Elle est arrivée ."),
+        (THEY, "fall", PAST, "They fell .", "Elles sont tombées ."),
+        (HE, "get", PRESENT, "He gets up .", "Il se lève ."),
+        (THEY, "wake", PAST, "They woke up .", "Elles se sont réveillées ."),
+        (ME, "escape", FUTURE, "I will escape .", "Je m' échapperai ."),
+    ],
+)
+def test_verbs_with_etre(
+    subject: Referent, base: str, tense: str, english: str, french: str
+) -> None:
+    pair = derive(subject, verb_of(base, "intransitive"), tense)
+    assert (" ".join(pair.source), " ".join(pair.target)) == (english, french)
+
+
+def test_direct_pronoun_moves_and_the_participle_agrees() -> None:
+    pair = derive(HE, verb_of("follow"), PAST, negation=NOT, pronoun=HER)
+    assert " ".join(pair.source) == "He did not follow her ."
+    assert " ".join(pair.target) == "Il ne l' a pas suivie ."
+    assert pair.alignment == [
+        (0, 0), (1, 1), (1, 3), (1, 4), (2, 1), (2, 4), (3, 5), (4, 2), (5, 6),
+    ]  # fmt: skip
+
+
+def test_dative_pronoun_takes_the_preposition_with_it() -> None:
+    pair = derive(SHE, verb_of("speak"), PAST, pronoun=THEM)
+    assert " ".join(pair.source) == "She spoke to them ."
+    assert " ".join(pair.target) == "Elle leur a parlé ."
+    assert pair.alignment == [(0, 0), (1, 2), (1, 3), (2, 1), (3, 1), (4, 4)]
+
+
+def test_adverb_stands_before_the_english_verb_and_after_the_french() -> None:
+    slowly = next(item for item in lexicon.adverbs["manner"].items if item.english == "slowly")
+    present = derive(HE, verb_of("open"), PRESENT, adverb=slowly)
+    assert " ".join(present.source) == "He slowly opens ."
+    assert " ".join(present.target) == "Il ouvre lentement ."
+    assert present.alignment == [(0, 0), (1, 2), (2, 1), (3, 3)]
+    past = derive(HE, verb_of("open"), PAST, adverb=slowly)
+    assert " ".join(past.target) == "Il a lentement ouvert ."
+    assert past.alignment == [(0, 0), (1, 2), (2, 1), (2, 3), (3, 4)]
+
+
+def test_participle_agrees_with_the_antecedent_of_que() -> None:
+    apples = Referent(ILS, True, True, "food")
+    pair = derive(HE, verb_of("eat"), PAST, preceding=apples)
+    assert pair.target == ["Il", "a", "mangées", "."]
+
+
+def test_passive() -> None:
+    pair = derive(THEY, BE._replace(state=False), PAST, passive=verb_of("invite"))
+    assert " ".join(pair.source) == "They were invited ."
+    assert " ".join(pair.target) == "Elles ont été invitées ."
+    assert pair.alignment == [(0, 0), (1, 1), (1, 2), (2, 3), (3, 4)]
+
+
+def test_the_speaker_is_not_given_a_gender() -> None:
+    sentence = Sentence(stream("test"), 10)
+    assert sentence.settle(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
+    assert sentence.settle(verb_of("see"), ME, PAST) == PAST
+    assert sentence.settle(verb_of("read"), THEY, PAST) == PLUPERFECT  # not "they read"
+    assert sentence.settle(verb_of("read"), HE, PAST) == PAST
+
+
+def noun_of(word: str) -> Noun:
+    return next(n for pairs in lexicon.nouns.values() for n, _ in pairs if n.english[0] == word)
+
+
+def adjective_of(word: str, kind: str) -> Adjective:
+    pairs = lexicon.adjectives[kind, True] + lexicon.adjectives[kind, False]
+    return next(adjective for adjective, _ in pairs if adjective.english == word)
+
+
+@pytest.mark.parametrize(
+    ("determiner", "adjectives", "noun", "plural", "english", "french", "links"),
+    [
+        ("the", (None, "red"), "car", False, "The red car", "La voiture rouge", "0-0 1-2 2-1"),
+        ("a", ("old", None), "car", False, "An old car", "Une vieille voiture", "0-0 1-1 2-2"),
+        ("this", ("old", None), "plane", False, "This old plane", "Ce vieil avion", "0-0 1-1 2-2"),
+        ("this", (None, None), "plane", False, "This plane", "Cet avion", "0-0 1-1"),
+        ("some", ("new", None), "car", True, "Some new cars", "De nouvelles voitures",
+         "0-0 1-1 2-2"),
+        ("some", (None, "blue"), "car", True, "Some blue cars", "Des voitures bleues",
+         "0-0 1-2 2-1"),
+        ("some", (None, "cold"), "water", False, "Some cold water", "De l' eau froide",
+         "0-0 0-1 1-3 2-2"),
+        ("all", (None, None), "horse", True, "All the horses", "Tous les chevaux", "0-0 1-1 2-2"),
+        ("many", (None, None), "apple", True, "Many apples", "Beaucoup de pommes", "0-0 0-1 1-2"),
+        ("the", ("little", "happy"), "man", False, "The happy little man", "Le petit homme heureux",
+         "0-0 1-3 2-1 3-2"),
+        ("the", ("young", "French"), "actress", True, "The young French actresses",
+         "Les jeunes actrices françaises", "0-0 1-1 2-3 3-2"),
+        ("own", (None, None), "school", False, "Her school", "Son école", "0-0 1-1"),
+    ],
+)  # fmt: skip
+def test_noun_phrases(
+    determiner: str,
+    adjectives: tuple[str | None, str | None],
+    noun: str,
+    plural: bool,
+    english: str,
+    french: str,
+    links: str,
+) -> None:
+    word = noun_of(noun)
+    first, second = (name and adjective_of(name, word.kind) for name in adjectives)
+    sentence = Sentence(stream("test"), 10)
+    sentence._determiner(determiner, word, plural, first, second, SHE, False)
+    sentence._head(word, plural, first, second)
+    pair = sentence.pair()
+    assert " ".join(pair.source) == english
+    assert " ".join(pair.target) == french
+    assert " ".join(f"{i}-{j}" for i, j in pair.alignment) == links
+
+
+def test_possessor_comes_first_in_english_and_last_in_french() -> None:
+    for seed in range(500):
+        sentence = Sentence(stream(f"possessor {seed}"), 10)
+        words, links = sentence._possessor(noun_of("car"))
+        sentence._head(noun_of("car"), False, None, None)
+        sentence.words += words
+        sentence.links += links
+        pair = sentence.pair()
+        if pair.source == ["The", "king", "'s", "car"]:
+            break
+    assert pair.target == ["La", "voiture", "du", "roi"]
+    assert pair.alignment == [(0, 2), (1, 3), (2, 0), (2, 2), (3, 1)]

@@ -1,0 +1,141 @@
+"""What is drawn: the same everywhere, apart by split, of the right lengths, aligned, and rich."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+
+import pytest
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+from nmt.data.grammar import Pair, draw, draw_by_length
+from nmt.data.grammar.sampling import split_share
+from nmt.errors import Refusal
+
+EDGES = [10, 20, 30, 40, 50, 60]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Pair]:
+    return [draw(1, "train", k) for k in range(20_000)]
+
+
+def digest(pairs: list[Pair]) -> str:
+    lines = []
+    for pair in pairs:
+        links = " ".join(f"{i}-{j}" for i, j in pair.alignment)
+        lines.append("\t".join((" ".join(pair.source), " ".join(pair.target), links)))
+    text = "\n".join(lines)
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def test_draws_are_frozen() -> None:
+    """These change only with the language; then change VERSION and these."""
+    assert digest([draw(1, "train", k) for k in range(200)]) == "57db9e62e68528bb"
+    assert digest([draw(1, "test", k) for k in range(50)]) == "54301ed751952b1a"
+    assert digest([draw_by_length(1, "test", k, edges=EDGES) for k in range(70)]) == "88bb5169f51d5f8e"
+
+
+def test_a_draw_depends_on_its_number_alone() -> None:
+    alone = draw(3, "valid", 17)
+    assert [draw(3, "valid", k) for k in range(20)][17] == alone
+    assert draw(3, "valid", 18) != alone
+    assert draw(4, "valid", 17) != alone
+
+
+def test_splits_have_no_sentence_in_common(corpus: list[Pair]) -> None:
+    """On either side, and short sentences, which are few, above all."""
+    short = [draw(1, "train", k, mean_length=5) for k in range(6000)]
+    held = [draw(1, split, k, mean_length=5) for split in ("valid", "test") for k in range(500)]
+    held += [draw_by_length(1, "test:by_length", k, edges=EDGES) for k in range(140)]
+    sides = ("source", "target")
+    for side in sides:
+        train = {" ".join(getattr(pair, side)) for pair in [*corpus, *short]}
+        assert not train & {" ".join(getattr(pair, side)) for pair in held}
+    assert len({" ".join(pair.source) for pair in short}) < len(short)  # repeats do happen
+    shares = [split_share(split) for split in ("train", "valid", "test")]
+    assert sorted(s for share in shares for s in share) == list(range(16))
+    assert split_share("test:by_length") == split_share("test")
+
+
+def test_translation_is_a_function_of_the_source(corpus: list[Pair]) -> None:
+    short = [draw(2, "train", k, mean_length=6) for k in range(6000)]
+    translations: dict[str, set[str]] = {}
+    for pair in [*corpus, *short]:
+        translations.setdefault(" ".join(pair.source), set()).add(" ".join(pair.target))
+    assert [s for s, targets in translations.items() if len(targets) > 1] == []
+    assert len(translations) > 20_000
+
+
+def test_moses_leaves_the_tokens_alone(corpus: list[Pair]) -> None:
+    pairs = corpus[:400] + [draw_by_length(1, "test", k, edges=EDGES) for k in range(70)]
+    for language, side in (("en", 0), ("fr", 1)):
+        tokenizer, detokenizer = MosesTokenizer(language), MosesDetokenizer(language)
+        normalizer = MosesPunctNormalizer(language)
+        for pair in pairs:
+            text = normalizer.normalize(detokenizer.detokenize(pair[side]))
+            assert tokenizer.tokenize(text, escape=False) == pair[side]
+
+
+def test_every_word_is_aligned(corpus: list[Pair]) -> None:
+    for pair in corpus[:5000]:
+        assert {i for i, _ in pair.alignment} == set(range(len(pair.source)))
+        assert {j for _, j in pair.alignment} == set(range(len(pair.target)))
+        assert pair.alignment == sorted(set(pair.alignment))
+        final = (len(pair.source) - 1, len(pair.target) - 1)
+        assert [link for link in pair.alignment if final[0] in link[:1]] == [final]
+
+
+def test_words_are_many_and_zipfian(corpus: list[Pair]) -> None:
+    for side, least in ((0, 1500), (1, 2000)):
+        counts = [n for _, n in Counter(w for p in corpus for w in p[side]).most_common()]
+        assert len(counts) > least
+        # Zipf: a word ten times as far down the list is about ten times as rare.
+        assert 5 < counts[9] / counts[99] < 20
+        assert 5 < counts[99] / counts[999] < 20
+
+
+def test_lengths(corpus: list[Pair]) -> None:
+    lengths = [len(pair.source) for pair in corpus]
+    share = Counter(min((length - 1) // 10, 6) for length in lengths)
+    assert sum(lengths) / len(lengths) == pytest.approx(22, abs=0.7)
+    assert share[0] / len(lengths) == pytest.approx(0.21, abs=0.04)
+    assert sum(share[b] for b in (1, 2, 3)) / len(lengths) == pytest.approx(0.69, abs=0.05)
+    assert 0.004 < share[6] / len(lengths) < 0.03
+    assert min(lengths) >= 3
+    assert max(lengths) >= 75
+    assert max(max(map(len, pair[:2])) for pair in corpus) == 80
+
+
+@pytest.mark.parametrize(("mean", "longest"), [(8, 80), (15, 60), (40, 120)])
+def test_lengths_follow_the_settings(mean: float, longest: int) -> None:
+    pairs = [draw(5, "train", k, mean_length=mean, max_length=longest) for k in range(1500)]
+    lengths = [len(pair.source) for pair in pairs]
+    assert max(lengths) <= longest
+    assert sum(lengths) / len(lengths) == pytest.approx(mean, rel=0.12)
+
+
+def test_buckets_are_filled_in_turn() -> None:
+    bounds = [2, *EDGES, 75]
+    pairs = [draw_by_length(1, "test", k, edges=EDGES, max_length=75) for k in range(140)]
+    for k, pair in enumerate(pairs):
+        assert bounds[k % 7] < len(pair.source) <= bounds[k % 7 + 1]
+        assert len(pair.target) <= 75
+    assert max(len(pair.source) for pair in pairs) > 70
+    capped = [draw_by_length(1, "test", k, edges=EDGES, max_length=25) for k in range(30)]
+    assert {(len(pair.source) - 1) // 10 for pair in capped} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: draw(1, "dev", 0),
+        lambda: draw(1, "train", 0, min_length=9, max_length=8),
+        lambda: draw(1, "train", 0, mean_length=0),
+        lambda: draw_by_length(1, "test", 0, edges=[20, 10]),
+        lambda: draw_by_length(1, "nothing:test", 0, edges=[10]),
+    ],
+)
+def test_bad_settings_are_refused(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(Refusal, match="built-in corpus"):
+        call()
