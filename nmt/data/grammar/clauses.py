@@ -196,10 +196,10 @@ class Clauses(Predicates):
         self.tense = tense
         roll = self.draw() % 1000
         if roll < 45 and budget >= 6:
-            self._existential(budget, PRESENT if tense in (PRESENT, FUTURE) else PAST)
+            self.existential(budget, PRESENT if tense in (PRESENT, FUTURE) else PAST)
             return
         if roll < 110 and budget >= 7 and tense != PROGRESSIVE:
-            self._passive(budget, tense)
+            self.passive(budget, tense)
             return
         share = max(2, budget // 3 + self.draw() % 3 - 1)
         start = len(self.source)

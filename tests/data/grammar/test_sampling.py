@@ -33,7 +33,9 @@ def test_draws_are_frozen() -> None:
     """These change only with the language; then change VERSION and these."""
     assert digest([draw(1, "train", k) for k in range(200)]) == "57db9e62e68528bb"
     assert digest([draw(1, "test", k) for k in range(50)]) == "54301ed751952b1a"
-    assert digest([draw_by_length(1, "test", k, edges=EDGES) for k in range(70)]) == "88bb5169f51d5f8e"
+    assert (
+        digest([draw_by_length(1, "test", k, edges=EDGES) for k in range(70)]) == "88bb5169f51d5f8e"
+    )
 
 
 def test_a_draw_depends_on_its_number_alone() -> None:
