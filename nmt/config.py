@@ -168,7 +168,7 @@ class DataConfig:
     pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
     cache: str = key("data", "folder of prepared (tokenised and encoded) text")
     workers: int = key(
-        1, "processes that make batches ahead of time; 0: the training process itself", minimum=0
+        0, "processes that make batches ahead of time; 0: the training process itself", minimum=0
     )
 
 
@@ -472,8 +472,13 @@ def validate(config: DictConfig) -> None:
         except (OmegaConfBaseException, ValueError, TypeError) as error:
             reason = str(error).splitlines()[0]
             raise Refusal(f"{where}: {reason}; it takes the keys of data.valid") from error
-    _validate_node(config, Config, "")
+    validate_keys(config)
     _validate_together(config)
+
+
+def validate_keys(config: DictConfig) -> None:
+    """Refuses values outside their bounds, whatever the schema of `config`; raises Refusal."""
+    _validate_node(config, OmegaConf.get_type(config), "")
 
 
 def _validate_together(config: DictConfig) -> None:

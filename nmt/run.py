@@ -26,8 +26,9 @@ from nmt.evaluation import records, results, summary
 from nmt.evaluation.alignment import parse_links
 from nmt.evaluation.stress import Pair, stress_sets
 from nmt.models import Translator
+from nmt.models.reading import Languages
 from nmt.models.stored import read_checkpoint
-from nmt.models.testing import Example, Languages, Likelihood, Testing
+from nmt.models.testing import Example, Likelihood, Testing
 from nmt.report.figures import draw_run
 from nmt.report.page import build_page
 from nmt.report.runs import Run

@@ -8,11 +8,10 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
@@ -21,16 +20,20 @@ from tqdm import tqdm
 
 from nmt.config import EvaluationConfig, SearchConfig
 from nmt.data.batch import Batch, collate
-from nmt.data.vocabulary import END, UNKNOWN, Encoding
-from nmt.evaluation.alignment import Gold, attended_words, sentence_counts, word_weights
+from nmt.data.vocabulary import UNKNOWN
+from nmt.evaluation.alignment import Gold, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.dictionary import replace_unknown
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import spread
 from nmt.models.base import Translator
+from nmt.models.reading import (
+    Languages,
+    alignment_row,
+    read,
+    replace_unknown_words,
+    weights_between_words,
+)
 from nmt.search import Hypothesis, beam_search
-
-RUNNERS_UP = 5
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,6 @@ class Example:
     target: Sequence[str]
     text: str | None = None
     gold: Gold | None = None
-
-
-@dataclass(frozen=True)
-class Languages:
-    """What turns words into ids and back, and words into text."""
-
-    source: Encoding
-    target: Encoding
-    detokenise: Any  # (words) -> text
 
 
 class Testing(pl.LightningModule):
@@ -129,7 +123,7 @@ class Testing(pl.LightningModule):
         free = [self._no_unknown(example) for example in examples]
         without = self._without_unknown(batch, free)
         weights = nll.forced.weights
-        outcomes = self._force(batch, [hypotheses[0] for hypotheses in found], examples)
+        outcomes = self._read_again(batch, [hypotheses[0] for hypotheses in found], examples)
         for place, (example, hypotheses, outcome) in enumerate(
             zip(examples, found, outcomes, strict=True)
         ):
@@ -179,7 +173,10 @@ class Testing(pl.LightningModule):
 
     def _attention(self, weights: Tensor, example: Example) -> Record:
         """Spread and weight on `</s>` of the reading of the reference, and its links' counts."""
-        between = self._between_words(weights.float().cpu().numpy(), example.source, example.target)
+        ids = self.languages.target.encode(example.target)
+        between = weights_between_words(
+            weights.float().cpu().numpy(), self.languages, example.source, ids
+        )
         scores: Record = {
             "spread": float(spread(between).mean()),
             "end_weight": float(between[:-1, -1].mean()) if len(between) > 1 else None,
@@ -188,16 +185,6 @@ class Testing(pl.LightningModule):
             null = self.evaluation.alignment.null
             scores["alignment_counts"] = sentence_counts(between, example.gold, null)
         return scores
-
-    def _between_words(
-        self, weights: np.ndarray, source: Sequence[str], target: Sequence[str]
-    ) -> np.ndarray:
-        coder = self.languages
-        return word_weights(
-            weights,
-            coder.source.word_index(coder.source.encode(source))[:-1],
-            coder.target.word_index(coder.target.encode(target))[:-1],
-        )
 
     def _record(self, example: Example, best: Hypothesis, words: list[str]) -> Record:
         statistics = sentence_statistics(words, example.target)
@@ -214,7 +201,7 @@ class Testing(pl.LightningModule):
             "bleu_stats": statistics.tolist(),
         }
 
-    def _force(
+    def _read_again(
         self, batch: Batch, best: list[Hypothesis], examples: list[Example]
     ) -> list[list[str]]:
         """The hypotheses' words; those kept or holding `<unk>` are read once more for attention."""
@@ -225,94 +212,25 @@ class Testing(pl.LightningModule):
             for place, (example, hypothesis) in enumerate(zip(examples, best, strict=True))
             if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens)
         ]
-        for place, reading in self._read_again(batch, best, places):
-            example, hypothesis = examples[place], best[place]
-            if replace and reading.weights is not None:
-                words[place] = self._replace(example, hypothesis, reading.weights)
+        sources = [batch.source[place][batch.source_mask[place]].tolist() for place in places]
+        readings = read(self.model, sources, [best[place].tokens for place in places])
+        for place, reading in zip(places, readings, strict=True):
+            example = examples[place]
+            if replace:
+                words[place] = replace_unknown_words(
+                    reading, self.languages, example.source, self.search, self.dictionary
+                )
             if example.id in self.kept:
-                self.alignments.append(self._row(example, hypothesis, reading))
+                row = alignment_row(
+                    self.languages,
+                    example.id,
+                    example.source,
+                    reading,
+                    score=best[place].score,
+                    reference=example.target,
+                )
+                self.alignments.append(row)
         return words
-
-    def _replace(self, example: Example, best: Hypothesis, weights: np.ndarray) -> list[str]:
-        """Words for `<unk>` by the attended source word (a shortlist: symbols are words)."""
-        tokens = [token for token in best.tokens if token != END]
-        attended = attended_words(weights[: len(tokens)])
-        return replace_unknown(
-            self.languages.target.decode(best.tokens),
-            [token == UNKNOWN for token in tokens],
-            attended.tolist(),
-            example.source,
-            self.search.replace_unk,
-            self.dictionary,
-        )
-
-    def _read_again(
-        self, batch: Batch, best: list[Hypothesis], places: list[int]
-    ) -> Iterator[tuple[int, Reading]]:
-        """Force-decodes some hypotheses of a batch and looks at every step."""
-        if not places:
-            return
-        ids = [[*(t for t in best[place].tokens if t != END), END] for place in places]
-        sources = [batch.source[p][batch.source_mask[p]].tolist() for p in places]
-        again = collate(sources, ids).to(batch.source.device)
-        decoded = self.model(again)
-        scores = self.model.output.logits(decoded.forced.readout).float().log_softmax(2)
-        top = scores.topk(min(RUNNERS_UP + 1, scores.shape[2]), 2)
-        for at, place in enumerate(places):
-            steps, width = len(ids[at]), len(sources[at])
-            forced = decoded.forced
-            attends = forced.weights is not None and forced.log_normaliser is not None
-            yield (
-                place,
-                Reading(
-                    ids[at],
-                    forced.weights[at, :steps, :width].float().cpu().numpy() if attends else None,
-                    forced.log_normaliser[at, :steps].float().cpu().numpy() if attends else None,
-                    (-decoded.nll[at, :steps]).float().tolist(),
-                    list(
-                        zip(
-                            top.indices[at, :steps].tolist(),
-                            top.values[at, :steps].tolist(),
-                            strict=True,
-                        )
-                    ),
-                ),
-            )
-
-    def _row(self, example: Example, best: Hypothesis, reading: Reading) -> Record:
-        """What is kept of one sentence, step by step; `</s>` ends both sides."""
-        target = self.languages.target
-        weights = reading.weights
-        source_symbols = self.languages.source.symbols(self.languages.source.encode(example.source))
-        words = self.languages.source.kind == "words"
-        runners = []
-        for written, (ids, values) in zip(reading.ids, reading.top, strict=True):
-            others = [(i, v) for i, v in zip(ids, values, strict=True) if i != written]
-            runners.append([[target.symbols([i])[0], v] for i, v in others[:RUNNERS_UP]])
-        return {
-            "id": example.id,
-            "length": len(example.source),
-            "source": [*example.source, "</s>"] if words else source_symbols,
-            "target": target.symbols(reading.ids),
-            "reference": list(example.target),
-            "score": best.score,
-            "weights": None if weights is None else weights.tolist(),
-            "log_normaliser": None if weights is None else reading.log_normaliser.tolist(),  # type: ignore[union-attr]
-            "spread": None if weights is None else spread(weights).tolist(),
-            "log_probability": reading.log_probabilities,
-            "runners_up": runners,
-        }
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A hypothesis of T symbols, `</s>` included, force-decoded."""
-
-    ids: list[int]
-    weights: np.ndarray | None  # (T, S)
-    log_normaliser: np.ndarray | None  # (T,)
-    log_probabilities: list[float]  # (T,)
-    top: list[tuple[list[int], list[float]]]  # of each step the most probable ids and their log p
 
 
 class Likelihood(pl.LightningModule):

@@ -1,0 +1,85 @@
+"""Sets runs, and other systems' translations, side by side on one self-contained page.
+
+python -m nmt.compare runs=[multirun/2026-01-31/12-00-00]
+python -m nmt.compare runs=[outputs/*/*] output=mine +external.moses.newstest2014=moses.txt
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.command import command
+from nmt.config import CompareConfig, EvaluationConfig, validate_keys
+from nmt.data.tokenise import tokeniser
+from nmt.errors import Refusal
+from nmt.evaluation.external import read_external
+from nmt.report.comparison import compare_set, edges, test_sets
+from nmt.report.figures import draw_length_details, draw_lengths
+from nmt.report.page import build_page
+from nmt.report.runs import Run, find_runs, outside_system
+from nmt.report.tables import write_compared_tables
+
+log = logging.getLogger(__name__)
+
+
+@command("compare")
+def main(composed: DictConfig) -> None:
+    OmegaConf.resolve(composed)
+    validate_keys(composed)
+    config = OmegaConf.to_object(composed)
+    assert isinstance(config, CompareConfig)
+    found = find_runs(config.runs)
+    others = [read_system(name, files, found.runs) for name, files in config.external.items()]
+    everyone = [*found.runs, *others]
+    comparisons = [compare_set(everyone, name, config.resamples) for name in test_sets(everyone)]
+    output = Path(config.output)
+    write_compared_tables(everyone, comparisons, output / "tables")
+    for name in test_sets(everyone) if config.figures else ():
+        present = [run for run in everyone if name in run.sets]
+        stem = output / "figures" / f"{name}-bleu-by-length"
+        draw_lengths(present, stem, name, config.figures)
+        details = output / "figures" / f"{name}-by-length-details"
+        draw_length_details(present, details, name, config.figures)
+    page = build_page(
+        found.runs,
+        output / "comparison.html",
+        config.report,
+        others,
+        unfinished=found.unfinished,
+        resamples=config.resamples,
+        comparisons=comparisons,
+    )
+    log.info("%d runs compared: %s", len(everyone), page)
+
+
+def read_system(name: str, files: dict[str, str], runs: list[Run]) -> Run:
+    """Another system's hypotheses, a file a test set, scored as the runs' are.
+
+    Raises:
+        Refusal: for a test set that no run was scored on, or a file that does not fit it.
+    """
+    sentences = {}
+    for test_set, path in files.items():
+        key = f"external.{name}.{test_set}"
+        scored = [run for run in runs if test_set in run.sets and run.translations(test_set)]
+        if not scored:
+            known = ", ".join(test_sets(runs)) or "none"
+            raise Refusal(f"{key}: no run was tested on {test_set}; the runs have: {known}")
+        run = scored[0]
+        moses = tokeniser(run.flat["data.languages"][1], run.flat["tokenizer.normalise"])
+        sentences[test_set] = read_external(
+            path,
+            run.translations(test_set),
+            tokenise=moses.tokenise,
+            detokenise=moses.detokenise,
+            key=key,
+        )
+    settings = EvaluationConfig(edges=edges(runs, next(iter(files))))
+    return outside_system(name, sentences, settings)
+
+
+if __name__ == "__main__":
+    main()
