@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from nmt import run
 from nmt.command import command
-from nmt.config import TranslateConfig, load, validate_keys
+from nmt.config import load, validate_keys
 from nmt.evaluation.alignment import format_links, hard_links
 from nmt.models.stored import read_checkpoint
 from nmt.models.translation import Sentence, Translation, Translations
@@ -67,21 +67,21 @@ def main(composed: DictConfig) -> None:
         build_explorer([row for row in rows if row], composed.page, label=config.name)
 
 
-def write(sentence: Sentence, options: TranslateConfig, null: float) -> None:
+def write(sentence: Sentence, options: Any, null: float) -> None:
     """Writes the translations of one line in the form that was asked for."""
     if options.alignments == "json":
         described = [describe(sentence, found, null) for found in sentence.translations]
         record = {"line": sentence.number, "source": sentence.words, "translations": described}
         sys.stdout.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
         return
-    for found in sentence.translations or [None]:
-        columns = [str(sentence.number)] if options.nbest > 1 else []
-        if found is None:
-            columns.append("")
-        else:
-            columns += [f"{found.score:.4f}"] if options.scores else []
-            columns.append(found.text if options.detokenise else " ".join(found.words))
-            columns += [pharaoh(found, null)] if options.alignments else []
+    number = [str(sentence.number)] if options.nbest > 1 else []
+    lines = [[*number, ""]] if not sentence.translations else []
+    for found in sentence.translations:
+        score = [f"{found.score:.4f}"] if options.scores else []
+        text = found.text if options.detokenise else " ".join(found.words)
+        links = [pharaoh(found, null)] if options.alignments else []
+        lines.append([*number, *score, text, *links])
+    for columns in lines:
         sys.stdout.write("\t".join(column.replace("\t", " ") for column in columns) + "\n")
 
 

@@ -28,7 +28,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A line of input, its number from 1, and its translations, best first (none of an empty one)."""
+    """A line of input, its number from 1, its translations, best first (none if it was empty)."""
 
     number: int
     words: list[str]

@@ -137,7 +137,8 @@ def edges(runs: Sequence[Run], name: str) -> list[int]:
         configured = (run.config.get("evaluation") or {}).get("edges")
         if configured:
             return list(configured)
-    found = {row["to"] for run in runs for row in run.results["test"][name].get("by_length") or []}
+    scored = [run.results["test"][name] for run in runs if name in run.sets]
+    found = {row["to"] for result in scored for row in result.get("by_length") or []}
     return sorted(found - {None}) or list(EDGES)
 
 
@@ -207,7 +208,9 @@ def _add_error_rates(by_length: list[dict[str, Any]], result: dict[str, Any]) ->
 
 
 def _add_sentences(
-    by_length: list[dict[str, Any]], rows: list[dict[str, Any]], scorers: dict[tuple[str, ...], BLEU]
+    by_length: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    scorers: dict[tuple[str, ...], BLEU],
 ) -> None:
     """Mean length of a bucket's sentences, and sacreBLEU of their text as people read it.
 

@@ -130,7 +130,9 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
         named = Path(pattern).is_dir()
         folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
         if not folders:
-            raise Refusal(f"runs: nothing matches {pattern}; name run folders, sweep folders or globs")
+            raise Refusal(
+                f"runs: nothing matches {pattern}; name run folders, sweep folders or globs"
+            )
         before = len(runs), len(unfinished)
         finished_before = False
         for folder in folders:
@@ -145,7 +147,9 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
         if len(runs) == before[0] and not finished_before:
             if named and len(unfinished) == before[1]:
                 read_run(pattern)
-            raise Refusal(f"runs: no folder under {pattern} has a {results.FILE}: no run there finished")
+            raise Refusal(
+                f"runs: no folder under {pattern} has a {results.FILE}: no run there finished"
+            )
     return Found(label_apart(list(runs.values())), unfinished)
 
 
@@ -203,7 +207,9 @@ def _jobs(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     inside = [path for path in folder.iterdir() if path.is_dir()]
-    jobs = [path for path in inside if (path / results.FILE).is_file() or (path / ".hydra").is_dir()]
+    jobs = [
+        path for path in inside if (path / results.FILE).is_file() or (path / ".hydra").is_dir()
+    ]
     return sorted(jobs, key=_order)
 
 
@@ -229,10 +235,14 @@ def _by_seed(runs: list[Run]) -> list[str]:
 
 
 def _by_keys(runs: list[Run]) -> list[str]:
-    differing = {key: values for key, values in differing_keys(runs).items() if not _incidental(key)}
+    differing = {
+        key: values for key, values in differing_keys(runs).items() if not _incidental(key)
+    }
     few = dict(list(differing.items())[:2])
     parts = [
-        ", ".join(f"{key.rsplit('.', 1)[-1]} {'–' if v[i] is MISSING else v[i]}" for key, v in few.items())
+        ", ".join(
+            f"{key.rsplit('.', 1)[-1]} {'–' if v[i] is MISSING else v[i]}" for key, v in few.items()
+        )
         for i in range(len(runs))
     ]
     return [f" ({part})" if part else "" for part in parts]
@@ -258,4 +268,6 @@ def outside_system(
     """
     scores = {name: summary.summarise(rows, settings) for name, rows in sentences.items()}
     results = {"schema": 1, "name": label, "title": label, "test": scores}
-    return Run(label, results, lines={("translations", name): rows for name, rows in sentences.items()})
+    return Run(
+        label, results, lines={("translations", name): rows for name, rows in sentences.items()}
+    )

@@ -208,17 +208,21 @@ def lengths_table(comparison: SetComparison) -> Table:
         table_rows.append(cells)
     columns = [
         Column("run", "Run", text=True),
-        *(Column(name, name) for name in names),
         Column("best", "Best bucket", text=True),
-        Column("drop", "Best to last"),
+        Column("drop", "Fall, best to last"),
         Column("slope", "Slope per 10 words"),
+        *(Column(name, name) for name in names),
     ]
     notes = [
         "BLEU with its 95 % interval by number of words; the slope is a least-squares line over the buckets, "
         "each at the mean length of its sentences and weighing as many as it has."
     ]
     return Table(
-        f"by_length_{comparison.name}", f"BLEU by length on {comparison.name}", columns, table_rows, notes
+        f"by_length_{comparison.name}",
+        f"BLEU by length on {comparison.name}",
+        columns,
+        table_rows,
+        notes,
     )
 
 
@@ -295,14 +299,23 @@ def all_tables(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> lis
 def _score_notes(comparison: SetComparison) -> list[str]:
     notes = []
     if comparison.no_unk_pairs:
-        which = "the sentences that every run's shortlists cover" if comparison.no_unk_shared else "sentences"
+        which = (
+            "the sentences that every run's shortlists cover"
+            if comparison.no_unk_shared
+            else "sentences"
+        )
         notes.append(f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden.")
-    notes.append(f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one.")
+    notes.append(
+        f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one."
+    )
     signatures = {
-        (comparison.scores[run.label].get("sacrebleu") or {}).get("signature") for run in comparison.runs
+        (comparison.scores[run.label].get("sacrebleu") or {}).get("signature")
+        for run in comparison.runs
     } - {None}
     notes += [f"sacreBLEU signature: {signature}" for signature in sorted(signatures)]
-    searches = {_search(comparison.scores[run.label].get("search")) for run in comparison.runs} - {""}
+    searches = {_search(comparison.scores[run.label].get("search")) for run in comparison.runs} - {
+        ""
+    }
     notes += [f"Search: {search}." for search in sorted(searches)]
     return notes
 

@@ -215,7 +215,7 @@ def _test_set(
                 "to": high,
                 "sentences": int(inside.sum()),
                 "score": score,
-                "low": score - 1.4,
+                "low": max(0.0, score - 1.4),
                 "high": score + 1.5,
                 "brevity_penalty": min(1.0, math.exp(1 - 1 / ratio)),
                 "length_ratio": float(ratio),
@@ -252,7 +252,7 @@ def _test_set(
 
 def _score(statistics: np.ndarray) -> dict[str, Any]:
     score = bleu(statistics)
-    return {"score": score, "low": score - 0.7, "high": score + 0.8, "sentences": len(statistics)}
+    return {"score": score, "low": max(0.0, score - 0.7), "high": score + 0.8, "sentences": len(statistics)}
 
 
 def _alignment(record: dict, order: list[int], draw: np.random.Generator, attention: bool) -> dict[str, Any]:

@@ -41,8 +41,8 @@ _SECTIONS = {
     "scores": "Scores",
     "significance": "Significance",
     "training": "Training",
-    "translations": "Translations",
     "explorer": "Alignments",
+    "translations": "Translations",
     "configuration": "Configurations",
 }
 
@@ -76,12 +76,15 @@ def build_page(
     if comparisons is None:
         comparisons = [compare_set(everyone, name, resamples) for name in test_sets(everyone)]
     limit = (report or ReportConfig()).sentences
-    alignments = {name: _bounded(alignment_rows(everyone, name), limit) for name in test_sets(everyone)}
+    alignments = {
+        name: _bounded(alignment_rows(everyone, name), limit) for name in test_sets(everyone)
+    }
     translations = {name: translation_rows(everyone, name) for name in test_sets(everyone)}
     sections = "\n".join(
         [
             _overview_sections(everyone, comparisons, unfinished),
             embed.asset("explorer.html"),
+            Template(embed.asset("translations.html")).substitute(least=_least_words(comparisons)),
             _configuration_section(everyone),
         ]
     )
@@ -94,7 +97,11 @@ def build_page(
     room = PAGE_BYTES - sum(map(_size, payloads)) - _size(sections) - 120_000
     payloads.append(_fitted(translations, kept, room))
     count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
-    systems = f" and {len(external)} outside system{'s' if len(external) != 1 else ''}" if external else ""
+    systems = (
+        f" and {len(external)} outside system{'s' if len(external) != 1 else ''}"
+        if external
+        else ""
+    )
     sets = ", ".join(test_sets(everyone))
     return _write(path, title, f"{count}{systems} on {sets}", sections, payloads, _navigation())
 
@@ -136,7 +143,12 @@ def build_explorer(
 
 
 def _write(
-    path: str | Path, title: str, subtitle: str, sections: str, payloads: Sequence[str], navigation: str
+    path: str | Path,
+    title: str,
+    subtitle: str,
+    sections: str,
+    payloads: Sequence[str],
+    navigation: str,
 ) -> Path:
     page = Template(embed.asset("template.html")).substitute(
         title=escape(title),
@@ -170,7 +182,9 @@ def _fitted(translations: dict[str, Any], kept: dict[str, set[int]], room: int) 
             name: max(min(FEWEST, rows["total"]), int(share * rows["total"]))
             for name, rows in translations.items()
         }
-        some = {name: thinned(rows, counts[name], kept[name]) for name, rows in translations.items()}
+        some = {
+            name: thinned(rows, counts[name], kept[name]) for name, rows in translations.items()
+        }
         text = embed.packed("translations", some)
         if _size(text) <= room or all(counts[name] <= FEWEST for name in counts):
             return text
@@ -182,7 +196,9 @@ def _size(text: str) -> int:
 
 
 def _navigation() -> str:
-    links = "".join(f'<li><a href="#{key}-section">{name}</a></li>' for key, name in _SECTIONS.items())
+    links = "".join(
+        f'<li><a href="#{key}-section">{name}</a></li>' for key, name in _SECTIONS.items()
+    )
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
 
 
@@ -193,17 +209,19 @@ def _overview_sections(
     if unfinished:
         folders = ", ".join(escape("/".join(folder.parts[-2:])) for folder in unfinished)
         note = f'<p class="notes">Not finished, so not here: {folders}.</p>'
-    longest = max(
-        (row["from"] for one in comparisons for rows in one.lengths.values() for row in rows), default=0
-    )
     return Template(embed.asset("overview.html")).substitute(
         unfinished=note,
         lengths=_per_set(comparisons, lengths_table),
         scores=_per_set(comparisons, scores_table),
         published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
         training=_table(training_table(runs)),
-        least=LEAST_WORDS if longest >= LEAST_WORDS else 0,
     )
+
+
+def _least_words(comparisons: Sequence[SetComparison]) -> int:
+    """LEAST_WORDS, or 0 where no set has sentences as long."""
+    starts = [row["from"] for one in comparisons for rows in one.lengths.values() for row in rows]
+    return LEAST_WORDS if max(starts, default=0) >= LEAST_WORDS else 0
 
 
 def _per_set(comparisons: Sequence[SetComparison], make: Any) -> str:
@@ -245,9 +263,11 @@ def _cell(value: Any, column: Column) -> str:
 
 def _configuration_section(runs: Sequence[Run]) -> str:
     differences = differences_table(runs)
-    table = _table(differences, "key") if differences.rows else "<p>The configurations are equal.</p>"
+    table = (
+        _table(differences, "key") if differences.rows else "<p>The configurations are equal.</p>"
+    )
     commands = "".join(
-        f'<dt>{escape(run.label)}</dt><dd><code>{escape(command)}</code></dd>'
+        f"<dt>{escape(run.label)}</dt><dd><code>{escape(command)}</code></dd>"
         for run in runs
         if (command := command_of(run))
     )

@@ -14,7 +14,14 @@ FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "se
 """Keys of results.json that runs are filtered by, before any other key of the configuration that was swept."""
 
 _COVERED = ("name", "experiment", "seed", "data.max_length", "resume")
-_COVERED_BELOW = ("model.title", "model._target_", "model.scoring", "logger.", "report.", "checkpoint.")
+_COVERED_BELOW = (
+    "model.title",
+    "model._target_",
+    "model.scoring",
+    "logger.",
+    "report.",
+    "checkpoint.",
+)
 
 
 def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
@@ -101,7 +108,11 @@ def _set(comparison: SetComparison) -> dict[str, Any]:
             for row in comparison.significance
         ],
         "bucket_by": next(
-            (score.get("bucket_by") for score in comparison.scores.values() if score.get("bucket_by")),
+            (
+                score.get("bucket_by")
+                for score in comparison.scores.values()
+                if score.get("bucket_by")
+            ),
             "source",
         ),
     }

@@ -42,7 +42,9 @@ def translation_rows(runs: Sequence[Run], test_set: str) -> dict[str, Any]:
                 "s": " ".join(sentence["source"]),
                 "r": " ".join(sentence["reference"]),
                 "h": [None if row is None else " ".join(row["hypothesis"]) for row in found],
-                "b": [None if row is None else sentence_bleu(row.get("bleu_stats")) for row in found],
+                "b": [
+                    None if row is None else sentence_bleu(row.get("bleu_stats")) for row in found
+                ],
             }
         )
     return {"systems": [run.label for run, _ in kept], "rows": rows, "total": len(rows)}

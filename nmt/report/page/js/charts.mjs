@@ -3,17 +3,14 @@
 export const DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2]];
 export const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"];
 
-/** The scales that give a series its colour, dash and shape; one legend for the three. */
-function encodings(names, look, theme, columns) {
+/** The scales that give a series its colour, dash and shape; the legend is drawn by the page itself. */
+function encodings(names, look, theme) {
   const of = (table, pick) => names.map((name) => table[pick(look(name)) % table.length]);
-  const title = null;
-  const legend = { title, orient: "bottom", columns, labelLimit: 260, symbolSize: 90, symbolStrokeWidth: 2 };
-  const field = "series";
-  const type = "nominal";
+  const fixed = { field: "series", type: "nominal", legend: null };
   return {
-    color: { field, type, legend, scale: { domain: names, range: of(theme.colours, (l) => l.colour) } },
-    strokeDash: { field, type, legend, scale: { domain: names, range: of(DASHES, (l) => l.variant) } },
-    shape: { field, type, legend, scale: { domain: names, range: of(SHAPES, (l) => l.colour) } },
+    color: { ...fixed, scale: { domain: names, range: of(theme.colours, (l) => l.colour) } },
+    strokeDash: { ...fixed, scale: { domain: names, range: of(DASHES, (l) => l.variant) } },
+    shape: { ...fixed, scale: { domain: names, range: of(SHAPES, (l) => l.colour) } },
   };
 }
 
@@ -24,13 +21,12 @@ function config(theme) {
     font: theme.font,
     view: { stroke: null },
     axis: { ...text, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", gridColor: theme.grid, domainColor: theme.axis, tickColor: theme.axis },
-    legend: { ...text, labelFontSize: 12, symbolStrokeColor: theme.text },
   };
 }
 
 /** One line a series over length buckets, its band, and the number of sentences of each bucket underneath. */
 export function lengthSpec({ rows, counts, names, look, title, digits, bands, zero, width, theme, words }) {
-  const { color, strokeDash, shape } = encodings(names, look, theme, width < 560 ? 1 : width < 900 ? 2 : 4);
+  const { color, strokeDash, shape } = encodings(names, look, theme);
   const domain = counts.map((count) => count.bucket);
   const x = { field: "bucket", type: "ordinal", scale: { domain, padding: 0.5 }, axis: { labelAngle: 0, title: null, labelOverlap: true } };
   const y = { field: "value", type: "quantitative", title, scale: { zero, nice: true } };
@@ -46,7 +42,7 @@ export function lengthSpec({ rows, counts, names, look, title, digits, bands, ze
   const band = {
     transform: [{ filter: "isValid(datum.low) && isValid(datum.high)" }],
     mark: { type: "area", opacity: 0.16, interpolate: "linear" },
-    encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color } },
+    encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color },
   };
   const line = { mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash } };
   const points = { mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } };
@@ -73,13 +69,13 @@ export function lengthSpec({ rows, counts, names, look, title, digits, bands, ze
 
 /** One line a series over updates. */
 export function trainingSpec({ rows, names, look, title, width, theme }) {
-  const { color, strokeDash } = encodings(names, look, theme, width < 560 ? 1 : width < 900 ? 2 : 4);
+  const { color, strokeDash } = encodings(names, look, theme);
   const tooltip = [
     { field: "series", title: "Run" },
     { field: "update", title: "Update", format: "," },
     { field: "value", title, format: ".3f" },
   ];
-  const x = { field: "update", type: "quantitative", title: "Updates", axis: { format: "~s" } };
+  const x = { field: "update", type: "quantitative", title: "Updates", axis: { format: "~s", tickCount: Math.max(3, Math.round(width / 110)), grid: false } };
   const y = { field: "value", type: "quantitative", title, scale: { zero: false } };
   return {
     description: `${title} over updates, ${names.length} lines`,

@@ -131,8 +131,15 @@ export function startExplorer(alignments) {
       energy.textContent = scores ? (scores[j] === null ? "very low" : fixed(scores[j])) : "–";
       row.classList.toggle("most", weight === most);
     });
+    follow(bars[weights.indexOf(most)].row);
     const spread = decoding.spread?.[i] ?? entropy(weights);
     ui.totals.textContent = `Sum of the weights ${fixed(sum(weights))}; spread ${fixed(spread)} nats (all alike would be ${fixed(Math.log(weights.length))}).`;
+  }
+  /** Brings the row of the largest weight into view within its own table, never moving the page. */
+  function follow(row) {
+    const box = ui.energies.parentElement;
+    const top = row.offsetTop - box.scrollTop;
+    if (top < 40 || top + row.offsetHeight > box.clientHeight) box.scrollTop = row.offsetTop - box.clientHeight / 2;
   }
   function runners(decoding, i) {
     const flat = decoding.runners?.[i] ?? [];
@@ -251,7 +258,7 @@ export function startExplorer(alignments) {
     show(sentence, options);
     return true;
   }
-  function follow() {
+  function followLink() {
     const link = readLink(location.hash);
     return Boolean(link) && open(link.set, link.id, { run: link.run, step: link.step });
   }
@@ -272,7 +279,7 @@ export function startExplorer(alignments) {
   byId("explorer-clear").addEventListener("click", () => { state.log = []; ui.log.replaceChildren(); });
   for (const button of document.querySelectorAll("[data-preset]")) button.addEventListener("click", () => preset(button.dataset.preset));
   byId("explorer-stage").addEventListener("keydown", keyed);
-  window.addEventListener("hashchange", () => { if (follow()) reveal(); });
+  window.addEventListener("hashchange", () => { if (followLink()) reveal(); });
   let width = ui.map.clientWidth;
   new ResizeObserver(() => {
     if (Math.abs(ui.map.clientWidth - width) < 8) return;
@@ -283,7 +290,7 @@ export function startExplorer(alignments) {
 
   const reveal = () => byId("explorer-section").scrollIntoView({ block: "start" });
   openSet(state.set);
-  if (follow()) reveal();
+  if (followLink()) reveal();
   else {
     const found = presets(alignments[state.set]);
     show(found.reordered?.sentence ?? alignments[state.set][0], { step: found.reordered?.step ?? 0 });

@@ -8,25 +8,25 @@ const SLANT = 55;
 const LEAST = 0.004;
 
 function textWidth(words) {
-  return Math.min(150, 10 + 6.6 * Math.max(...words.map((word) => word.length)));
+  return Math.min(175, 14 + 7.4 * Math.max(...words.map((word) => word.length)));
 }
 
 const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
 
 /** Size of a cell and of the margins for so many words in so much room. */
-export function layout(source, target, room) {
+export function layout(source, target, room, foot = 6) {
   const left = textWidth(target.map(short));
   const label = textWidth(source.map(short));
   const top = Math.round(label * Math.sin((SLANT * Math.PI) / 180)) + 14;
   const right = Math.round(label * Math.cos((SLANT * Math.PI) / 180)) + 6;
   const cell = Math.max(14, Math.min(28, Math.floor((room - left - right) / source.length)));
-  return { cell, left, top, right, width: left + cell * source.length + right, height: top + cell * target.length + 6 };
+  return { cell, left, top, right, width: left + cell * source.length + right, height: top + cell * target.length + foot };
 }
 
 /** Draws a decoding in `element`; returns {step(i)} that moves to a target word. */
 export function heatmap(element, decoding, { choose, hover, label }) {
   const { source, target, weights } = decoding;
-  const size = layout(source, target, element.clientWidth - 4);
+  const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22);
   const { cell, left, top } = size;
   const columns = source.map((word, j) =>
     svg("text", { class: "source", transform: `translate(${left + (j + 0.62) * cell} ${top - 8}) rotate(-${SLANT})`, text: short(word) }, svg("title", { text: word })));
@@ -98,6 +98,6 @@ function vector(source, target, { cell, left, top }) {
     const at = top + (i + 0.5) * cell;
     group.append(svg("path", { class: "feed", "data-step": i, d: `M ${end} ${at} H ${left + 8} m 5 -4 l -6 4 l 6 4` }));
   });
-  group.append(svg("text", { x: end - 8, y: top + 0.5 * cell - 5, "text-anchor": "end", class: "name", text: "c, the one fixed vector" }));
+  group.append(svg("text", { x: end + 4, y: top + target.length * cell + 14, "text-anchor": "end", class: "name", text: "c, the one fixed vector" }));
   return group;
 }

@@ -2,7 +2,7 @@
 
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
-import { COLOURS, dataTable, draw, theme } from "./plots.mjs";
+import { COLOURS, dataTable, draw, legend, sample, theme } from "./plots.mjs";
 import { METRICS, bucketCounts, lengthRows, looks, passing, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
@@ -22,6 +22,9 @@ export function startOverview(overview) {
   const training = byId("training-metric");
   setOptions(set, Object.keys(overview.sets).map((name) => [name, name]));
   setOptions(training, Object.entries(TRAINING).filter(([key]) => overview.runs.some((run) => run.history.some((point) => point[key] !== null && point[key] !== undefined))));
+  const scored = Object.keys(overview.sets).length > 0;
+  for (const part of ["length", "scores", "significance", "translations"]) byId(`${part}-section`).hidden = !scored;
+  byId("training-section").hidden = !training.value && !document.querySelector("#training-section table.sortable");
   const seeded = overview.groups.length < overview.runs.length;
   grouped.disabled = !seeded;
   grouped.checked = seeded && overview.runs.length > 4;
@@ -31,7 +34,7 @@ export function startOverview(overview) {
     const items = overview.runs.map((run) => {
       const box = h("input", { type: "checkbox", checked: true, onchange: () => { toggle(run.label, box.checked); changed(); } });
       boxes.set(run.label, box);
-      return h("li", {}, h("label", {}, box, h("span", { class: "swatch", style: `background: var(--series-${look.runs.get(run.label).colour})` }), h("span", { text: run.label })));
+      return h("li", {}, h("label", {}, box, sample(look.runs.get(run.label)), h("span", { text: run.label })));
     });
     byId("run-list").replaceChildren(...items);
   }
@@ -68,7 +71,7 @@ export function startOverview(overview) {
     ? overview.groups.filter((_, index) => overview.runs.some((run) => run.group === index && on.has(run.label)))
     : overview.runs.filter((run) => on.has(run.label)).map((run) => run.label));
   const lookOf = (name) => (grouped.checked ? look.groups[overview.groups.indexOf(name)] : look.runs.get(name));
-  const width = (element) => Math.max(220, Math.min(1100, element.clientWidth - 70));
+  const width = (element) => Math.max(220, Math.min(1300, element.clientWidth - 80));
 
   async function lengthChart() {
     const rows = lengthRows(overview, set.value, metric.value, on, grouped.checked);
@@ -79,6 +82,7 @@ export function startOverview(overview) {
     const words = overview.sets[set.value].bucket_by === "target" ? "reference words" : "source words";
     const counts = bucketCounts(overview, set.value);
     await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: bands.checked, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));
+    legend(byId("length-legend"), names, lookOf);
     dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
     const single = grouped.checked ? "Lines are means over seeds; bands are one standard deviation, or the 95 % interval where there is one run." : "Bands are 95 % bootstrap intervals.";
     byId("length-note").textContent = rows.some((row) => row.low !== null) ? single : "This figure has no interval.";
@@ -89,8 +93,10 @@ export function startOverview(overview) {
     const names = shown().filter((name) => rows.some((row) => row.series === name));
     const element = byId("training-chart");
     await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: width(element), theme: theme() }));
+    legend(byId("training-legend"), names, lookOf);
     dataTable(byId("training-data"), rows, "update", names, 3);
   }
+  const charts = () => Promise.all([scored ? lengthChart() : null, trainingChart()]);
   function metrics() {
     const rows = overview.sets[set.value].rows;
     setOptions(metric, Object.entries(METRICS).filter(([key]) => rows.some((row) => row[key])).map(([key, { title }]) => [key, title]));
@@ -105,14 +111,14 @@ export function startOverview(overview) {
   function changed() {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;
     tables();
-    significance();
+    if (scored) significance();
     for (const listener of listeners) listener();
-    return Promise.all([lengthChart(), trainingChart()]);
+    return charts();
   }
 
   runList();
   filterBoxes();
-  metrics();
+  if (scored) metrics();
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
   byId("all-on").addEventListener("click", () => everything(true));
   byId("all-off").addEventListener("click", () => everything(false));
@@ -124,8 +130,8 @@ export function startOverview(overview) {
   let last = 0;
   new ResizeObserver(([entry]) => {
     const now = Math.round(entry.contentRect.width);
-    if (last && Math.abs(now - last) > 8) { lengthChart(); trainingChart(); }
+    if (last && Math.abs(now - last) > 8) charts()
     last = now;
-  }).observe(byId("length-chart").parentElement);
-  return { changed, on, set, redraw: () => Promise.all([lengthChart(), trainingChart()]), listen: (listener) => listeners.push(listener) };
+  }).observe(byId("runs-section"));
+  return { changed, on, set, redraw: charts, listen: (listener) => listeners.push(listener) };
 }

@@ -1,7 +1,8 @@
 // Draws specifications with Vega as SVG, in the page's colours, with a tooltip that only ever sets text.
 
 import { chartLibrary } from "./data.mjs";
-import { byId, h } from "./dom.mjs";
+import { DASHES, SHAPES } from "./charts.mjs";
+import { byId, h, svg } from "./dom.mjs";
 import { fixed } from "./format.mjs";
 
 export const COLOURS = 7;
@@ -55,6 +56,28 @@ export async function draw(element, spec) {
   drawings.set(element, { turn, result });
   element.replaceChildren(frame);
   element.dataset.drawn = String(turn);
+}
+
+const OUTLINES = {
+  circle: "M 17 6 a 4 4 0 1 0 8 0 a 4 4 0 1 0 -8 0",
+  square: "M 17.5 2.5 h 7 v 7 h -7 Z",
+  "triangle-up": "M 21 1.5 l 4.5 8 h -9 Z",
+  diamond: "M 21 1 l 4 5 l -4 5 l -4 -5 Z",
+  cross: "M 19.5 2 h 3 v 2.5 h 2.5 v 3 h -2.5 V 10 h -3 V 7.5 H 17 v -3 h 2.5 Z",
+  "triangle-down": "M 21 10.5 l 4.5 -8 h -9 Z",
+};
+
+/** A sample of a series' line: its colour, dash and shape. */
+export function sample({ colour, variant }) {
+  const ink = `var(--series-${colour % COLOURS})`;
+  return svg("svg", { class: "sample", width: 42, height: 12, viewBox: "0 0 42 12", "aria-hidden": "true" },
+    svg("line", { x1: 0, x2: 42, y1: 6, y2: 6, stroke: ink, "stroke-width": 2.2, "stroke-dasharray": DASHES[variant % DASHES.length].join(" ") }),
+    svg("path", { d: OUTLINES[SHAPES[colour % SHAPES.length]], fill: ink }));
+}
+
+/** The legend of a chart. */
+export function legend(element, names, look) {
+  element.replaceChildren(...names.map((name) => h("li", {}, sample(look(name)), h("span", { text: name }))));
 }
 
 /** The numbers behind a chart as a table: a row a series, a column a place on the x axis. */
