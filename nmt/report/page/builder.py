@@ -96,14 +96,12 @@ def build_page(
     kept = {name: {row["id"] for row in rows} for name, rows in alignments.items()}
     room = PAGE_BYTES - sum(map(_size, payloads)) - _size(sections) - 120_000
     payloads.append(_fitted(translations, kept, room))
-    count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
-    systems = (
-        f" and {len(external)} outside system{'s' if len(external) != 1 else ''}"
-        if external
-        else ""
-    )
-    sets = ", ".join(test_sets(everyone))
-    return _write(path, title, f"{count}{systems} on {sets}", sections, payloads, _navigation())
+    subtitle = _plural(len(runs), "run")
+    if external:
+        subtitle += f" and {_plural(len(external), 'outside system')}"
+    if alignments:
+        subtitle += f" on {', '.join(alignments)}"
+    return _write(path, title, subtitle, sections, payloads, _navigation())
 
 
 def build_explorer(
@@ -137,9 +135,8 @@ def build_explorer(
         own = None if source == sentence["source"] else source
         sentence["by"][row.get("run", label)] = decoding(dict(row), None, own)
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
-    count = f"{len(ordered)} sentence{'s' if len(ordered) != 1 else ''}"
     payloads = [embed.packed("alignments", {"text": ordered})]
-    return _write(path, title, count, embed.asset("explorer.html"), payloads, "")
+    return _write(path, title, _plural(len(ordered), "sentence"), embed.asset("explorer.html"), payloads, "")
 
 
 def _write(
@@ -189,6 +186,10 @@ def _fitted(translations: dict[str, Any], kept: dict[str, set[int]], room: int) 
         if _size(text) <= room or all(counts[name] <= FEWEST for name in counts):
             return text
         share *= max(0.0, min(0.95, 0.97 * room / _size(text)))
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _size(text: str) -> int:

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import pytest
+from run_folders import make_run
+
+from nmt.report.comparison import SetComparison, compare_set
+from nmt.report.runs import Run, find_runs
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four finished jobs (two models, two seeds) on two test sets, and one that has not finished."""
+    folder = tmp_path_factory.mktemp("sweep")
+    jobs = [(model, seed) for model in ("RNNencdec", "RNNsearch") for seed in (1, 2)]
+    for number, (model, seed) in enumerate(jobs):
+        sets = ("newstest", "mine")
+        make_run(folder / str(number), model=model, seed=seed, pairs=150, kept=12, sets=sets)
+    (folder / "4" / ".hydra").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def runs(sweep: Path) -> list[Run]:
+    return find_runs([sweep]).runs
+
+
+@pytest.fixture(scope="session")
+def comparison(runs: list[Run]) -> SetComparison:
+    return compare_set(runs, "newstest", resamples=200)

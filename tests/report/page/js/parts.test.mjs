@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { deflateSync } from "node:zlib";
+import { test } from "node:test";
+import { lengthSpec, trainingSpec } from "../../../../nmt/report/page/js/charts.mjs";
+import { inflate } from "../../../../nmt/report/page/js/data.mjs";
+import { pieces, unmatched } from "../../../../nmt/report/page/js/diff.mjs";
+import { readLink, writeLink } from "../../../../nmt/report/page/js/explorer.mjs";
+import { fixed, percent, pValue, signed } from "../../../../nmt/report/page/js/format.mjs";
+import { layout } from "../../../../nmt/report/page/js/heatmap.mjs";
+import * as series from "../../../../nmt/report/page/js/series.mjs";
+import { pairs, stars } from "../../../../nmt/report/page/js/significance.mjs";
+import { compare } from "../../../../nmt/report/page/js/tables.mjs";
+import { chosen } from "../../../../nmt/report/page/js/translations.mjs";
+
+test("numbers have true minus signs and shares thin spaces", () => {
+  assert.equal(fixed(-1.005, 1), "−1.0");
+  assert.equal(fixed(-0.0001, 2), "0.00");
+  assert.equal(signed(2.5, 1), "+2.5");
+  assert.equal(fixed(null), "–");
+  assert.equal(percent(0.714), "71\u202f%");
+  assert.equal(percent(0.004), "<1\u202f%");
+  assert.equal(percent(0), "0\u202f%");
+  assert.equal(pValue(0.0004), "<0.001");
+});
+
+test("deflated base64 comes back, beyond ASCII too", async () => {
+  const text = "zone économique 世界 </script>".repeat(30);
+  assert.equal(await inflate(` ${deflateSync(text).toString("base64")}\n`), text);
+});
+
+test("words outside a longest common subsequence are marked", () => {
+  const flags = unmatched("a b c d e".split(" "), "a x c e y".split(" "));
+  assert.deepEqual(flags, [false, true, false, true, false]);
+  assert.deepEqual(pieces(["a", "b", "c"], [true, true, false]), [{ text: "a b", marked: true }, { text: "c", marked: false }]);
+  assert.deepEqual(unmatched(["a"], []), [true]);
+});
+
+test("links to a sentence survive any name", () => {
+  const place = { set: "a/b&c", id: 17, run: "x=1 & <y>", step: 4 };
+  assert.deepEqual(readLink(writeLink(place)), { ...place, id: "17" });
+  assert.equal(readLink("#length-section"), null);
+  assert.equal(readLink("#sentence=t/3&word=nonsense").step, 0);
+});
+
+const overview = {
+  runs: [
+    { label: "e1", group: 0, history: [{ update: 10, nll: 3 }] },
+    { label: "s1", group: 1, history: [{ update: 10, nll: 2 }, { update: 20, nll: 1 }] },
+    { label: "s2", group: 1, history: [{ update: 10, nll: 1 }, { update: 20, nll: null }] },
+  ],
+  groups: ["e", "s"],
+  filters: [{ key: "model", title: "Model", values: ["E", "S", "S"] }, { key: "seed", title: "Seed", values: ["1", "1", "2"] }],
+  sets: {
+    t: {
+      rows: [
+        { run: "e1", bucket: "1–10", from: 1, sentences: 4, all: [10, 8, 12] },
+        { run: "s1", bucket: "1–10", from: 1, sentences: 4, all: [20, 18, 22] },
+        { run: "s2", bucket: "1–10", from: 1, sentences: 4, all: [24, 22, 26] },
+        { run: "s2", bucket: "11+", from: 11, sentences: 3, all: [9, null, null] },
+      ],
+    },
+  },
+};
+const on = new Set(["e1", "s1", "s2"]);
+
+test("filters work together", () => {
+  assert.deepEqual(series.passing(overview, {}), ["e1", "s1", "s2"]);
+  assert.deepEqual(series.passing(overview, { model: new Set(["E"]), seed: new Set(["2"]) }), ["s1"]);
+});
+
+test("seeds are grouped into mean and standard deviation", () => {
+  const rows = series.lengthRows(overview, "t", "all", on, true);
+  const grouped = rows.find((row) => row.series === "s" && row.bucket === "1–10");
+  assert.equal(grouped.value, 22);
+  assert.ok(Math.abs(grouped.high - 22 - Math.SQRT2 * 2) < 1e-12);
+  const alone = rows.find((row) => row.series === "e");
+  assert.deepEqual([alone.value, alone.low, alone.high], [10, 8, 12]);
+  assert.equal(series.lengthRows(overview, "t", "aer", on, false).length, 0);
+  assert.deepEqual(series.lengthRows(overview, "t", "all", new Set(["s2"]), false).map((row) => row.value), [24, 9]);
+});
+
+test("buckets are counted once each, shortest first", () => {
+  assert.deepEqual(series.bucketCounts(overview, "t").map((row) => [row.bucket, row.sentences]), [["1–10", 4], ["11+", 3]]);
+});
+
+test("training curves leave out what was not measured", () => {
+  const rows = series.trainingRows(overview, "nll", on, true);
+  assert.deepEqual(rows.map(({ series: name, update, value }) => [name, update, value]), [["e", 10, 3], ["s", 10, 1.5], ["s", 20, 1]]);
+});
+
+test("seeds share a colour and differ in dash", () => {
+  const looks = series.looks(overview, 7);
+  assert.equal(looks.runs.get("s1").colour, looks.runs.get("s2").colour);
+  assert.notEqual(looks.runs.get("s1").variant, looks.runs.get("s2").variant);
+  const many = { runs: [], groups: Array(9).fill("g") };
+  assert.deepEqual(series.looks(many, 7).groups[8], { colour: 1, variant: 1 });
+});
+
+test("specifications hold data only as data", () => {
+  const theme = { text: "#000", grid: "#eee", axis: "#999", bar: "#888", font: "x", colours: ["#111", "#222"] };
+  const look = () => ({ colour: 1, variant: 0 });
+  const hostile = "datum['x'] <b>";
+  const rows = [{ series: hostile, bucket: "1–10", from: 1, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
+  const spec = lengthSpec({ rows, counts: rows, names: [hostile], look, title: "BLEU", digits: 2, bands: true, zero: true, width: 300, theme, words: "source words" });
+  assert.equal(spec.vconcat[0].layer.length, 3);
+  assert.deepEqual(spec.vconcat[0].layer[1].encoding.color.scale.range, ["#222"]);
+  assert.deepEqual(spec.vconcat[1].data.values, rows);
+  const places = new Set();
+  (function walk(node, place) {
+    if (node === hostile) places.add(place.replace(/\d+/g, "*").split(".").slice(-3).join("."));
+    else if (node && typeof node === "object") for (const [key, child] of Object.entries(node)) walk(child, `${place}.${key}`);
+  })(spec, "");
+  assert.deepEqual([...places].sort(), ["scale.domain.*", "values.*.series"]);
+  const training = trainingSpec({ rows, names: [hostile], look, title: "NLL", width: 300, theme });
+  assert.equal(training.layer.length, 2);
+});
+
+test("differences read both ways round", () => {
+  const rows = [["a", "b", "all", 2.5, 1, 4, 0.01, 0.02, 30], ["a", "b", "1–10", 9, 8, 10, 0, 0, 3]];
+  const found = pairs(rows, "all");
+  assert.equal(found.size, 2);
+  assert.deepEqual(found.get("b\na"), { delta: -2.5, low: -4, high: -1, p: 0.01, corrected: 0.02, sentences: 30 });
+  assert.deepEqual([0.2, 0.04, 0.004, 0.0004].map(stars), ["", "*", "**", "***"]);
+});
+
+test("empty cells stay last in either order", () => {
+  const values = [3, null, 10, -1];
+  assert.deepEqual([...values].sort((x, y) => compare(x, y, false)), [-1, 3, 10, null]);
+  assert.deepEqual([...values].sort((x, y) => compare(x, y, true)), [10, 3, -1, null]);
+  assert.ok(compare("run 9", "run 10", false) < 0);
+});
+
+test("translations are filtered by length and text, and sorted", () => {
+  const rows = [
+    { id: 0, length: 40, s: "the Man", r: "l'homme", h: ["un", "homme"], b: [10, 20] },
+    { id: 1, length: 31, s: "a cat", r: "un chat", h: ["chat", null], b: [90, null] },
+    { id: 2, length: 35, s: "dogs", r: "chiens", h: ["chiens", "un"], b: [100, 5] },
+    { id: 3, length: 12, s: "short", r: "court", h: ["court", "court"], b: [0, 0] },
+  ];
+  const all = { least: 30, most: Infinity, text: "", sort: "file", columns: [0, 1] };
+  const ids = (options) => chosen(rows, { ...all, ...options }).map((row) => row.id);
+  assert.deepEqual(ids({}), [0, 1, 2]);
+  assert.deepEqual(ids({ sort: "length" }), [1, 2, 0]);
+  assert.deepEqual(ids({ sort: "difference" }), [2, 0, 1]);
+  assert.deepEqual(ids({ text: "MAN" }), [0]);
+  assert.deepEqual(ids({ text: "homme", columns: [0] }), [0]);
+  assert.deepEqual(ids({ most: 35, least: 0 }), [1, 2, 3]);
+});
+
+test("cells fill the room between fourteen and twenty-eight pixels", () => {
+  const words = (count) => Array(count).fill("word");
+  assert.equal(layout(words(5), words(7), 1000).cell, 28);
+  assert.equal(layout(words(61), words(60), 300).cell, 14);
+  const { cell, left, right } = layout(words(30), words(30), 700);
+  assert.ok(left + 30 * cell + right <= 700);
+  assert.ok(cell > 14);
+});

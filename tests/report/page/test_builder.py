@@ -1,0 +1,152 @@
+import base64
+import json
+import re
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from run_folders import MARKUP
+
+from nmt.config import ReportConfig
+from nmt.report.comparison import compare_set
+from nmt.report.page import build_explorer, build_page, builder
+from nmt.report.runs import Run
+
+
+class Elements(HTMLParser):
+    """The elements of a page and the text of its scripts by id."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str, str] = {}
+        self._open: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._open = dict(attrs).get("id") if tag == "script" else None
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.scripts[self._open] = self.scripts.get(self._open, "") + data
+
+    def packed(self, identity: str) -> object:
+        return json.loads(zlib.decompress(base64.b64decode(self.scripts[identity])))
+
+
+@pytest.fixture(scope="module")
+def page(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "comparison.html"
+    assert build_page(runs, path, resamples=50, unfinished=[Path("sweep/4")]) == path
+    return path.read_text(encoding="utf-8")
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    elements = Elements(page)
+    for tag, attributes in elements.found:
+        for name in ("src", "href"):
+            value = attributes.get(name) or ""
+            assert not value or value.startswith(("#", "data:")), (tag, value)
+    policy = next(a for t, a in elements.found if a.get("http-equiv"))["content"]
+    assert "default-src 'none'" in policy
+    assert "connect-src 'none'" in policy
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_every_text_stays_text(page: str) -> None:
+    scripts = [a for tag, a in Elements(page).found if tag == "script"]
+    assert len(scripts) == 6  # overview, alignments, library, translations, import map, main
+    assert MARKUP not in page
+
+
+def test_names_with_markup_are_escaped(runs: list[Run], tmp_path: Path) -> None:
+    hostile = replace(runs[0], label=f"<img src=x onerror=alert(1)>{MARKUP}")
+    path = build_page([hostile, runs[2]], tmp_path / "page.html", resamples=0)
+    elements = Elements(path.read_text(encoding="utf-8"))
+    assert "img" not in {tag for tag, _ in elements.found}
+    overview = json.loads(elements.scripts["overview"])
+    assert overview["runs"][0]["label"] == hostile.label
+
+
+def test_the_overview_has_what_the_charts_need(page: str, runs: list[Run]) -> None:
+    overview = json.loads(Elements(page).scripts["overview"])
+    assert [run["group"] for run in overview["runs"]] == [0, 0, 1, 1]
+    assert overview["groups"] == ["RNNencdec-50", "RNNsearch-50"]
+    assert {entry["title"] for entry in overview["filters"]} == {"Model", "Scoring", "Seed"}
+    assert list(overview["sets"]) == ["newstest", "mine"]
+    rows = overview["sets"]["newstest"]["rows"]
+    row = next(r for r in rows if r["run"] == "RNNsearch-50 seed 1" and r["bucket"] == "11–20")
+    measured = runs[2].results["test"]["newstest"]["by_length"][1]
+    assert row["all"] == [measured["score"], measured["low"], measured["high"]]
+    assert {"no_unk", "sacrebleu", "nll", "aer", "brevity", "ratio", "spread"} <= set(row)
+    assert len(overview["sets"]["newstest"]["significance"][0]) == 9
+    assert len(overview["published"]["rows"]) == 6
+
+
+def test_tables_commands_and_unfinished_runs_are_in_the_page_itself(page: str) -> None:
+    assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page
+    assert "Not finished, so not here: sweep/4" in page
+    assert page.count('data-run="RNNsearch-50 seed 2"') == 5  # two tables a set, and training
+    assert 'value="30"' in page
+    assert "model.scoring._target_" in page
+
+
+def test_the_report_bounds_the_sentences_of_the_explorer(runs: list[Run], tmp_path: Path) -> None:
+    path = build_page(runs[2:], tmp_path / "p.html", ReportConfig(sentences=5), resamples=0)
+    alignments = Elements(path.read_text()).packed("alignments")
+    lengths = [sentence["length"] for sentence in alignments["newstest"]]
+    assert len(lengths) == 5
+    assert lengths[-1] - lengths[0] > 10
+
+
+def test_a_large_page_leaves_out_translations_but_no_alignment(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparisons = [compare_set(runs, name, 0) for name in ("newstest", "mine")]
+    whole = build_page(runs, tmp_path / "whole.html", comparisons=comparisons)
+    limit = whole.stat().st_size - 30_000
+    monkeypatch.setattr(builder, "PAGE_BYTES", limit)
+    monkeypatch.setattr(builder, "FEWEST", 10)
+    path = build_page(runs, tmp_path / "small.html", comparisons=comparisons)
+    assert path.stat().st_size < limit
+    before, after = Elements(whole.read_text()), Elements(path.read_text())
+    assert before.scripts["alignments"] == after.scripts["alignments"]
+    kept = {sentence["id"] for sentence in after.packed("alignments")["newstest"]}
+    translations = after.packed("translations")["newstest"]
+    assert 12 <= len(translations["rows"]) < translations["total"] == 150
+    assert kept <= {row["id"] for row in translations["rows"]}
+
+
+def test_a_run_with_nothing_but_training_makes_a_page(tmp_path: Path) -> None:
+    bare = Run("bare", {"config": {"a": 1}, "test": {}, "train": {"updates": 3}})
+    page = build_page([bare], tmp_path / "bare.html").read_text()
+    assert "<p>1 run</p>" in page
+    assert "The configurations are equal" in page
+
+
+def test_outside_systems_stand_beside_runs(runs: list[Run], tmp_path: Path) -> None:
+    results = {"test": {"mine": runs[0].results["test"]["mine"]}}
+    records = {("translations", "mine"): runs[0].translations("mine")}
+    moses = Run("Moses", results, lines=records)
+    page = build_page(runs[:1], tmp_path / "p.html", external=[moses], resamples=20).read_text()
+    assert "1 run and 1 outside system on newstest, mine" in page
+    translations = Elements(page).packed("translations")
+    assert translations["mine"]["systems"] == ["RNNencdec-50 seed 1", "Moses"]
+    assert translations["newstest"]["systems"] == ["RNNencdec-50 seed 1"]
+
+
+def test_the_explorer_alone_holds_sentences_of_ones_own(runs: list[Run], tmp_path: Path) -> None:
+    rows = [{**row, "run": run.label} for run in runs[1:3] for row in run.alignments("mine")]
+    path = build_explorer(rows, tmp_path / "mine.html", title="My <sentences>")
+    elements = Elements(path.read_text(encoding="utf-8"))
+    sentences = elements.packed("alignments")["text"]
+    assert len(sentences) == 12
+    assert list(sentences[0]["by"]) == [runs[1].label, runs[2].label]
+    assert "overview" not in elements.scripts
+    assert "library" not in elements.scripts
+    assert path.stat().st_size < 200_000
+    assert "<h1>My &lt;sentences&gt;</h1>" in path.read_text()

@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+from run_folders import make_run
+
+from nmt.config import EvaluationConfig
+from nmt.errors import Refusal
+from nmt.report.runs import (
+    MISSING,
+    Run,
+    differing_keys,
+    find_runs,
+    flatten,
+    label_apart,
+    outside_system,
+    read_run,
+)
+
+
+def test_a_run_is_read_with_its_results_overrides_and_sentences(sweep: Path) -> None:
+    run = read_run(sweep / "2")
+    assert run.label == "RNNsearch-50"
+    assert run.overrides == ("+experiment=rnnsearch50", "seed=1")
+    assert run.sets == ["newstest", "mine"]
+    assert len(run.translations("newstest")) == 150
+    alignments = run.alignments("mine")
+    assert len(alignments) == 12
+    assert len(alignments[3]["weights"]) == len(alignments[3]["target"])
+    assert run.translations("absent") == []
+
+
+def test_overrides_come_from_hydra_where_results_lack_them(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", pairs=20, kept=3)
+    results = json.loads((folder / "results.json").read_text())
+    results["overrides"] = []
+    (folder / "results.json").write_text(json.dumps(results))
+    assert read_run(folder).overrides == ("+experiment=rnnsearch50", "seed=1")
+
+
+def test_a_sweep_is_read_in_the_order_of_its_jobs_without_the_unfinished(sweep: Path) -> None:
+    found = find_runs([sweep])
+    assert [run.label for run in found.runs] == [
+        "RNNencdec-50 seed 1",
+        "RNNencdec-50 seed 2",
+        "RNNsearch-50 seed 1",
+        "RNNsearch-50 seed 2",
+    ]
+    assert found.unfinished == [sweep / "4"]
+
+
+def test_jobs_come_by_number_not_by_spelling(tmp_path: Path) -> None:
+    for number in (10, 9, 2):
+        make_run(tmp_path / str(number), seed=number, pairs=10, kept=1)
+    assert [run.seed for run in find_runs([tmp_path]).runs] == [2, 9, 10]
+    assert [run.seed for run in find_runs([f"{tmp_path}/*"]).runs] == [2, 9, 10]
+
+
+def test_a_run_named_twice_counts_once(sweep: Path) -> None:
+    found = find_runs([sweep / "1", f"{sweep}/*"])
+    assert len(found.runs) == 4
+    assert found.runs[0].seed == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [("nowhere", "nothing matches"), ("4", "not finished"), ("2/translations", "results.json")],
+)
+def test_what_leads_to_no_finished_run_is_refused(sweep: Path, pattern: str, says: str) -> None:
+    with pytest.raises(Refusal, match=says):
+        find_runs([sweep / pattern])
+
+
+def test_damaged_results_are_refused_by_name(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", pairs=10, kept=1)
+    path = folder / "results.json"
+    whole = path.read_text()
+    path.write_text(whole[:300])
+    with pytest.raises(Refusal, match=r"results\.json"):
+        read_run(folder)
+    path.write_text(whole.replace('"schema": 1', '"schema": 99'))
+    with pytest.raises(Refusal, match="schema"):
+        read_run(folder)
+
+
+def test_a_damaged_line_is_refused_with_its_number(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", pairs=10, kept=4)
+    path = folder / "alignments" / "newstest.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], lines[2][:40], *lines[3:]]))
+    with pytest.raises(Refusal, match=r"newstest\.jsonl:3"):
+        read_run(folder).alignments("newstest")
+
+
+def named(name: str, **config: object) -> Run:
+    return Run(name, {"config": config, "seed": config.get("seed"), "test": {}})
+
+
+def test_equal_names_are_told_apart_by_what_differs() -> None:
+    beams = [named("a", search={"beam_size": size}) for size in (1, 12)]
+    assert [run.label for run in label_apart(beams)] == ["a (beam_size 1)", "a (beam_size 12)"]
+    alike = [named("a", x=1), named("a", x=1), named("b", x=1)]
+    assert [run.label for run in label_apart(alike)] == ["a", "a #2", "b"]
+
+
+def test_runs_of_one_experiment_share_a_group_whatever_their_seed() -> None:
+    first, second = named("a", seed=1, x=3), named("a", seed=2, x=3)
+    assert first.group == second.group
+    assert first.group != named("a", seed=1, x=4).group
+
+
+def test_differing_keys_are_those_of_some_runs_only_or_of_other_values() -> None:
+    runs = [named("a", x={"y": 1, "z": 2}), named("b", x={"y": 1, "z": 3}, w=[1])]
+    assert differing_keys(runs) == {"x.z": [2, 3], "w": [MISSING, [1]]}
+    assert flatten({"x": {"y": {}, "z": [1]}}) == {"x.y": {}, "x.z": [1]}
+
+
+def test_an_outside_system_is_scored_as_a_run_is(runs: list[Run]) -> None:
+    records = runs[2].translations("newstest")
+    moses = outside_system("Moses", {"newstest": records}, EvaluationConfig(resamples=0))
+    assert moses.external
+    assert moses.translations("newstest") == records
+    score = moses.results["test"]["newstest"]["bleu"]["all"]["score"]
+    assert score == pytest.approx(runs[2].results["test"]["newstest"]["bleu"]["all"]["score"])

@@ -1,0 +1,85 @@
+import csv
+import io
+from pathlib import Path
+
+from nmt.report.comparison import SetComparison
+from nmt.report.runs import Run
+from nmt.report.tables import (
+    Column,
+    Table,
+    differences_table,
+    lengths_table,
+    scores_table,
+    show,
+    training_table,
+    write_tables,
+)
+
+
+def test_cells_are_shown_with_interval_thin_spaces_or_a_dash() -> None:
+    column = Column("x", "X", 1)
+    assert show((26.75, 25.9, 27.51), column) == "26.8 [25.9, 27.5]"
+    assert show((26.75, None, None), column) == "26.8"
+    assert show(846_000, column) == "846\u202f000"
+    assert show(None, column) == "–"
+
+
+def test_markup_and_bars_are_harmless_in_markdown() -> None:
+    table = Table("t", "T", [Column("a", "A", text=True)], [{"a": "<b>x|y</b>\nz"}])
+    assert table.markdown().splitlines()[-1] == "| &lt;b>x\\|y&lt;/b> z |"
+
+
+def test_csv_keeps_full_precision_and_splits_intervals() -> None:
+    columns = [Column("run", "Run", text=True), Column("all", "BLEU")]
+    rows = [{"run": "a,b", "all": (26.754321, 25.0, 28.0)}, {"run": "c", "all": None}]
+    read = list(csv.DictReader(io.StringIO(Table("t", "T", columns, rows).csv())))
+    assert read[0] == {"run": "a,b", "all": "26.754321", "all_low": "25.0", "all_high": "28.0"}
+    assert read[1] == {"run": "c", "all": "", "all_low": "", "all_high": ""}
+
+
+def test_scores_stand_beside_the_papers(comparison: SetComparison) -> None:
+    table = scores_table(comparison)
+    by_run = {row["run"]: row for row in table.rows}
+    search = by_run["RNNsearch-50 seed 1"]
+    assert (search["published_all"], search["published_no_unk"]) == (26.75, 34.16)
+    assert by_run["RNNencdec-50 seed 2"]["published_all"] == 17.82
+    assert search["all"][1] < search["all"][0] < search["all"][2]
+    assert search["aer"] == 0.11
+    assert by_run["RNNencdec-50 seed 1"]["aer"] is None
+    notes = " ".join(table.notes)
+    assert "100 sentences" in notes
+    assert "tok:13a" in notes
+    assert "beam size 12" in notes
+
+
+def test_training_is_told_as_in_table_2(runs: list[Run]) -> None:
+    row = training_table(runs).rows[3]
+    assert row["run"] == "RNNsearch-50 seed 2"
+    assert (row["updates"], row["epochs"], row["hours"]) == (4000, 6.4, 0.33)
+    assert (row["train_nll"], row["valid_nll"], row["words"]) == (31.3, 36.2, 6210.4)
+    assert row["memory"] == 0.812
+
+
+def test_lengths_have_a_column_a_bucket_and_the_fall(comparison: SetComparison) -> None:
+    table = lengths_table(comparison)
+    titles = [column.title for column in table.columns]
+    assert titles[1:5] == ["Best bucket", "Fall, best to last", "Slope per 10 words", "1–10"]
+    falls = {row["run"]: row["drop"] for row in table.rows}
+    assert falls["RNNencdec-50 seed 1"] > falls["RNNsearch-50 seed 1"] + 10
+
+
+def test_only_differing_keys_are_listed(runs: list[Run]) -> None:
+    rows = {row["key"]: row for row in differences_table(runs).rows}
+    assert "data.languages" not in rows
+    assert rows["seed"]["RNNsearch-50 seed 2"] == "2"
+    assert rows["model.scoring._target_"]["RNNencdec-50 seed 1"] is None
+
+
+def test_files_are_written(runs: list[Run], tmp_path: Path) -> None:
+    paths = write_tables(runs[::2], tmp_path / "tables", resamples=20)
+    names = {path.name for path in paths}
+    assert {"tables.md", "scores_newstest.csv", "by_length_mine.csv", "training.csv"} <= names
+    assert {"significance_newstest.csv", "differences.csv", "published.csv"} <= names
+    text = (tmp_path / "tables" / "tables.md").read_text()
+    assert "### BLEU by length on mine" in text
+    assert text.count("Differences in BLEU") == 2
