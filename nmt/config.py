@@ -245,9 +245,9 @@ class TrainerConfig:
         minimum=1,
     )
     threads: int = key(
-        0,
-        "threads of one process on a CPU; 0: chosen from the cores this process may use",
-        minimum=0,
+        1,
+        "threads of one process on a CPU; more pay only on an idle machine with large layers",
+        minimum=1,
     )
     progress: bool = key(True, "show a progress bar")
     log_every: int = key(20, "updates between two lines of training scores", minimum=1)
@@ -478,7 +478,9 @@ def validate(config: DictConfig) -> None:
 
 def validate_keys(config: DictConfig) -> None:
     """Refuses values outside their bounds, whatever the schema of `config`; raises Refusal."""
-    _validate_node(config, OmegaConf.get_type(config), "")
+    schema = OmegaConf.get_type(config)
+    assert isinstance(schema, type)
+    _validate_node(config, schema, "")
 
 
 def _validate_together(config: DictConfig) -> None:
