@@ -1,10 +1,13 @@
 """How weights are drawn before training (appendix B.1), and a wider draw that attends sooner.
 
 `paper`: recurrent matrices orthogonal; W_a, U_a ~ N(0, 0.001²); v_a and biases 0; all else,
-embeddings included, N(0, 0.01²). `glorot`: recurrent matrices orthogonal, biases 0, every other matrix by Glorot's rule
-(uniform), and embeddings N(0, 0.3²): wide enough to move gates and readouts from the first update
-on. (Learning to translate word for word with swaps, a loss reached with 0.3 after 300 updates was
-not reached after 500 with vectors of unit length, N(0, 1/E); N(0, 1) gained little more.)
+embeddings included, N(0, 0.01²).
+
+`glorot`: recurrent matrices orthogonal, biases 0, every other matrix by Glorot's rule (uniform),
+and embeddings N(0, 0.3²): wide enough to move gates and readouts from the first update on. In one
+toy run each (translate word for word, neighbours swapped; 256 units, Adam 1e-3, batch 80) the NLL
+a word after 500 updates was 0.8 nats with 0.3, 2.7 with N(0, 1/E), vectors of unit length, and 0.7
+with N(0, 1).
 """
 
 from __future__ import annotations
