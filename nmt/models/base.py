@@ -71,7 +71,9 @@ class Translator(pl.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
-        nll = self(batch).nll.sum()
+        memory = self.encode(batch.source, batch.source_mask)
+        forced = self.decoder(batch.target, batch.target_mask, memory)
+        nll, _ = self.output.loss(forced.readout, batch.target, batch.target_mask)
         return {
             "loss": nll * batch.weight,
             "nll": nll.detach(),
