@@ -298,6 +298,11 @@ class EvaluationConfig:
     confidence: float = key(0.95, "share of the resamples inside an interval", above=0, below=1)
     alignment: AlignmentConfig = key(AlignmentConfig, "alignment error rate")
     train_sample: int = key(3000, "training pairs whose NLL is reported", minimum=0)
+    dictionary_sample: int = key(
+        20000,
+        "training pairs whose attention teaches the dictionary of search.replace_unk; 0: none",
+        minimum=0,
+    )
 
 
 @dataclass
@@ -494,6 +499,19 @@ def _validate_together(config: DictConfig) -> None:
         )
     if config.model._target_ == "nmt.models.RNNsearch" and not scoring:
         raise Refusal("scoring=none: RNNsearch needs a scoring: additive, dot or scaled_dot")
+    if reads_fixed_vector and config.search.replace_unk != "none":
+        raise Refusal(
+            f"search.replace_unk={config.search.replace_unk}: RNNencdec attends to no word that "
+            "could stand for <unk>; leave it none, or take model=rnnsearch"
+        )
+    if config.search.replace_unk == "dictionary" and config.tokenizer.kind == "bpe":
+        raise Refusal(
+            "search.replace_unk=dictionary: tokenizer=bpe leaves no word unknown; leave it none"
+        )
+    if config.search.replace_unk == "dictionary" and not config.evaluation.dictionary_sample:
+        raise Refusal(
+            "evaluation.dictionary_sample=0: search.replace_unk=dictionary needs pairs to learn from"
+        )
     if len(config.data.languages) != 2:
         raise Refusal("data.languages: must be a source and a target language, such as [en,fr]")
     edges = list(config.evaluation.edges)

@@ -40,12 +40,13 @@ def main(composed: DictConfig) -> None:
     typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
     config = load(apply_typed(stored.config, composed, typed, only=MINE))
     sets = chosen_sets(config, stored, list(composed.sets))
+    dictionary = stored.dictionary_for(config.search)
     model = stored.translator(config)
     log.info("%s, trained for %d updates", config.name, stored.update)
     with job.logging_to(config, folder) as logger:
         trainer = make_trainer(config, folder, [], logger)
         coders = run.languages(config, stored.source_vocabulary, stored.target_vocabulary)
-        scores = run.test_sets(trainer, model, config, coders, sets, folder)
+        scores = run.test_sets(trainer, model, config, coders, sets, folder, dictionary)
         if trainer.is_global_zero:
             content = run.describe(
                 config,

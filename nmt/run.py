@@ -25,9 +25,11 @@ from nmt.data.vocabulary import Encoding
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.alignment import parse_links
 from nmt.evaluation.stress import Pair, stress_sets
+from nmt.layers import Attention
 from nmt.models import Translator
+from nmt.models.lexicon import Lexicon
 from nmt.models.reading import Languages
-from nmt.models.stored import read_checkpoint
+from nmt.models.stored import read_checkpoint, store_dictionary
 from nmt.models.testing import Example, Likelihood, Testing
 from nmt.report.figures import draw_run
 from nmt.report.page import build_page
@@ -67,10 +69,12 @@ def test_sets(
     coders: Languages,
     sets: Mapping[str, Sequence[Example]],
     folder: Path,
+    dictionary: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     """Runs the test protocol over each set; returns `test` of results.json (on rank 0).
 
-    Translations and alignments are written to the run folder.
+    Translations and alignments are written to the run folder. `dictionary` is for
+    `search.replace_unk=dictionary`.
     """
     scores: dict[str, Any] = {}
     for name, sentences in sets.items():
@@ -84,6 +88,7 @@ def test_sets(
             config.search,
             config.evaluation,
             kept=records.choose_kept(rows, config.report.sentences, edges),
+            dictionary=dictionary,
             progress=f"translating {name}" if config.trainer.progress else None,
         )
         loader = testing.loader(trainer.global_rank, trainer.world_size)
@@ -151,7 +156,10 @@ def finish(
     coders = languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
     sets = {name: examples(split, name=name) for name, split in prepared.test.items()}
     train = training_summary(config, trainer, model, prepared, watch)
-    scores = test_sets(trainer, model, config, coders, sets, folder)
+    dictionary = own_dictionary(config, trainer, model, prepared, coders)
+    if dictionary is not None and trainer.is_global_zero:
+        store_dictionary(best.path, dictionary)
+    scores = test_sets(trainer, model, config, coders, sets, folder, dictionary)
     if not trainer.is_global_zero:
         return
     content = describe(
@@ -182,16 +190,39 @@ def training_summary(
     }
     if config.evaluation.train_sample:
         likelihood = Likelihood(model)
-        sample = training_sample(config, prepared, trainer.global_rank, trainer.world_size)
+        sample = training_sample(config, prepared, trainer, config.evaluation.train_sample)
         trainer.test(likelihood, sample, verbose=False)
         summary["nll_per_sentence"] = likelihood.nll_per_sentence
     return summary
 
 
-def training_sample(config: Config, prepared: Prepared, rank: int, world: int) -> DataLoader[Batch]:
-    """The same training pairs for every run on a text: evenly spaced, sorted by length."""
+def own_dictionary(
+    config: Config, trainer: pl.Trainer, model: Translator, prepared: Prepared, coders: Languages
+) -> dict[str, str] | None:
+    """The dictionary a model's attention teaches, for `search.replace_unk`; None where it cannot.
+
+    It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
+    """
+    attends = isinstance(model.decoder.context, Attention)
+    wanted = config.evaluation.dictionary_sample
+    if not (attends and wanted and coders.source.kind == "words"):
+        return None  # subwords leave no word unknown
+    lexicon = Lexicon(model, coders, prepared.train, config.evaluation.alignment.null)
+    trainer.test(lexicon, training_sample(config, prepared, trainer, wanted), verbose=False)
+    log.info("dictionary from attention: %d source words", len(lexicon.dictionary))
+    return lexicon.dictionary
+
+
+def training_sample(
+    config: Config, prepared: Prepared, trainer: pl.Trainer, pairs: int
+) -> DataLoader[Batch]:
+    """The same training pairs for every run on a text: evenly spaced, sorted by length.
+
+    Each rank gets its share of the batches.
+    """
     train, size = prepared.train, config.search.batch_size
-    wanted = min(config.evaluation.train_sample, len(train))
+    rank, world = trainer.global_rank, trainer.world_size
+    wanted = min(pairs, len(train))
     rows = np.linspace(0, len(train) - 1, wanted).astype(np.int64)
     rows = rows[np.argsort(train.sizes[rows].max(1), kind="stable")]
     batches = [rows[start : start + size] for start in range(0, len(rows), size)]

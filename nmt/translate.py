@@ -52,6 +52,7 @@ def main(composed: DictConfig) -> None:
         config,
         tokenised=composed.tokenised,
         attention=wants_attention,
+        dictionary=stored.dictionary_for(config.search),
     )
     rows: list[dict[str, Any]] = []
     bar = tqdm(unit="line", disable=not sys.stderr.isatty(), dynamic_ncols=True)

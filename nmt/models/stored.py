@@ -1,7 +1,8 @@
 """What a checkpoint holds besides weights, and the model it gives back on another machine.
 
 Under the key `nmt`, plain containers only: `format`, `config` (resolved), `source_vocabulary` and
-`target_vocabulary` (their states), `fingerprint` (of the data).
+`target_vocabulary` (their states), `fingerprint` (of the data); once a run is finished, the best
+checkpoint also has `dictionary` (source word to target word), where the model has attention.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config import Config, load, plain, validate
+from nmt.config import Config, SearchConfig, load, plain, validate
 from nmt.data.vocabulary import Encoding, load_vocabulary
 from nmt.errors import Refusal
-from nmt.files import verify
+from nmt.files import verify, write_atomically
 from nmt.models.base import Translator
 from nmt.models.build import build, refuse_strangers
 
@@ -34,6 +35,7 @@ class Stored:
     source_vocabulary: Encoding
     target_vocabulary: Encoding
     fingerprint: str
+    dictionary: dict[str, str] | None  # learnt from attention at the end of training
     update: int
     progress: dict[str, Any]  # the `Checkpoints` callback's state: validations, best scores, hours
     weights: dict[str, torch.Tensor]
@@ -51,6 +53,21 @@ class Stored:
             reason = " ".join(str(error).split())[:300]
             raise Refusal(f"{self.path}: the weights do not fit the model: {reason}") from error
         return model.eval()
+
+    def dictionary_for(self, search: SearchConfig) -> dict[str, str] | None:
+        """The dictionary, if `search.replace_unk` asks for one.
+
+        Raises:
+            Refusal: where it does, and the checkpoint has none.
+        """
+        if search.replace_unk != "dictionary":
+            return None
+        if self.dictionary is None:
+            raise Refusal(
+                f"search.replace_unk=dictionary: {self.path} holds no dictionary; a run learns one "
+                "at its end (evaluation.dictionary_sample) and keeps it in best.ckpt; or take copy"
+            )
+        return self.dictionary
 
 
 def describe_run(
@@ -97,10 +114,18 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
         load_vocabulary(stored["source_vocabulary"]),
         load_vocabulary(stored["target_vocabulary"]),
         stored["fingerprint"],
+        stored.get("dictionary"),
         content["global_step"],
         content.get("callbacks", {}).get("Checkpoints", {}),
         content["state_dict"],
     )
+
+
+def store_dictionary(path: Path, dictionary: dict[str, str]) -> None:
+    """Puts a dictionary into a checkpoint, atomically, with the checksum beside it."""
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    content["nmt"]["dictionary"] = dictionary
+    write_atomically(path, lambda stream: torch.save(content, stream), checksum=True)
 
 
 def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
