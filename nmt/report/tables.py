@@ -65,7 +65,7 @@ class Table:
             for column in self.columns:
                 value = row.get(column.key)
                 if column.key in ranged:
-                    cells += value if _ranged(value) else (value, None, None)
+                    cells += list(value) if isinstance(value, tuple) else [value, None, None]
                 else:
                     cells.append(value)
             writer.writerow(["" if cell is None else cell for cell in cells])
@@ -81,7 +81,7 @@ def show(value: Any, column: Column) -> str:
         if low is None or high is None:
             return show(score, column)
         return f"{score:.{column.digits}f} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
-    if isinstance(value, bool) or isinstance(value, str):
+    if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int) or column.digits == 0:
         return f"{value:,.0f}".replace(",", "\u202f")
@@ -308,15 +308,11 @@ def _score_notes(comparison: SetComparison) -> list[str]:
     notes.append(
         f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one."
     )
-    signatures = {
-        (comparison.scores[run.label].get("sacrebleu") or {}).get("signature")
-        for run in comparison.runs
-    } - {None}
+    detokenised = [comparison.scores[run.label].get("sacrebleu") or {} for run in comparison.runs]
+    signatures = {str(score["signature"]) for score in detokenised if score.get("signature")}
     notes += [f"sacreBLEU signature: {signature}" for signature in sorted(signatures)]
-    searches = {_search(comparison.scores[run.label].get("search")) for run in comparison.runs} - {
-        ""
-    }
-    notes += [f"Search: {search}." for search in sorted(searches)]
+    searches = {_search(comparison.scores[run.label].get("search")) for run in comparison.runs}
+    notes += [f"Search: {search}." for search in sorted(searches) if search]
     return notes
 
 

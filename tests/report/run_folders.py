@@ -19,20 +19,25 @@ EDGES = (10, 20, 30, 40, 50, 60)
 MARKUP = "</script><script>document.title='broken'</script>"
 """A token that would run if it were ever taken for markup."""
 
-ENGLISH = (
-    "the a of in agreement on European Economic Area was signed August 1992 it should be noted that marine environment "
-    "least known environments destruction equipment means Syria can no longer produce new chemical weapons report "
-    "admitting privilege right doctor patient hospital medical centre carry out diagnosis procedure based his status "
-    "health care worker said man will change future family people have more time country government minister law "
-    "year work world water house between against under after before"
-).split()
-FRENCH = (
-    "le un de dans accord sur européenne économique zone était signé août 1992 il convient noter que marin environnement "
-    "moins connu environnements destruction équipement signifie Syrie peut plus longtemps produire nouvelles chimiques armes rapport "
-    "admettre privilège droit médecin patient hôpital médical centre mener hors diagnostic procédure fondée son statut "
-    "santé soins travailleur dit homme va changer avenir famille gens ont davantage temps pays gouvernement ministre loi "
-    "année travail monde eau maison entre contre sous après avant"
-).split()
+ENGLISH_TEXT = """
+the a of in agreement on European Economic Area was signed August 1992 it should be noted
+that marine environment least known environments destruction equipment means Syria can no
+longer produce new chemical weapons report admitting privilege right doctor patient
+hospital medical centre carry out diagnosis procedure based his status health care worker
+said man will change future family people have more time country government minister law
+year work world water house between against under after before
+"""
+ENGLISH = ENGLISH_TEXT.split()
+FRENCH_TEXT = """
+le un de dans accord sur européenne économique zone était signé août 1992 il convient
+noter que marin environnement moins connu environnements destruction équipement signifie
+Syrie peut plus longtemps produire nouvelles chimiques armes rapport admettre privilège
+droit médecin patient hôpital médical centre mener hors diagnostic procédure fondée son
+statut santé soins travailleur dit homme va changer avenir famille gens ont davantage
+temps pays gouvernement ministre loi année travail monde eau maison entre contre sous
+après avant
+"""
+FRENCH = FRENCH_TEXT.split()
 
 
 def ngram_statistics(hypothesis: list[str], reference: list[str]) -> list[int]:
@@ -137,7 +142,13 @@ def make_run(
             "nll_per_sentence": 31.3,
             "peak_memory": 812_000_000,
         },
-        "valid": {"nll_per_sentence": 36.2, "nll_per_word": 1.61, "perplexity": 5.0, "bleu": 27.2, "update": 4000},
+        "valid": {
+            "nll_per_sentence": 36.2,
+            "nll_per_word": 1.61,
+            "perplexity": 5.0,
+            "bleu": 27.2,
+            "update": 4000,
+        },
         "history": [
             {"update": u, "nll": 1.4 + f, "valid_nll": 1.6 + f, "bleu": 30 - 9 * f}
             for u, f in zip(updates, fall, strict=True)
@@ -149,12 +160,22 @@ def make_run(
 
 
 def _test_set(
-    folder: Path, name: str, rows: list[dict], draw: np.random.Generator, attention: bool, cap: int, kept: int
+    folder: Path,
+    name: str,
+    rows: list[dict],
+    draw: np.random.Generator,
+    attention: bool,
+    cap: int,
+    kept: int,
 ) -> dict[str, Any]:
     (folder / "translations").mkdir(exist_ok=True)
     (folder / "alignments").mkdir(exist_ok=True)
     lengths = np.array([len(row["source"]) for row in rows])
-    chosen = set(np.argsort(lengths, kind="stable")[np.linspace(0, len(rows) - 1, min(kept, len(rows))).astype(int)])
+    chosen = set(
+        np.argsort(lengths, kind="stable")[
+            np.linspace(0, len(rows) - 1, min(kept, len(rows))).astype(int)
+        ]
+    )
     statistics, no_unk, nlls = [], [], []
     translations, alignments = [], []
     for number, row in enumerate(rows):
@@ -224,12 +245,22 @@ def _test_set(
                 "nll_per_word": float(np.array(nlls)[inside].sum() / (summed[9] + inside.sum())),
             }
         )
-        aer.append({"from": low, "to": high, "sentences": int(inside.sum()), "error_rate": 0.08 + low / 400})
+        aer.append(
+            {
+                "from": low,
+                "to": high,
+                "sentences": int(inside.sum()),
+                "error_rate": 0.08 + low / 400,
+            }
+        )
     result: dict[str, Any] = {
         "pairs": len(rows),
         "search": {"beam_size": 12},
         "bleu": {"all": _score(table), "no_unk": _score(known_table)},
-        "sacrebleu": {"score": bleu(table) - 1.1, "signature": "nrefs:1|case:mixed|tok:13a|version:2.6.0"},
+        "sacrebleu": {
+            "score": bleu(table) - 1.1,
+            "signature": "nrefs:1|case:mixed|tok:13a|version:2.6.0",
+        },
         "chrf": {"score": bleu(table) + 20, "signature": "nrefs:1|nc:6"},
         "nll_per_sentence": float(np.mean(nlls)),
         "perplexity": 6.1,
@@ -252,10 +283,17 @@ def _test_set(
 
 def _score(statistics: np.ndarray) -> dict[str, Any]:
     score = bleu(statistics)
-    return {"score": score, "low": max(0.0, score - 0.7), "high": score + 0.8, "sentences": len(statistics)}
+    return {
+        "score": score,
+        "low": max(0.0, score - 0.7),
+        "high": score + 0.8,
+        "sentences": len(statistics),
+    }
 
 
-def _alignment(record: dict, order: list[int], draw: np.random.Generator, attention: bool) -> dict[str, Any]:
+def _alignment(
+    record: dict, order: list[int], draw: np.random.Generator, attention: bool
+) -> dict[str, Any]:
     source = [*record["source"], "</s>"]
     target = [*record["hypothesis"], "</s>"]
     centres = np.array([*order, len(source) - 1])[:, None]
@@ -263,13 +301,12 @@ def _alignment(record: dict, order: list[int], draw: np.random.Generator, attent
     energies = 4.0 - 2.2 * np.sqrt(distance) + draw.normal(0, 0.7, distance.shape)
     log_normaliser = np.log(np.exp(energies).sum(1))
     weights = np.exp(energies - log_normaliser[:, None])
-    runners_up = [
-        [
-            [str(word), round(float(p), 4)]
-            for word, p in zip(draw.choice(FRENCH, 5, replace=False), -np.sort(draw.exponential(2.5, 5)) - 0.3, strict=True)
-        ]
-        for _ in target
-    ]
+    runners_up = []
+    for _ in target:
+        words = draw.choice(FRENCH, 5, replace=False)
+        chances = -np.sort(draw.exponential(2.5, 5)) - 0.3
+        step = zip(words, chances, strict=True)
+        runners_up.append([[str(word), round(float(chance), 4)] for word, chance in step])
     return {
         "id": record["id"],
         "length": record["length"],
@@ -300,6 +337,8 @@ def make_ten(folder: Path, pairs: int = 3000, **options: Any) -> list[Path]:
         for seed in seeds
     ]
     return [
-        make_run(folder / str(number), model=model, max_length=cap, seed=seed, pairs=pairs, **options)
+        make_run(
+            folder / str(number), model=model, max_length=cap, seed=seed, pairs=pairs, **options
+        )
         for number, (model, cap, seed) in enumerate(jobs)
     ]

@@ -1,4 +1,4 @@
-"""The comparison page: one HTML file that holds its data, its styles and its programs, and asks no network for anything."""
+"""The comparison page: one HTML file with its data, styles and programs inside, and no network."""
 
 from nmt.report.page.builder import build_explorer, build_page
 

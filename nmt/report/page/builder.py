@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, BinaryIO
 
 from nmt.config import ReportConfig
 from nmt.files import write_atomically
@@ -28,7 +28,7 @@ from nmt.report.tables import (
 )
 
 PAGE_BYTES = 2_900_000
-"""Size that a page is kept under by leaving out translations, evenly over the lengths; alignments are never left out."""
+"""Size that a page is kept under by leaving out translations, evenly over the lengths."""
 
 FEWEST = 200
 """Translations a test set that a page holds however large the rest is."""
@@ -136,7 +136,9 @@ def build_explorer(
         sentence["by"][row.get("run", label)] = decoding(dict(row), None, own)
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
     payloads = [embed.packed("alignments", {"text": ordered})]
-    return _write(path, title, _plural(len(ordered), "sentence"), embed.asset("explorer.html"), payloads, "")
+    return _write(
+        path, title, _plural(len(ordered), "sentence"), embed.asset("explorer.html"), payloads, ""
+    )
 
 
 def _write(
@@ -157,7 +159,11 @@ def _write(
         programs=embed.programs("main.mjs"),
     )
     content = page.encode("utf-8", "replace")
-    write_atomically(Path(path), lambda stream: stream.write(content))
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(content)
+
+    write_atomically(Path(path), write)
     return Path(path)
 
 

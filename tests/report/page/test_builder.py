@@ -1,6 +1,5 @@
 import base64
 import json
-import re
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser

@@ -30,7 +30,11 @@ def test_a_fixed_vector_has_no_weights() -> None:
 
 
 def test_runners_up_are_flat() -> None:
-    row = {"target": ["a"], "log_probability": [-0.12345], "runners_up": [[["b", -1.239], ["c", -2]]]}
+    row = {
+        "target": ["a"],
+        "log_probability": [-0.12345],
+        "runners_up": [[["b", -1.239], ["c", -2]]],
+    }
     packed = decoding(row)
     assert packed["runners"] == [["b", -1.24, "c", -2]]
     assert packed["p"] == [-0.123]
@@ -80,7 +84,9 @@ def test_another_tokenisation_keeps_its_own_source() -> None:
     words = {"id": 3, "source": ["ab", "</s>"], "target": ["x", "</s>"], "weights": None}
     pieces = {**words, "source": ["a@@", "b", "</s>"], "weights": [[0.5, 0.25, 0.25], [0, 0, 1]]}
     made = [
-        Run(name, {"test": {"t": {}}}, lines={("alignments", "t"): [row], ("translations", "t"): []})
+        Run(
+            name, {"test": {"t": {}}}, lines={("alignments", "t"): [row], ("translations", "t"): []}
+        )
         for name, row in (("words", words), ("bpe", pieces))
     ]
     by = alignment_rows(made, "t")[0]["by"]

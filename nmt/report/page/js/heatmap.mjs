@@ -50,6 +50,11 @@ export function heatmap(element, decoding, { choose, hover, label }) {
   picture.addEventListener("click", (event) => { const place = at(event); if (place) choose(place[0]); });
   element.replaceChildren(picture);
 
+  /** Scrolls the drawing within its own frame until a cell is in sight, beside the margin where it can be. */
+  function bring(side, at, margin, visible, whole) {
+    const from = element[side];
+    if (whole > visible && (at < from + Math.min(margin, visible / 2) || at + 2 * cell > from + visible)) element[side] = at - visible * 0.6;
+  }
   let current = null;
   const lit = new Set();
   return {
@@ -70,10 +75,9 @@ export function heatmap(element, decoding, { choose, hover, label }) {
         picture.querySelector(`[data-step="${i}"]`).classList.add("now");
       }
       current = i;
-      const y = top + i * cell;
-      if (element.scrollHeight > element.clientHeight && (y < element.scrollTop + top || y + 2 * cell > element.scrollTop + element.clientHeight)) {
-        element.scrollTop = Math.max(0, y - element.clientHeight / 2);
-      }
+      const most = weights ? weights[i].indexOf(Math.max(...weights[i])) : 0;
+      bring("scrollTop", top + i * cell, top, element.clientHeight, element.scrollHeight);
+      bring("scrollLeft", left + most * cell, left, element.clientWidth, element.scrollWidth);
     },
   };
 }

@@ -2,7 +2,7 @@
 
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
-import { COLOURS, dataTable, draw, legend, sample, theme } from "./plots.mjs";
+import { COLOURS, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
 import { METRICS, bucketCounts, lengthRows, looks, passing, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
@@ -81,7 +81,9 @@ export function startOverview(overview) {
     byId("length-empty").hidden = names.length > 0;
     const words = overview.sets[set.value].bucket_by === "target" ? "reference words" : "source words";
     const counts = bucketCounts(overview, set.value);
-    await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: bands.checked, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));
+    const banded = bands.checked && rows.some((row) => row.low !== null);
+    if (names.length === 0) erase(element);
+    else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));
     legend(byId("length-legend"), names, lookOf);
     dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
     const single = grouped.checked ? "Lines are means over seeds; bands are one standard deviation, or the 95 % interval where there is one run." : "Bands are 95 % bootstrap intervals.";
@@ -92,7 +94,8 @@ export function startOverview(overview) {
     const rows = trainingRows(overview, training.value, on, grouped.checked);
     const names = shown().filter((name) => rows.some((row) => row.series === name));
     const element = byId("training-chart");
-    await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: width(element), theme: theme() }));
+    if (names.length === 0) erase(element);
+    else await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: width(element), theme: theme() }));
     legend(byId("training-legend"), names, lookOf);
     dataTable(byId("training-data"), rows, "update", names, 3);
   }

@@ -42,10 +42,8 @@ const drawings = new Map();
 
 /** Draws a specification in an element, in place of what it held; of calls that overlap the last one stays. */
 export async function draw(element, spec) {
+  const turn = outdate(element);
   const embed = await chartLibrary();
-  const turn = (drawings.get(element)?.turn ?? 0) + 1;
-  drawings.get(element)?.result?.finalize();
-  drawings.set(element, { turn });
   const frame = h("div");
   const options = { actions: false, renderer: "svg", mode: "vega-lite", tooltip, loader: REFUSING, defaultStyle: false };
   const result = await embed(frame, spec, options);
@@ -53,6 +51,7 @@ export async function draw(element, spec) {
     result.finalize();
     return;
   }
+  drawings.get(element).old?.finalize();
   drawings.set(element, { turn, result });
   element.replaceChildren(frame);
   element.dataset.drawn = String(turn);
@@ -78,6 +77,22 @@ export function sample({ colour, variant }) {
 /** The legend of a chart. */
 export function legend(element, names, look) {
   element.replaceChildren(...names.map((name) => h("li", {}, sample(look(name)), h("span", { text: name }))));
+}
+
+/** Says that what an element shows is out of date; returns the turn of the drawing that may replace it. */
+function outdate(element) {
+  const { turn = 0, result, old } = drawings.get(element) ?? {};
+  drawings.set(element, { turn: turn + 1, old: result ?? old });
+  return turn + 1;
+}
+
+/** Leaves an element without a chart. */
+export function erase(element) {
+  const turn = outdate(element);
+  drawings.get(element).old?.finalize();
+  drawings.set(element, { turn });
+  element.replaceChildren();
+  element.dataset.drawn = String(turn);
 }
 
 /** The numbers behind a chart as a table: a row a series, a column a place on the x axis. */
