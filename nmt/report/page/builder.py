@@ -30,6 +30,12 @@ from nmt.report.tables import (
 PAGE_BYTES = 2_900_000
 """Size that a page is kept under by leaving out translations, evenly over the lengths."""
 
+ALIGNMENT_BYTES = 1_900_000
+"""Size that the alignments of a page are kept under: first the smallest weights go, then sentences."""
+
+FLOORS = (0.0, 2e-4, 1e-3)
+"""Weights that are too small to be kept, tried one after another until the alignments fit."""
+
 FEWEST = 200
 """Translations a test set that a page holds however large the rest is."""
 
@@ -75,10 +81,7 @@ def build_page(
     everyone = [*runs, *external]
     if comparisons is None:
         comparisons = [compare_set(everyone, name, resamples) for name in test_sets(everyone)]
-    limit = (report or ReportConfig()).sentences
-    alignments = {
-        name: _bounded(alignment_rows(everyone, name), limit) for name in test_sets(everyone)
-    }
+    alignments, kept = _fitted_alignments(everyone, (report or ReportConfig()).sentences)
     translations = {name: translation_rows(everyone, name) for name in test_sets(everyone)}
     sections = "\n".join(
         [
@@ -90,17 +93,16 @@ def build_page(
     )
     payloads = [
         embed.payload("overview", overview(everyone, comparisons)),
-        embed.packed("alignments", alignments),
+        alignments,
         embed.packed_text("library", embed.chart_library()),
     ]
-    kept = {name: {row["id"] for row in rows} for name, rows in alignments.items()}
     room = PAGE_BYTES - sum(map(_size, payloads)) - _size(sections) - 120_000
     payloads.append(_fitted(translations, kept, room))
     subtitle = _plural(len(runs), "run")
     if external:
         subtitle += f" and {_plural(len(external), 'outside system')}"
-    if alignments:
-        subtitle += f" on {', '.join(alignments)}"
+    if translations:
+        subtitle += f" on {', '.join(translations)}"
     return _write(path, title, subtitle, sections, payloads, _navigation())
 
 
@@ -165,6 +167,22 @@ def _write(
 
     write_atomically(Path(path), write)
     return Path(path)
+
+
+def _fitted_alignments(runs: Sequence[Run], limit: int) -> tuple[str, dict[str, set[int]]]:
+    """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
+    for floor in FLOORS:
+        rows = {
+            name: _bounded(alignment_rows(runs, name, floor), limit) for name in test_sets(runs)
+        }
+        text = embed.packed("alignments", rows)
+        if _size(text) <= ALIGNMENT_BYTES:
+            break
+    while _size(text) > ALIGNMENT_BYTES and limit > 1:
+        limit = max(1, int(limit * min(0.95, ALIGNMENT_BYTES / _size(text))))
+        rows = {name: _bounded(sentences, limit) for name, sentences in rows.items()}
+        text = embed.packed("alignments", rows)
+    return text, {name: {row["id"] for row in sentences} for name, sentences in rows.items()}
 
 
 def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:

@@ -61,8 +61,11 @@ def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[st
     return {**translations, "rows": [row for row in rows if row["id"] in chosen]}
 
 
-def alignment_rows(runs: Sequence[Run], test_set: str) -> list[dict[str, Any]]:
+def alignment_rows(runs: Sequence[Run], test_set: str, floor: float = 0.0) -> list[dict[str, Any]]:
     """The sentences kept step by step in any run, each with its runs' decoding.
+
+    Args:
+        floor: as of `decoding`.
 
     Returns:
         `id`, `length`, `source` and `reference` tokens, and `by`: {label: packed decoding of `decoding`}.
@@ -83,14 +86,24 @@ def alignment_rows(runs: Sequence[Run], test_set: str) -> list[dict[str, Any]]:
             )
             # Another source, as a run with another tokenizer has it, is told apart by its tokens.
             own = None if row["source"] == sentence["source"] else row["source"]
-            sentence["by"][run.label] = decoding(row, sentence_bleu(scores.get(row["id"])), own)
+            sentence["by"][run.label] = decoding(
+                row, sentence_bleu(scores.get(row["id"])), own, floor
+            )
     return sorted(sentences.values(), key=lambda sentence: (sentence["length"], sentence["id"]))
 
 
 def decoding(
-    row: dict[str, Any], bleu: float | None = None, source: list[str] | None = None
+    row: dict[str, Any],
+    bleu: float | None = None,
+    source: list[str] | None = None,
+    floor: float = 0.0,
 ) -> dict[str, Any]:
     """One run's decoding of one sentence, in few bytes.
+
+    Args:
+        bleu: of the sentence.
+        source: tokens, where they are not those of the other runs.
+        floor: weights below are stored as none; the page then says what they are below.
 
     Returns:
         `target` tokens (T), `score`, `bleu`, `p` log-probabilities (T), `runners` flat [token, log-probability, ...] a
@@ -110,10 +123,12 @@ def decoding(
         packed["source"] = source
     if row.get("weights") is not None:
         packed["w"] = [
-            round(WEIGHT_SCALE * math.sqrt(max(0.0, weight)))
+            0 if weight < floor else round(WEIGHT_SCALE * math.sqrt(max(0.0, weight)))
             for weights in row["weights"]
             for weight in weights
         ]
+        if floor:
+            packed["floor"] = floor
         if row.get("log_normaliser") is not None:
             packed["z"] = [_rounded(value, 3) for value in row["log_normaliser"]]
         if row.get("spread") is not None:

@@ -120,6 +120,32 @@ def test_a_large_page_leaves_out_translations_but_no_alignment(
     assert kept <= {row["id"] for row in translations["rows"]}
 
 
+def test_alignments_lose_small_weights_before_sentences(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alignments(limit: int) -> tuple[int, list]:
+        monkeypatch.setattr(builder, "ALIGNMENT_BYTES", limit)
+        path = build_page(runs[2:], tmp_path / "p.html", resamples=0)
+        elements = Elements(path.read_text())
+        assert len(elements.scripts["alignments"]) < limit
+        return len(elements.scripts["alignments"]), elements.packed("alignments")["newstest"]
+
+    whole, sentences = alignments(10**9)
+    search = sentences[6]["by"]["RNNsearch-50 seed 1"]
+    assert "floor" not in search
+    _, floored = alignments(int(0.97 * whole))
+    trimmed = floored[6]["by"]["RNNsearch-50 seed 1"]
+    assert len(floored) == len(sentences)
+    assert trimmed["floor"] == 2e-4
+    assert sum(a != b for a, b in zip(search["w"], trimmed["w"], strict=True)) > 0
+    assert all(
+        a == b or (b == 0 and a <= 29) for a, b in zip(search["w"], trimmed["w"], strict=True)
+    )
+    _, few = alignments(int(0.3 * whole))
+    assert 1 < len(few) < len(sentences)
+    assert few[-1]["length"] > 3 * few[0]["length"]
+
+
 def test_a_run_with_nothing_but_training_makes_a_page(tmp_path: Path) -> None:
     bare = Run("bare", {"config": {"a": 1}, "test": {}, "train": {"updates": 3}})
     page = build_page([bare], tmp_path / "bare.html").read_text()

@@ -28,6 +28,10 @@ export function energies(weights, logNormaliser) {
   return weights.map((weight) => (weight > 0 ? Math.log(weight) + logNormaliser : null));
 }
 
+/** What the energies are below where the weight was too small to be kept: half the last digit of the run's files, or
+ * the floor that made the page fit. */
+export const leastEnergy = (decoding, i) => Math.log(decoding.floor ?? 5e-6) + decoding.z[i];
+
 /** Entropy of the weights in nats: 0 for one word, log S for all alike. */
 export function entropy(weights) {
   return -weights.reduce((total, w) => total + (w > 0 ? w * Math.log(w) : 0), 0);

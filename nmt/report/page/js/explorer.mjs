@@ -1,7 +1,7 @@
 // The alignment explorer: pick a sentence, step through what was written, see what was read for each word.
 
 import { byId, h, setOptions } from "./dom.mjs";
-import { energies, entropy, expectationText, inWords, meanSpread, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
+import { energies, entropy, expectationText, inWords, leastEnergy, meanSpread, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
 
@@ -128,7 +128,7 @@ export function startExplorer(alignments) {
       const { row, bar, weight: cell, energy } = bars[j];
       bar.style.width = `${(100 * weight).toFixed(1)}%`;
       cell.textContent = fixed(weight, 3);
-      energy.textContent = scores ? (scores[j] === null ? "very low" : fixed(scores[j])) : "–";
+      energy.textContent = scores ? (scores[j] === null ? `<\u202f${fixed(leastEnergy(decoding, i), 1)}` : fixed(scores[j])) : "–";
       row.classList.toggle("most", weight === most);
     });
     follow(bars[weights.indexOf(most)].row);

@@ -27,6 +27,8 @@ test("energies are log weight plus log normaliser, none for no weight", () => {
   assert.ok(Math.abs(first - (Math.log(0.5) + 2)) < 1e-12);
   assert.ok(Math.abs(first - second - Math.LN2) < 1e-12);
   assert.equal(none, null);
+  assert.ok(Math.abs(a.leastEnergy({ z: [3, 4] }, 1) - (Math.log(0.000005) + 4)) < 1e-12);
+  assert.ok(Math.abs(a.leastEnergy({ z: [3], floor: 0.001 }, 0) - (Math.log(0.001) + 3)) < 1e-12);
 });
 
 test("the spread is the entropy in nats", () => {
