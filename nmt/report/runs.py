@@ -38,6 +38,9 @@ class Run:
     folder: Path | None = None
     overrides: tuple[str, ...] = ()
     lines: Mapping[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    _read: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def external(self) -> bool:
@@ -74,10 +77,15 @@ class Run:
     def translations(self, test_set: str) -> list[dict[str, Any]]:
         """The sentence records of a test set (`nmt.evaluation.records`); none where none were written.
 
+        They are read once: tables, significance and page ask for them in turn.
+
         Raises:
             Refusal: naming the file and line that cannot be read.
         """
-        return self._lines("translations", test_set, records.read_translations)
+        if test_set not in self._read:
+            found = self._lines("translations", test_set, records.read_translations)
+            self._read[test_set] = found
+        return self._read[test_set]
 
     def alignments(self, test_set: str) -> list[dict[str, Any]]:
         """The records of the sentences whose decoding was kept step by step, as `translations`."""

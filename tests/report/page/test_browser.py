@@ -553,9 +553,9 @@ def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
 def test_ten_runs_of_three_thousand_sentences(chromium: Any, tmp_path: Path) -> None:
     make_ten(tmp_path / "sweep")
     runs = find_runs([tmp_path / "sweep"]).runs
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: other work on the machine is not the page's
     path = build_page(runs, tmp_path / "ten.html")
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     assert path.stat().st_size < 3_000_000
     started = time.perf_counter()
     session = Opened(chromium, path, viewport={"width": 1600, "height": 1000})
