@@ -473,6 +473,8 @@ def test_every_width_and_scheme_can_be_read(
     page = session.page
     page.fill("#translations-find", "a")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    chart = page.locator("#length-chart svg").bounding_box()["width"]
+    assert min(width, 1400) * 0.8 < chart < width
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate(UNNAMED) == []
     folder = Path(os.environ.get("SCREENSHOTS", tmp_path))

@@ -99,7 +99,11 @@ export function startOverview(overview) {
     legend(byId("training-legend"), names, lookOf);
     dataTable(byId("training-data"), rows, "update", names, 3);
   }
-  const charts = () => Promise.all([scored ? lengthChart() : null, trainingChart()]);
+  let drawnAt = 0;
+  function charts() {
+    drawnAt = byId("runs-section").clientWidth;
+    return Promise.all([scored ? lengthChart() : null, trainingChart()]);
+  }
   function metrics() {
     const rows = overview.sets[set.value].rows;
     setOptions(metric, Object.entries(METRICS).filter(([key]) => rows.some((row) => row[key])).map(([key, { title }]) => [key, title]));
@@ -130,11 +134,8 @@ export function startOverview(overview) {
   training.addEventListener("change", trainingChart);
   grouped.addEventListener("change", changed);
   byId("bucket").addEventListener("change", significance);
-  let last = 0;
   new ResizeObserver(([entry]) => {
-    const now = Math.round(entry.contentRect.width);
-    if (last && Math.abs(now - last) > 8) charts()
-    last = now;
+    if (Math.abs(entry.contentRect.width - drawnAt) > 8) charts();
   }).observe(byId("runs-section"));
   return { changed, on, set, redraw: charts, listen: (listener) => listeners.push(listener) };
 }
