@@ -8,20 +8,13 @@ from typing import Any
 
 from nmt.evaluation.published import SOURCE, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
-from nmt.report.runs import MISSING, Run, differing_keys
+from nmt.report.runs import Run
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
-"""Keys of results.json that runs are filtered by, before any other key of the configuration that was swept."""
+"""Keys of results.json that runs are filtered by, before any other key that was swept."""
 
-_COVERED = ("name", "experiment", "seed", "data.max_length", "resume")
-_COVERED_BELOW = (
-    "model.title",
-    "model._target_",
-    "model.scoring",
-    "logger.",
-    "report.",
-    "checkpoint.",
-)
+_COVERED = ("name", "experiment", "model", "scoring", "seed", "data.max_length", "resume")
+_COVERED_BELOW = ("logger", "report", "checkpoint", "hydra")
 
 
 def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
@@ -61,16 +54,37 @@ def group_names(runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
 
 
 def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """What the runs can be filtered by: {key, title, values: value of each run as text}, only where values differ."""
+    """What the runs can be filtered by: {key, title, values: value of each run as text}.
+
+    These are the keys of FIRST, then what was typed on the command line, where runs differ in it;
+    a typed key that cuts the runs up as another does adds nothing.
+    """
     found = []
     for key, title in FIRST.items():
         values = [None if run.external else run.results.get(key) for run in runs]
         found.append({"key": key, "title": title, "values": [_text(value) for value in values]})
-    for key, entries in differing_keys(runs).items():
-        if key not in _COVERED and not key.startswith(_COVERED_BELOW):
-            values = [None if value is MISSING else value for value in entries]
+    typed = [_typed(run) for run in runs]
+    for key in dict.fromkeys(key for overrides in typed for key in overrides):
+        if key not in _COVERED and key.split(".")[0] not in _COVERED_BELOW:
+            values = [
+                overrides.get(key, run.flat.get(key))
+                for overrides, run in zip(typed, runs, strict=True)
+            ]
             found.append({"key": key, "title": key, "values": [_text(value) for value in values]})
-    return [entry for entry in found if len(set(entry["values"])) > 1]
+    cuts: set[tuple[int, ...]] = set()
+    kept = []
+    for entry in found:
+        cut = tuple(entry["values"].index(value) for value in entry["values"])
+        if any(cut) and (entry["key"] in FIRST or cut not in cuts):
+            kept.append(entry)
+        cuts.add(cut)
+    return kept
+
+
+def _typed(run: Run) -> dict[str, str]:
+    """The keys and groups set by a run's overrides: `+optimizer.lr=0.1` is {"optimizer.lr": "0.1"}."""
+    pairs = (override.lstrip("+").split("=", 1) for override in run.overrides)
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and not pair[0].startswith("~")}
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,35 @@
+from nmt.report.page.overview import filters, group_names
+from nmt.report.runs import Run
+
+
+def run(label: str, *overrides: str, **results: object) -> Run:
+    config = {"seed": results.get("seed"), "optimizer": {"lr": 1.0}, "label": label[:1]}
+    return Run(label, {"config": config, "test": {}, **results}, overrides=overrides)
+
+
+def test_runs_are_filtered_by_what_was_swept() -> None:
+    runs = [
+        run("a", "seed=1", "optimizer.lr=0.1", "size=big", "logger.mode=online", seed=1, model="E"),
+        run("b", "seed=2", "+optimizer.lr=0.3", "size=small", "data.pool=5", seed=2, model="E"),
+        run("c", "seed=2", "~x", "size=big", seed=2, model="E"),
+        Run("Moses", {"test": {}}),
+    ]
+    found = {entry["title"]: entry["values"] for entry in filters(runs)}
+    assert found == {
+        "Model": ["E", "E", "E", "–"],
+        "Seed": ["1", "2", "2", "–"],
+        "optimizer.lr": ["0.1", "0.3", "1.0", "–"],
+        "size": ["big", "small", "big", "–"],
+        "data.pool": ["–", "5", "–", "–"],
+    }
+
+
+def test_a_typed_key_that_cuts_as_another_is_left_out() -> None:
+    runs = [run("a", "x=1", "y=p", seed=1), run("b", "x=2", "y=q", seed=2)]
+    assert [entry["key"] for entry in filters(runs)] == ["seed"]
+
+
+def test_groups_have_names_without_seeds_and_apart() -> None:
+    runs = [run("a seed 1"), run("a seed 2"), run("b seed 1")]
+    groups = list(dict.fromkeys(r.group for r in runs))
+    assert group_names(runs, groups) == ["a", "b"]
