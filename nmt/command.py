@@ -6,14 +6,13 @@ stopped by one.
 
 from __future__ import annotations
 
-import difflib
+import errno
 import functools
 import logging
 import os
-import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -26,10 +25,29 @@ from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.config import keys, register
-from nmt.errors import Failure, Refusal
+from nmt.config import SCHEMAS, Config, register
+from nmt.errors import Failure, Refusal, Stopped
+from nmt.explain import NOT_A_NAME, explain
 
 log = logging.getLogger(__name__)
+
+# the errors of files and folders that a person can do something about
+UNUSABLE = {
+    getattr(errno, name)
+    for name in [
+        "EACCES",
+        "EPERM",
+        "EROFS",
+        "EIO",
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "ENOTDIR",
+        "EEXIST",
+        "EISDIR",
+    ]
+    if hasattr(errno, name)
+}
 
 
 def conf_folder() -> Path:
@@ -37,6 +55,13 @@ def conf_folder() -> Path:
     package = Path(__file__).resolve().parent
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
+
+
+def introduce() -> None:
+    """Makes the schemas, and the functions that name run folders, known to Hydra."""
+    register()
+    for resolver in (run_folder, config_subfolder, log_file):
+        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
 def job_id() -> str | None:
@@ -95,9 +120,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
     def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
-            register()
-            for resolver in (run_folder, config_subfolder, log_file):
-                OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+            introduce()
             os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
             failed: list[Exception] = []
 
@@ -117,58 +140,55 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                 if failed:
                     raise failed[0]
 
-            sys.exit(_exit_code(application))
+            sys.exit(exit_code(application, name, sys.argv[1:]))
 
         return program
 
     return decorate
 
 
-def _exit_code(application: Callable[[], None]) -> int:
+def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) -> int:
+    """Runs a program to its end and says in a line or two why it did not come to a good one.
+
+    Args:
+        application: the program.
+        name: of the command.
+        typed: its arguments.
+    """
     try:
         application()
     except Refusal as refusal:
         _say(str(refusal))
         return 2
     except (HydraException, OmegaConfBaseException) as error:
-        _say(_two_lines(error))
+        _say(explain(error, SCHEMAS.get(name, Config), typed))
         return 2
     except Failure as failure:
-        _say(str(failure))
+        _say(str(failure), everywhere=True)
         return 1
+    except Stopped as stopped:
+        _say(str(stopped))
+        # what started the other ranks takes a code above 0 for a crash, and kills the first one
+        return 0 if rank() else 128 + stopped.signal
     except KeyboardInterrupt:
         _say("stopped by Ctrl-C")
         return 130
-    except Exception:
+    except Exception as error:
+        if str(error).startswith(NOT_A_NAME):  # Hydra's, of no class of its own
+            _say(explain(error, SCHEMAS.get(name, Config), typed))
+            return 2
+        if isinstance(error, OSError) and error.errno in UNUSABLE:
+            where = f"{error.filename}: " if error.filename else ""
+            _say(f"{where}cannot be read or written: {error.strerror}", everywhere=True)
+            return 1
         traceback.print_exc()
         return 1
     return 0
 
 
-def _say(message: str) -> None:
+def _say(message: str, everywhere: bool = False) -> None:
+    """Says it on stderr, on rank 0 or, with its number, on every rank."""
     if rank() == 0:
         print(f"nmt: {message}", file=sys.stderr)
-
-
-def _two_lines(error: BaseException) -> str:
-    """Hydra's and OmegaConf's messages in two lines: what is wrong, and what would be right."""
-    texts = [str(error)]
-    cause = error.__cause__
-    while cause is not None:
-        texts.append(str(cause))
-        cause = cause.__cause__
-    lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
-    for at, line in enumerate(lines):
-        if line.startswith("Available options"):
-            until = next(
-                (n for n in range(at, len(lines)) if lines[n].startswith("Config search")), None
-            )
-            return f"{lines[at - 1]}\navailable: {', '.join(lines[at + 1 : until])}"
-    unknown = re.match(r"Could not override '([^']+)'", lines[0])
-    if unknown:
-        near = difflib.get_close_matches(unknown[1], list(keys()), n=3, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else "see docs/configuration.md"
-        return f"{unknown[1]}: no such key; {hint}"
-    noise = ("object_type=", "full_key:", "reference_type=")
-    kept = [line for line in dict.fromkeys(lines) if not line.startswith(noise)]
-    return "\n".join(kept[:2])
+    elif everywhere:
+        print(f"nmt: rank {rank()}: {message}", file=sys.stderr)

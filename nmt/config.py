@@ -8,14 +8,15 @@ live in `conf/`: a default in this file is only what holds when no file of `conf
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.errors import Refusal
@@ -145,6 +146,7 @@ class GrammarConfig:
     edges: list[int] = key(
         [10, 20, 30, 40, 50, 60],
         "last length of each equally full bucket; longer ones form the open bucket",
+        minimum=1,
     )
 
 
@@ -217,7 +219,7 @@ class OptimizerConfig:
 class TrainerConfig:
     """How long and on what a model is trained."""
 
-    max_steps: int = key(1000, "updates", minimum=1)
+    max_steps: int = key(1000, "updates of the weights", minimum=1)
     valid_every: int = key(200, "updates between two validations", minimum=1)
     valid_translate: int = key(
         200, "development sentences translated (greedily) for BLEU at each validation", minimum=0
@@ -281,7 +283,10 @@ class AlignmentConfig:
     null: float = key(
         0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
     )
-    yardstick: bool = key(False, "also align with a statistical aligner (extra `thot`)")
+    yardstick: bool = key(False, "also align with statistical aligners (extra `thot`)")
+    yardstick_pairs: int = key(
+        30000, "training pairs that these aligners learn from, besides the test pairs", minimum=0
+    )
 
 
 @dataclass
@@ -289,7 +294,9 @@ class EvaluationConfig:
     """What is measured on a test set."""
 
     edges: list[int] = key(
-        [10, 20, 30, 40, 50, 60], "last length of each bucket; longer ones form the open bucket"
+        [10, 20, 30, 40, 50, 60],
+        "last length of each bucket; longer ones form the open bucket",
+        minimum=1,
     )
     bucket_by: str = key(
         "source", "side whose words are counted for the bucket", choices=("source", "target")
@@ -309,7 +316,7 @@ class EvaluationConfig:
 class StressConfig:
     """Neighbouring sentences joined into longer inputs (`+stress=lengths`)."""
 
-    lengths: list[int] = key([], "source words that joined inputs are to reach")
+    lengths: list[int] = key([], "source words that joined inputs are to reach", minimum=1)
     pairs: int = key(100, "joined inputs of each length", minimum=1)
 
 
@@ -321,7 +328,9 @@ class ReportConfig:
         60, "sentences of a test set whose alignment is kept step by step", minimum=0
     )
     heatmaps: int = key(8, "alignment heatmaps drawn a test set", minimum=0)
-    figures: list[str] = key(["png", "svg"], "file formats of the figures")
+    figures: list[str] = key(
+        ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
+    )
     sentence: str | None = key(
         None, "the named sentence of the four-panel figure (source text); none: the set's first"
     )
@@ -360,14 +369,16 @@ class Config:
     updates: dict[str, int] = key(
         {}, "updates of each experiment at this scale (set by the regime)"
     )
-    seed: int = key(1, "seed of initialisation, order of the data and dropout", minimum=0)
+    seed: int = key(
+        1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
+    )
     deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
     resume: str | None = key(
         None, "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there"
     )
     trust: list[str] = key([], "modules outside nmt that a stored configuration may name")
-    model: ModelConfig = key(ModelConfig, "the model")
     size: SizeConfig = key(SizeConfig, "sizes of the layers")
+    model: ModelConfig = key(ModelConfig, "the model")
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
@@ -389,6 +400,33 @@ class EvaluateConfig(Config):
 
     checkpoint: str = key(MISSING, "file of the trained model")  # type: ignore[assignment]
     sets: list[str] = key([], "test sets to run, by name; none: all")
+
+
+@dataclass
+class PhraseBasedConfig:
+    """How a phrase-based system is trained and tuned."""
+
+    alignment: str = key(
+        "hmm",
+        "word alignment that phrases are taken from",
+        choices=("hmm", "fast_align", "ibm1", "ibm2"),
+    )
+    beam: float = key(10.0, "Thot's threshold of the search (W); larger is slower", above=0)
+    reordering: int = key(
+        0, "source words that the search may jump over; 0: none but inside phrases", minimum=0
+    )
+    tune_sentences: int = key(
+        300, "development sentences the weights are tuned on; 0: not tuned", minimum=0
+    )
+    tune_rounds: int = key(3, "passes over the weights", minimum=1)
+    keep: bool = key(False, "keep the system's tables in the run folder")
+
+
+@dataclass
+class BaselineConfig(Config):
+    """`nmt.baseline`: a phrase-based system on the text of a training run."""
+
+    phrase_based: PhraseBasedConfig = key(PhraseBasedConfig, "the phrase-based system")
 
 
 @dataclass
@@ -419,28 +457,42 @@ class CompareConfig:
         {}, "hypotheses of other systems: external.<system>.<test set>=file"
     )
     resamples: int = key(1000, "bootstrap resamples behind intervals and tests", minimum=0)
-    figures: list[str] = key([], "also draw figures for papers: pdf, svg, png")
+    figures: list[str] = key([], "also draw figures for papers", choices=("png", "svg", "pdf"))
     wandb: str | None = key(None, "ENTITY/PROJECT: also save a W&B workspace and report there")
     report: ReportConfig = key(ReportConfig, "what is kept and drawn")
+
+
+SCHEMAS = {  # of the commands that have keys of their own; the others' is Config
+    "evaluate": EvaluateConfig,
+    "translate": TranslateConfig,
+    "compare": CompareConfig,
+    "baseline": BaselineConfig,
+}
 
 
 def register() -> None:
     """Makes the schemas known to Hydra."""
     store = ConfigStore.instance()
-    store.store(name="translate_schema", node=TranslateConfig)
-    store.store(name="compare_schema", node=CompareConfig)
     store.store(name="schema", node=Config)
-    store.store(name="evaluate_schema", node=EvaluateConfig)
+    for command, schema in SCHEMAS.items():
+        store.store(name=f"{command}_schema", node=schema)
 
 
-def keys(schema: type = Config, path: str = "") -> Iterator[str]:
-    """All keys of the configuration, dotted, in the order of the schema."""
+def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
+    """All keys of a schema in its order: dotted name, field and annotation."""
+    kinds = get_type_hints(schema)
     for entry in dataclasses.fields(schema):
         factory = entry.default_factory
         if isinstance(factory, type) and dataclasses.is_dataclass(factory):
-            yield from keys(factory, f"{path}{entry.name}.")
+            yield from entries(factory, f"{path}{entry.name}.")
         else:
-            yield path + entry.name
+            yield path + entry.name, entry, kinds[entry.name]
+
+
+def inherited(schema: type) -> set[str]:
+    """Names of the fields that a schema has unchanged from the one it extends."""
+    names = {entry.name for entry in dataclasses.fields(schema)}
+    return names - set(inspect.get_annotations(schema))
 
 
 def load(config: DictConfig) -> Config:
@@ -514,9 +566,10 @@ def _validate_together(config: DictConfig) -> None:
         )
     if len(config.data.languages) != 2:
         raise Refusal("data.languages: must be a source and a target language, such as [en,fr]")
-    edges = list(config.evaluation.edges)
-    if edges != sorted(set(edges)) or (edges and edges[0] < 1):
-        raise Refusal(f"evaluation.edges={edges}: must rise, from 1 on")
+    for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
+        rising = list(OmegaConf.select(config, where))
+        if rising != sorted(set(rising)):
+            raise Refusal(f"{where}={rising}: must rise")
     shares = config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate
     if config.data.batch_size % shares:
         raise Refusal(
@@ -558,6 +611,8 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
 
 
 def _problem(value: Any, accepts: Any) -> str | None:
+    if isinstance(value, ListConfig):
+        return next((problem for item in value if (problem := _problem(item, accepts))), None)
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
     if "choices" in accepts and value not in accepts["choices"]:
