@@ -13,7 +13,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from hydra.core.hydra_config import HydraConfig
-from pytorch_lightning.loggers import Logger, WandbLogger
+from pytorch_lightning.loggers import Logger
 from torch.utils.data import DataLoader
 
 from nmt.config import Config, StressConfig, plain
@@ -25,6 +25,7 @@ from nmt.data.vocabulary import Encoding
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.alignment import parse_links
 from nmt.evaluation.stress import Pair, stress_sets
+from nmt.evaluation.yardstick import check_installed, yardsticks
 from nmt.layers import Attention
 from nmt.models import Translator
 from nmt.models.lexicon import Lexicon
@@ -37,6 +38,7 @@ from nmt.report.runs import Run
 from nmt.report.wandb_panels import log_test
 from nmt.training.checkpoints import BEST
 from nmt.training.job import Watch
+from nmt.training.loggers import PatientWandbLogger, Row
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,12 @@ def examples(split: Split, *, name: str, base: int = 0) -> list[Example]:
             gold = parse_links(pair["alignment"], base=base, where=where, lengths=lengths)
         found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
     return found
+
+
+def check_extras(config: Config) -> None:
+    """Refuses at the start what would be found missing at the end of the work."""
+    if config.evaluation.alignment.yardstick:
+        check_installed()
 
 
 def languages(config: Config, source: Encoding, target: Encoding) -> Languages:
@@ -102,6 +110,36 @@ def test_sets(
         )
         say(name, scores[name])
     return scores
+
+
+def add_yardstick(
+    scores: Mapping[str, dict[str, Any]],
+    sets: Mapping[str, Sequence[Example]],
+    train: Split,
+    config: Config,
+) -> None:
+    """Puts statistical aligners' error rates beside the model's, where gold links exist."""
+    settings = config.evaluation
+    gold = {
+        name: [(e.source, e.target, e.gold) for e in sentences if e.gold is not None]
+        for name, sentences in sets.items()
+        if "alignment" in scores.get(name, {})
+    }
+    if not gold:
+        return
+    wanted = min(settings.alignment.yardstick_pairs, len(train))
+    texts = [train.text(int(n)) for n in np.linspace(0, len(train) - 1, wanted)]
+    found = yardsticks(
+        [(source.split(" "), target.split(" ")) for source, target in texts],
+        gold,
+        resamples=settings.resamples,
+        confidence=settings.confidence,
+        progress=config.trainer.progress,
+    )
+    for name, beside in found.items():
+        scores[name]["alignment"]["yardstick"] = beside
+        rates = {aligner: beside[aligner]["error_rate"] for aligner in ("hmm", "fast_align")}
+        log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates.values())
 
 
 def stress_examples(
@@ -162,6 +200,8 @@ def finish(
     scores = test_sets(trainer, model, config, coders, sets, folder, dictionary)
     if not trainer.is_global_zero:
         return
+    if config.evaluation.alignment.yardstick:
+        add_yardstick(scores, sets, prepared.train, config)
     content = describe(
         config,
         model,
@@ -226,7 +266,7 @@ def training_sample(
     rows = np.linspace(0, len(train) - 1, wanted).astype(np.int64)
     rows = rows[np.argsort(train.sizes[rows].max(1), kind="stable")]
     batches = [rows[start : start + size] for start in range(0, len(rows), size)]
-    return DataLoader([train.batch(b) for b in batches[rank::world]], batch_size=None)  # type: ignore[arg-type]
+    return DataLoader([train.batch(b) for b in batches[rank::world] or [rows[:0]]], batch_size=None)  # type: ignore[arg-type]
 
 
 def publish(
@@ -236,11 +276,14 @@ def publish(
     figures: list[Path] = []
     try:
         figures = draw_run(folder, config.report, content)
-        build_page([Run(config.name, content, folder)], folder / PAGE, config.report)
+        run = Run(config.name, content, folder)
+        title = f"{config.name} on {config.data.title}"
+        build_page([run], folder / PAGE, config.report, title=title)
     except Exception:  # what was measured is not lost over a picture of it
         log.exception("not all figures could be drawn; going on")
     for logger in loggers:
-        if isinstance(logger, WandbLogger):
+        updates = content["train"]["updates"]
+        if isinstance(logger, PatientWandbLogger) and logger.is_new(updates, Row.TEST):
             log_test(logger.experiment, content, figures)
     results.write(folder, content)
     log.info("everything about this run, figures and %s: %s", PAGE, folder)
