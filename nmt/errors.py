@@ -1,6 +1,6 @@
-"""The two ways in which a command ends without having done its work.
+"""The ways in which a command ends without having done its work.
 
-Both carry a message of one or two lines for the person at the keyboard; commands print it without
+All carry a message of one or two lines for the person at the keyboard; commands print it without
 a traceback.
 """
 
@@ -14,3 +14,14 @@ class Refusal(Exception):
 
 class Failure(Exception):
     """The work was started and could not be finished (exit code 1)."""
+
+
+class Stopped(BaseException):
+    """A signal asked the work to end, and it did (exit code 128 + signal).
+
+    Not an `Exception`, so that nothing that carries on after an error carries on after this.
+    """
+
+    def __init__(self, message: str, signal: int) -> None:
+        super().__init__(message)
+        self.signal = signal

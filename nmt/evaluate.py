@@ -17,12 +17,14 @@ from omegaconf import DictConfig
 from nmt import run
 from nmt.command import command
 from nmt.config import Config, load
-from nmt.data.prepare import prepare_held_out
+from nmt.data.prepare import prepare, prepare_held_out
 from nmt.errors import Refusal
 from nmt.models.stored import Stored, read_checkpoint
 from nmt.models.testing import Example
 from nmt.overrides import apply_typed
 from nmt.training import job
+from nmt.training.faults import ending_together, explained
+from nmt.training.loggers import logging_to
 from nmt.training.trainer import make_trainer
 
 log = logging.getLogger(__name__)
@@ -40,14 +42,21 @@ def main(composed: DictConfig) -> None:
     typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
     config = load(apply_typed(stored.config, composed, typed, only=MINE))
     sets = chosen_sets(config, stored, list(composed.sets))
+    run.check_extras(config)
+    prepared = None
+    if config.evaluation.alignment.yardstick:
+        prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     dictionary = stored.dictionary_for(config.search)
     model = stored.translator(config)
     log.info("%s, trained for %d updates", config.name, stored.update)
-    with job.logging_to(config, folder) as logger:
+    with explained(config), logging_to(config, folder) as logger:
         trainer = make_trainer(config, folder, [], logger)
         coders = run.languages(config, stored.source_vocabulary, stored.target_vocabulary)
-        scores = run.test_sets(trainer, model, config, coders, sets, folder, dictionary)
+        with ending_together(trainer):
+            scores = run.test_sets(trainer, model, config, coders, sets, folder, dictionary)
         if trainer.is_global_zero:
+            if prepared is not None:
+                run.add_yardstick(scores, sets, prepared.train, config)
             content = run.describe(
                 config,
                 model,

@@ -23,6 +23,9 @@ from nmt.data.prepare import describe, prepare
 from nmt.models import build
 from nmt.models.stored import describe_run
 from nmt.training import job
+from nmt.training.faults import ending_together, explained
+from nmt.training.loggers import logging_to
+from nmt.training.signals import Stop, stoppable
 from nmt.training.trainer import make_trainer
 
 log = logging.getLogger(__name__)
@@ -31,8 +34,15 @@ log = logging.getLogger(__name__)
 @command("train")
 def main(composed: DictConfig) -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
+    with stoppable(folder, requeue=composed.resume == "auto") as stop:
+        train(composed, folder, stop)
+
+
+def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
+    """A run from its start, or from its last checkpoint, to results.json."""
     resumed, composed = job.resume(composed, folder)
     config = load(composed)
+    run.check_extras(config)
     job.quiet()
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     job.refuse_other_data(resumed, prepared.fingerprint)
@@ -43,13 +53,16 @@ def main(composed: DictConfig) -> None:
     model.stored = describe_run(
         config, prepared.source_vocabulary, prepared.target_vocabulary, prepared.fingerprint
     )
-    with job.logging_to(config, folder) as logger:
-        watch = job.Watch(config, prepared, folder)
+    with explained(config), logging_to(config, folder) as logger:
+        watch = job.Watch(config, prepared, folder, stop)
         trainer = make_trainer(config, folder, watch.callbacks, logger)
         log.info(job.headline(config, model, trainer))
         data = TranslationData(prepared, config)
-        trainer.fit(model, data, ckpt_path=resumed.path if resumed else None, weights_only=True)
-        run.finish(config, folder, trainer, model, prepared, watch)
+        with ending_together(trainer):
+            with stop.deferring():
+                path = resumed.path if resumed else None
+                trainer.fit(model, data, ckpt_path=path, weights_only=True)
+            run.finish(config, folder, trainer, model, prepared, watch)
 
 
 if __name__ == "__main__":

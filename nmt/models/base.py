@@ -81,9 +81,9 @@ class Translator(pl.LightningModule):
             "sentences": torch.tensor(len(batch.rows)),
         }
 
-    def validation_step(self, batch: Batch, index: int) -> dict[str, Decoded]:
+    def validation_step(self, batch: Batch, index: int) -> dict[str, Decoded] | None:
         """The likelihood of the reference translations; `nmt.training.Validation` sums it up."""
-        return {"decoded": self(batch)}
+        return {"decoded": self(batch)} if len(batch) else None
 
     def configure_gradient_clipping(
         self,

@@ -46,6 +46,8 @@ class Lexicon(pl.LightningModule):
         self._aligned = []
 
     def test_step(self, batch: Batch, index: int) -> None:
+        if not len(batch):
+            return
         # Not model(batch): the probabilities of words, most of the work, are not asked for.
         memory = self.model.encode(batch.source, batch.source_mask)
         forced = self.model.decoder(batch.target, batch.target_mask, memory)

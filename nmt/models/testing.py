@@ -105,7 +105,7 @@ class Testing(pl.LightningModule):
         def read(rows: list[int]) -> Batch:
             return collate([encode[row][0] for row in rows], [encode[row][1] for row in rows], rows)
 
-        mine = [read(rows) for rows in batches[rank::world]]
+        mine = [read(rows) for rows in batches[rank::world] or [[]]]  # a rank may have none
         return DataLoader(mine, batch_size=None, shuffle=False)  # type: ignore[arg-type]
 
     def on_test_start(self) -> None:
@@ -116,6 +116,8 @@ class Testing(pl.LightningModule):
             )
 
     def test_step(self, batch: Batch, index: int) -> None:
+        if not len(batch):
+            return
         examples = [self.examples[row] for row in batch.rows.tolist()]
         nll = self.model(batch)
         sentence_nll = nll.nll.double().sum(1).tolist()
@@ -249,6 +251,8 @@ class Likelihood(pl.LightningModule):
         self.sums = torch.zeros(2, dtype=torch.float64)
 
     def test_step(self, batch: Batch, index: int) -> None:
+        if not len(batch):
+            return
         nll = self.model(batch).nll.double().sum().cpu()
         self.sums += torch.stack([nll, torch.tensor(float(len(batch)))])
 

@@ -1,16 +1,24 @@
 """The state of training on disk: `last`, `previous` and `best`, each whole and with a checksum.
 
-A checkpoint is written at each validation and every `checkpoint.minutes`. `last` first becomes
-`previous`, so that at any moment one of the two is a good one; `best` is a copy.
+A checkpoint is written at each validation, every `checkpoint.minutes`, and when a signal asks for
+the end. `last` first becomes `previous`, so that at any moment one of the two is a good one; `best`
+is a copy.
+
+Whatever the moment, a checkpoint is of the state between two updates, validations included, and
+says so to Lightning's loops. What an update does is a function of that state and of its number
+(`nmt.data.batches`, `Seeds`): a run that is gone on with ends as if it had never stopped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
@@ -18,6 +26,7 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from nmt import files
 from nmt.config import Config
 from nmt.errors import Failure, Refusal
+from nmt.training.signals import Stop
 
 log = logging.getLogger(__name__)
 
@@ -30,20 +39,35 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
     ) -> None:
-        try:
+        with saying_why(Path(path)):
             files.write_atomically(
                 Path(path), lambda stream: torch.save(checkpoint, stream), checksum=True
             )
-        except OSError as error:
-            raise Failure(
-                f"{path}: cannot write the checkpoint: {error.strerror or error}; "
-                "the earlier ones are intact"
-            ) from error
-        except RuntimeError as error:  # torch's own word for a short write
-            raise Failure(
-                f"{path}: cannot write the checkpoint: {str(error).splitlines()[0]}; "
-                "the earlier ones are intact"
-            ) from error
+
+
+@contextlib.contextmanager
+def saying_why(path: Path) -> Iterator[None]:
+    """Turns an error of writing a checkpoint into a `Failure`."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # the latter is torch's own word for a short write
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise Failure(
+            f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"
+        ) from error
+
+
+class Seeds(pl.Callback):
+    """Seeds each micro-batch by its number, so that dropout does not depend on restarts."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        entropy = [self.seed, trainer.fit_loop.total_batch_idx, trainer.global_rank]
+        torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
 
 
 class Checkpoints(pl.Callback):
@@ -54,16 +78,19 @@ class Checkpoints(pl.Callback):
             and every `valid/…` score under its name without the prefix.
         best: the best entry of `history`, or None.
         seconds: training time up to the last checkpoint, over all resumes.
+        stopped_early: whether the score has not improved for `trainer.patience` validations.
     """
 
-    def __init__(self, folder: Path, config: Config) -> None:
+    def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
         self.folder = folder / "checkpoints"
+        self.stop = stop
         self.minutes = config.checkpoint.minutes
         self.every = config.trainer.log_every
         self.monitor = "bleu" if config.trainer.monitor == "bleu" else "nll_per_word"
         self.history: list[dict[str, float]] = []
         self.best: dict[str, float] | None = None
         self.seconds = 0.0
+        self.stopped_early = False
         self._started = self._written = time.monotonic()
 
     def hours(self) -> float:
@@ -75,25 +102,41 @@ class Checkpoints(pl.Callback):
             "history": self.history,
             "best": self.best,
             "seconds": self.hours() * 3600,
+            "stopped_early": self.stopped_early,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.history = list(state_dict["history"])
         self.best = state_dict["best"]
         self.seconds = state_dict["seconds"]
+        self.stopped_early = state_dict["stopped_early"]
         self._started = time.monotonic()
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         if stage == "fit" and trainer.is_global_zero:
             prepare_folder(self.folder)
 
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        trainer.should_stop = self.stopped_early
+
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._started = self._written = time.monotonic()
-        # a kill between writing `last` and copying it to `best` leaves the copy to be made
-        last = self.folder / LAST
-        best_is_last = self.best is not None and self.best["update"] == trainer.global_step
-        if best_is_last and trainer.is_global_zero and last.is_file():
-            files.copy(last, self.folder / BEST)
+
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if batch_idx % trainer.accumulate_grad_batches:
+            return
+        together = trainer.global_step % self.every == 0
+        if not together and trainer.world_size > 1:
+            return  # ranks agree on what they do only now and then: it makes a GPU wait
+        due = time.monotonic() - self._written > 60 * self.minutes and together
+        asked = torch.tensor([self.stop.number, int(due)], device=pl_module.device)
+        number, due = trainer.strategy.reduce(asked, reduce_op="max").tolist()
+        if number or due:
+            self.write(trainer)
+        if number:
+            raise self.stop.stopped(number)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -104,14 +147,11 @@ class Checkpoints(pl.Callback):
             trainer.should_stop = True  # Lightning then validates once more before it ends
         elif trainer.global_step % self.every == 0:
             refuse_non_finite(trainer, pl_module)
-            due = time.monotonic() - self._written > 60 * self.minutes
-            if trainer.strategy.broadcast(due):
-                self.write(trainer)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        refuse_non_finite(trainer, pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if trainer.sanity_checking or trainer.state.fn != "fit":
-            return
-        refuse_non_finite(trainer, pl_module)
         entry = {"update": float(trainer.global_step)}
         for name, value in trainer.callback_metrics.items():
             if name.startswith("valid/") and "/" not in name[6:]:
@@ -122,25 +162,33 @@ class Checkpoints(pl.Callback):
         improved = self.best is None or self._score(entry) > self._score(self.best)
         if improved:
             self.best = entry
+        self.stopped_early = trainer.should_stop and trainer.global_step < trainer.max_steps
         self.write(trainer)
         if improved and trainer.is_global_zero:
-            files.copy(self.folder / LAST, self.folder / BEST)
-
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
-        """A signal that asks to stop is obeyed between two updates; the state is written first."""
-        from pytorch_lightning.utilities.exceptions import SIGTERMException
-
-        if isinstance(exception, SIGTERMException) and trainer.state.fn == "fit":
-            self.write(trainer)
+            copy_to_best(self.folder / LAST)
 
     def write(self, trainer: pl.Trainer) -> None:
         """Writes `last`; the one before becomes `previous`. Called on every rank."""
+        refuse_non_finite(trainer, trainer.lightning_module)
         if trainer.is_global_zero and (self.folder / LAST).is_file():
-            files.rename(self.folder / LAST, self.folder / PREVIOUS)
+            with saying_why(self.folder / PREVIOUS):
+                files.rename(self.folder / LAST, self.folder / PREVIOUS)
         trainer.save_checkpoint(self.folder / LAST)
         self._written = time.monotonic()
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Has Lightning's loops say that the last update and its validation are completed."""
+        updates = trainer.global_step
+        batches = updates * trainer.accumulate_grad_batches
+        loop = checkpoint["loops"]["fit_loop"]
+        for count in ("total", "current"):
+            counts = loop["epoch_loop.batch_progress"][count]
+            counts.update(dict.fromkeys(counts, batches))
+        # on its way past a validation that was made, the loop counts this update once more
+        validated = batches % int(trainer.val_check_interval) == 0
+        loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates - validated
 
     def _score(self, entry: dict[str, float]) -> float:
         value = entry[self.monitor]
@@ -158,6 +206,40 @@ def refuse_non_finite(trainer: pl.Trainer, module: Any) -> None:
             f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
             "the earlier checkpoints are intact (try a smaller optimizer.lr, or clip_norm)"
         )
+
+
+def copy_to_best(checkpoint: Path) -> None:
+    """Makes a checkpoint the best one."""
+    with saying_why(checkpoint.parent / BEST):
+        files.copy(checkpoint, checkpoint.parent / BEST)
+
+
+def settle(found: Path, update: int, best: dict[str, Any] | None) -> None:
+    """Puts right what a killed process left, before a run goes on. For rank 0.
+
+    Args:
+        found: the checkpoint to go on with; a damaged `last` beside it would take its place as the
+            `previous` one, and is removed.
+        update: its number of updates.
+        best: the best validation up to then; a kill between writing `last` and copying it to `best`
+            leaves the copy to be made.
+    """
+    if found.name == PREVIOUS:
+        for name in (LAST, f"{LAST}{files.CHECKSUM}"):
+            (found.parent / name).unlink(missing_ok=True)
+    if best is not None and best["update"] == update:
+        copied = found.parent / BEST
+        if not copied.is_file() or updates_of(copied) != update:
+            copy_to_best(found)
+
+
+def updates_of(checkpoint: Path) -> int | None:
+    """The number of updates of a checkpoint, or None if it cannot be read."""
+    try:
+        content = torch.load(checkpoint, map_location="meta", weights_only=True, mmap=True)
+        return int(content["global_step"])
+    except Exception:
+        return None
 
 
 def prepare_folder(folder: Path) -> None:

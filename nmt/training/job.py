@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from pytorch_lightning.loggers import Logger, WandbLogger
 
 from nmt.command import rank
 from nmt.config import Config, validate
@@ -22,10 +19,10 @@ from nmt.evaluation import results
 from nmt.models import Translator
 from nmt.models.stored import Stored, read_checkpoint
 from nmt.overrides import apply_typed, refuse_changes
-from nmt.report.wandb_panels import define_metrics
-from nmt.training.checkpoints import Checkpoints, find_checkpoint
+from nmt.training.checkpoints import Checkpoints, Seeds, find_checkpoint, settle
 from nmt.training.progress import Progress
-from nmt.training.trainer import make_logger, precision
+from nmt.training.signals import Stop
+from nmt.training.trainer import precision
 from nmt.training.validation import Validation
 
 log = logging.getLogger(__name__)
@@ -38,6 +35,11 @@ def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfi
         Refusal: when there is none in a folder that was named, or a typed value changes the result.
     """
     if composed.resume is None:
+        if any((folder / "checkpoints").glob("*.ckpt")):
+            raise Refusal(
+                f"{folder}: holds the checkpoints of a run; resume=auto goes on with it, "
+                "another hydra.run.dir starts anew"
+            )
         return None, composed
     path = find_checkpoint(folder)
     if path is None:
@@ -49,8 +51,10 @@ def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfi
     validate(config)
     refuse_changes(stored.config, config)
     log.info("going on with %s, update %d", path, stored.update)
-    if config.trainer.max_steps > stored.update and rank() == 0:
-        (folder / results.FILE).unlink(missing_ok=True)  # until then the run is not finished
+    if rank() == 0:
+        settle(path, stored.update, stored.progress.get("best"))
+        if config.trainer.max_steps > stored.update:
+            (folder / results.FILE).unlink(missing_ok=True)  # until then the run is not finished
     return stored, config
 
 
@@ -66,12 +70,12 @@ def refuse_other_data(stored: Stored | None, fingerprint: str) -> None:
 class Watch:
     """What watches the updates of a run, in the order in which it hears of them."""
 
-    def __init__(self, config: Config, prepared: Prepared, folder: Path) -> None:
+    def __init__(self, config: Config, prepared: Prepared, folder: Path, stop: Stop) -> None:
         options = config.trainer
         self.validation = Validation(prepared, config)
         self.progress = Progress(options.max_steps, show=options.progress, every=options.log_every)
-        self.checkpoints = Checkpoints(folder, config)
-        self.callbacks: list[pl.Callback] = [self.validation, self.progress]
+        self.checkpoints = Checkpoints(folder, config, stop)
+        self.callbacks: list[pl.Callback] = [Seeds(config.seed), self.validation, self.progress]
         if options.patience:
             by_bleu = options.monitor == "bleu"
             self.callbacks.append(
@@ -79,6 +83,7 @@ class Watch:
                     monitor="valid/bleu" if by_bleu else "valid/nll_per_word",
                     mode="max" if by_bleu else "min",
                     patience=options.patience,
+                    check_finite=False,  # an earlier and clearer error is raised for it
                 )
             )
         self.callbacks.append(self.checkpoints)  # last: it stores what the others have heard
@@ -95,21 +100,6 @@ def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
         f"{config.data.batch_size} sentences on {devices}{trainer.strategy.root_device.type}, "
         f"precision {precision(config.trainer)}"
     )
-
-
-@contextlib.contextmanager
-def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
-    """The logger of a run, closed at its end however that comes."""
-    logger = make_logger(config, folder)
-    if isinstance(logger, WandbLogger):
-        define_metrics(logger.experiment)
-    try:
-        yield logger
-    finally:
-        if isinstance(logger, WandbLogger):
-            import wandb
-
-            wandb.finish()
 
 
 def quiet() -> None:

@@ -19,8 +19,8 @@ QUIET_SECONDS = 30.0  # between two lines where there is no terminal to draw a b
 class Progress(pl.Callback):
     """Training NLL and rates, as a bar on a terminal and as lines elsewhere.
 
-    Rates count this device's share times the number of devices, over the time spent on updates
-    alone (validation left out).
+    Everything is summed over all devices. Rates are over the time spent on updates alone
+    (validation left out).
 
     Attributes:
         sentences, words: seen since training began, over all resumes.
@@ -35,18 +35,26 @@ class Progress(pl.Callback):
         self.sentences = self.words = 0
         self.seconds = 0.0
         self._bar: Any = None
-        self._sums: Any = None
+        self._sums = torch.zeros(3, dtype=torch.float64)  # NLL, words, sentences since a report
         self._since_validation = torch.zeros(2, dtype=torch.float64)
         self._clock = 0.0
         self._said = 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"sentences": self.sentences, "words": self.words, "seconds": self.seconds}
+        return {
+            "sentences": self.sentences,
+            "words": self.words,
+            "seconds": self.seconds,
+            "since_validation": self._since_validation.tolist(),
+            "since_report": self._sums.tolist(),
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.sentences = state_dict["sentences"]
         self.words = state_dict["words"]
         self.seconds = state_dict["seconds"]
+        self._since_validation = torch.tensor(state_dict["since_validation"], dtype=torch.float64)
+        self._sums = torch.tensor(state_dict["since_report"], dtype=torch.float64)
 
     def rates(self) -> dict[str, float]:
         """Sentences and target words (with `</s>`) a second."""
@@ -58,7 +66,8 @@ class Progress(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._clock = self._said = time.monotonic()
-        self._sums = torch.zeros(3, dtype=torch.float64, device=pl_module.device)
+        # what one process had summed up when it was stopped belongs to one of those that go on
+        self._sums = self._sums.to(pl_module.device) * trainer.is_global_zero
         if self.show and trainer.is_global_zero:
             self._bar = tqdm(
                 total=self.updates,
@@ -84,7 +93,7 @@ class Progress(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if trainer.state.fn == "fit" and self._sums is not None:
+        if trainer.state.fn == "fit":
             self._report(trainer, pl_module)
             nll, words = self._since_validation.tolist()
             self._since_validation.zero_()
@@ -127,8 +136,8 @@ class Progress(pl.Callback):
             self._bar = None
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        nll, words, sentences = self._sums.tolist()
-        self._sums.zero_()
+        nll, words, sentences = trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
+        self._sums = torch.zeros_like(self._sums)
         if not words:
             return
         self._since_validation += torch.tensor([nll, words], dtype=torch.float64)
@@ -136,9 +145,9 @@ class Progress(pl.Callback):
         elapsed = now - self._clock
         self._clock = now
         self.seconds += elapsed
-        self.words += int(words) * trainer.world_size
-        self.sentences += int(sentences) * trainer.world_size
-        rate = words * trainer.world_size / max(elapsed, 1e-9)
+        self.words += int(words)
+        self.sentences += int(sentences)
+        rate = words / max(elapsed, 1e-9)
         scores = {
             "train/nll": nll / words,
             "train/gradient_norm": float(module.gradient_norm),

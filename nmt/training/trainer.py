@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
-from nmt.config import Config, TrainerConfig, plain
+from nmt.config import Config, TrainerConfig
 from nmt.errors import Refusal
-from nmt.report.wandb_panels import carry_on
-from nmt.sweep import sweep_folder
 from nmt.training.checkpoints import AtomicCheckpointIO
+from nmt.training.loopback import LoopbackDDP
 
 
 def make_trainer(
@@ -32,14 +31,14 @@ def make_trainer(
     if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
         from pytorch_lightning.plugins.environments import SLURMEnvironment
 
-        plugins.append(SLURMEnvironment(auto_requeue=True))
+        plugins.append(SLURMEnvironment(auto_requeue=False))
     try:
-        return pl.Trainer(
+        trainer = pl.Trainer(
             default_root_dir=folder,
             accelerator=options.accelerator,
             devices=options.devices,
             num_nodes=options.num_nodes,
-            strategy=options.strategy,
+            strategy=strategy(options),
             precision=precision(options),  # type: ignore[arg-type]
             max_steps=options.max_steps,
             max_epochs=-1,
@@ -57,6 +56,8 @@ def make_trainer(
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
         )
+        trainer._signal_connector = NoSignals(trainer)
+        return trainer
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).strip().splitlines()[0]
         raise Refusal(
@@ -68,6 +69,24 @@ def make_trainer(
             f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}: "
             f"{str(error).strip().splitlines()[0]}"
         ) from error
+
+
+class NoSignals(_SignalConnector):
+    """Lightning's handlers talk to other ranks from inside a signal; `nmt.training.signals` serves
+    instead."""
+
+    def register_signal_handlers(self) -> None:
+        """Leaves the handlers that are there."""
+
+    def teardown(self) -> None:
+        """Leaves them, too."""
+
+
+def strategy(options: TrainerConfig) -> Any:
+    """Lightning's strategy; on one machine a DDP that listens to no other."""
+    if options.strategy in ("auto", "ddp") and options.devices > 1 and options.num_nodes == 1:
+        return LoopbackDDP()
+    return options.strategy
 
 
 def precision(options: TrainerConfig) -> str:
@@ -93,78 +112,3 @@ def use_threads(options: TrainerConfig) -> None:
     busy machine have cost more than ten times what they gain on an idle one.
     """
     torch.set_num_threads(options.threads)
-
-
-def make_logger(config: Config, folder: Path) -> Logger | None:
-    """The logger of a run, or None.
-
-    Raises:
-        Refusal: when an extra that the logger needs is missing.
-    """
-    options = config.logger
-    if options.name == "csv":
-        return CSVLogger(folder, name="", version="", prefix="")
-    if options.name == "tensorboard":
-        if importlib.util.find_spec("tensorboard") is None:
-            raise Refusal("logger=tensorboard: needs the extra: pip install 'nmt[tensorboard]'")
-        return TensorBoardLogger(folder, name="", version="tensorboard")
-    if options.name == "wandb" and options.mode != "disabled":
-        return make_wandb_logger(config, folder)
-    return None
-
-
-class PatientWandbLogger(WandbLogger):
-    """W&B that fails (no network, a full disk) is reported once and never stops a training."""
-
-    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
-        with carry_on("logging scores"):
-            super().log_metrics(metrics, step)
-
-    def finalize(self, status: str) -> None:
-        with carry_on("closing the run"):
-            super().finalize(status)
-
-
-def make_wandb_logger(config: Config, folder: Path) -> WandbLogger:
-    """A W&B logger whose run id is kept in the run folder, so that a resumed run goes on in it."""
-    os.environ.setdefault("WANDB_SILENT", "true")
-    options = config.logger
-    if options.mode == "online" and not _wandb_key():
-        raise Refusal(
-            "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
-            "or take logger.mode=offline"
-        )
-    identity = folder / "wandb" / "id"
-    if identity.is_file():
-        run_id = identity.read_text().strip()
-    else:
-        import wandb
-
-        run_id = wandb.sdk.lib.runid.generate_id()
-        identity.parent.mkdir(parents=True, exist_ok=True)
-        identity.write_text(run_id)
-    return PatientWandbLogger(
-        name=config.name,
-        save_dir=folder,
-        id=run_id,
-        project=options.project,
-        entity=options.entity,
-        group=options.group or sweep_folder(),
-        tags=[*options.tags, config.experiment, config.regime],
-        offline=options.mode == "offline",
-        config=plain(config),
-        resume=None if options.mode == "offline" else "allow",
-        settings={"console": "off", "silent": True},
-    )
-
-
-def _wandb_key() -> bool:
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    import netrc
-
-    try:
-        path = os.environ.get("NETRC", str(Path.home() / ".netrc"))
-        return netrc.netrc(path).authenticators("api.wandb.ai") is not None
-    except (OSError, netrc.NetrcParseError):
-        return False

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.loggers import WandbLogger
 from torch import Tensor
 from torchmetrics import SumMetric
 
@@ -22,6 +21,7 @@ from nmt.models.base import Decoded, Translator
 from nmt.models.testing import gather
 from nmt.report.wandb_panels import log_validation
 from nmt.search import beam_search
+from nmt.training.loggers import PatientWandbLogger, Row
 
 PICTURED = 4  # sentences whose heatmap is logged at each validation
 SUMS = ("nll", "words", "sentences", "on_end", "on_last_word", "spread", "attended")
@@ -66,6 +66,8 @@ class Validation(pl.Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
+        if outputs is None:
+            return  # this rank's share of the sentences is empty
         decoded: Decoded = outputs["decoded"]
         self.sums["nll"].update(decoded.nll.double().sum())
         self.sums["words"].update(batch.target_mask.sum())
@@ -150,7 +152,9 @@ class Validation(pl.Callback):
             pl_module.log(f"valid/{name}", score)
         heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
         for logger in trainer.loggers:
-            if isinstance(logger, WandbLogger) and trainer.is_global_zero:
+            if isinstance(logger, PatientWandbLogger) and logger.is_new(
+                trainer.global_step, Row.PICTURES
+            ):
                 log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
 
 

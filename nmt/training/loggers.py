@@ -1,0 +1,163 @@
+"""The logger of a run: W&B (which may fail without harm), CSV or TensorBoard."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from pathlib import Path
+
+from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
+
+from nmt.command import rank
+from nmt.config import Config, plain
+from nmt.errors import Refusal
+from nmt.report.wandb_panels import carry_on, define_metrics
+from nmt.sweep import sweep_folder
+
+log = logging.getLogger(__name__)
+
+SPARE_ROWS = 1000  # rows that a killed process may have logged after it last noted where it was
+
+
+class Row(IntEnum):
+    """What is logged of an update, in this order."""
+
+    TRAINING = 0
+    PICTURES = 1
+    VALIDATION = 2
+    TEST = 3
+
+
+@contextlib.contextmanager
+def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
+    """The logger of a run, closed at its end however that comes; None on ranks other than 0.
+
+    Raises:
+        Refusal: when an extra or a key that the logger needs is missing.
+    """
+    logger = None if rank() else make_logger(config, folder)
+    try:
+        yield logger
+    finally:
+        if isinstance(logger, WandbLogger):
+            with carry_on("closing the run"):
+                import wandb
+
+                wandb.finish()
+
+
+def make_logger(config: Config, folder: Path) -> Logger | None:
+    """The logger that the configuration asks for, or None. Raises as `logging_to`."""
+    options = config.logger
+    if options.name == "csv":
+        return CSVLogger(folder, name="", version="", prefix="")
+    if options.name == "tensorboard":
+        if importlib.util.find_spec("tensorboard") is None:
+            raise Refusal("logger=tensorboard: needs the extra: pip install 'nmt[tensorboard]'")
+        return TensorBoardLogger(folder, name="", version="tensorboard")
+    if options.name == "none" or options.mode == "disabled":
+        return None
+    os.environ.setdefault("WANDB_SILENT", "true")
+    if options.mode == "online" and not has_key():
+        raise Refusal(
+            "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
+            "or take logger.mode=offline"
+        )
+    for mode in dict.fromkeys((options.mode, "offline")):
+        with carry_on(f"starting the run, logger.mode={mode},"):
+            logger = PatientWandbLogger(config, folder, mode)
+            define_metrics(logger.experiment)
+            return logger
+    return None
+
+
+class PatientWandbLogger(WandbLogger):
+    """W&B that fails (no network, a full disk) is reported once and never stops a training.
+
+    The run's id is kept in the run folder, so that a resumed run goes on in it, and so is the last
+    row logged: rows that a killed process has logged already are not logged again.
+    """
+
+    def __init__(self, config: Config, folder: Path, mode: str) -> None:
+        options = config.logger
+        self._mark = folder / "wandb" / "logged"
+        self._logged, self._skipped_rows = read_mark(self._mark)
+        super().__init__(
+            name=config.name,
+            save_dir=folder,
+            id=run_id(folder),
+            project=options.project,
+            entity=options.entity,
+            group=options.group or sweep_folder(),
+            tags=[*options.tags, config.experiment, config.regime],
+            offline=mode == "offline",
+            config=plain(config),
+            resume=None if mode == "offline" else "allow",
+            settings={"console": "off", "silent": True},
+        )
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        kind = Row.VALIDATION if any(k.startswith("valid/") for k in metrics) else Row.TRAINING
+        if step is None or self.is_new(step, kind):
+            with carry_on("logging scores"):
+                super().log_metrics(metrics, step)
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        with carry_on("closing the run"):
+            super().finalize(status)
+
+    def is_new(self, update: int, kind: Row) -> bool:
+        """Whether this row has yet to be logged; from then on it counts as logged."""
+        if (update, kind) <= self._logged:
+            return False
+        self._logged = (update, kind)
+        with carry_on("noting what is logged"):
+            if self._skipped_rows:  # rows of this file follow those of the files before it
+                self.experiment.log({}, step=self._skipped_rows + SPARE_ROWS)
+                self._skipped_rows = 0
+            partial = self._mark.with_name(".logged")
+            partial.write_text(f"{update} {int(kind)} {self.experiment.step}")
+            os.replace(partial, self._mark)
+        return True
+
+
+def read_mark(path: Path) -> tuple[tuple[int, int], int]:
+    """The last row that was logged (update, kind), and how many rows there were by then."""
+    try:
+        update, kind, rows = map(int, path.read_text().split())
+    except (OSError, ValueError):
+        return (-1, 0), 0
+    return (update, kind), rows
+
+
+def run_id(folder: Path) -> str:
+    """The W&B id of a run folder, drawn when first asked for."""
+    identity = folder / "wandb" / "id"
+    if identity.is_file():
+        return identity.read_text().strip()
+    import wandb
+
+    drawn: str = wandb.sdk.lib.runid.generate_id()
+    identity.parent.mkdir(parents=True, exist_ok=True)
+    identity.write_text(drawn)
+    return drawn
+
+
+def has_key() -> bool:
+    """Whether W&B would find a key without asking for one."""
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    import netrc
+
+    try:
+        path = os.environ.get("NETRC", str(Path.home() / ".netrc"))
+        return netrc.netrc(path).authenticators("api.wandb.ai") is not None
+    except (OSError, netrc.NetrcParseError):
+        return False

@@ -1,0 +1,108 @@
+"""Signals that ask a run to end: it is saved between two updates, and can be gone on with.
+
+SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are heard.
+While updates are made a signal is only noted, and obeyed before the next one; at any other time the
+run ends at once, since all that is worth keeping is on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from nmt.command import rank
+from nmt.errors import Stopped
+
+log = logging.getLogger(__name__)
+
+HEARD = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+
+
+class Stop:
+    """Whether a signal has asked this process to stop.
+
+    Attributes:
+        number: of the signal, or 0.
+        deferred: a signal is only noted; who deferred it asks for `number`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.number = 0
+        self.deferred = False
+        self._folder = folder
+        self._process = os.getpid()
+
+    @contextlib.contextmanager
+    def deferring(self) -> Iterator[None]:
+        """Notes signals inside, and obeys one on the way out if nobody has."""
+        self.deferred = True
+        try:
+            yield
+        finally:
+            self.deferred = False
+        if self.number:
+            raise self.stopped(self.number)
+
+    def stopped(self, number: int) -> Stopped:
+        """The exception that ends the run, with the command that goes on with it."""
+        name = signal.Signals(number).name
+        if any((self._folder / "checkpoints").glob("*.ckpt")):
+            command = f"python -m nmt.train resume={shlex.quote(str(self._folder))}"
+            return Stopped(f"stopped by {name}; go on with: {command}", number)
+        return Stopped(f"stopped by {name} before there was anything to go on with", number)
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """The handler of every signal in `HEARD`."""
+        if os.getpid() != self._process:  # a worker forked from this process
+            if number == signal.SIGTERM:
+                signal.signal(number, signal.SIG_DFL)
+                signal.raise_signal(number)
+            return  # the terminal sends Ctrl-C to all; the main process says what follows
+        impatient = self.number and number == signal.SIGINT  # a second Ctrl-C
+        self.number = number
+        if impatient or not self.deferred:
+            raise self.stopped(number)
+        log.warning("%s: stopping before the next update", signal.Signals(number).name)
+
+
+@contextlib.contextmanager
+def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
+    """Hears signals inside.
+
+    Args:
+        folder: of the run, where its checkpoints are.
+        requeue: in a SLURM job, SIGUSR1 also puts the job back into the queue.
+    """
+    stop = Stop(folder)
+    before = {number: signal.signal(number, stop.hear) for number in HEARD}
+    try:
+        yield stop
+    except Stopped as stopped:
+        if stopped.signal == signal.SIGUSR1 and "SLURM_JOB_ID" in os.environ and rank() == 0:
+            if requeue:
+                put_back()
+            else:
+                log.warning("not put back into the queue: only with resume=auto")
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def put_back() -> None:
+    """Puts this SLURM job back into the queue."""
+    job = os.environ["SLURM_JOB_ID"]
+    if "SLURM_ARRAY_JOB_ID" in os.environ:
+        job = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{os.environ['SLURM_ARRAY_TASK_ID']}"
+    try:
+        subprocess.run(["scontrol", "requeue", job], check=True, timeout=60)
+        log.info("put SLURM job %s back into the queue", job)
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("SLURM job %s could not be put back into the queue: %s", job, error)
