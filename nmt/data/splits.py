@@ -69,6 +69,11 @@ class Split:
         """(pairs, 2) words of source and target of every pair, without END."""
         raise NotImplementedError
 
+    def text(self, number: int) -> tuple[str, str]:
+        """Source and target of a pair, words separated by spaces."""
+        row = self.rows[self._row(number)]
+        return row["source"], row["target"]
+
     def batch(self, numbers: Sequence[int] | Array, weight: float | None = None) -> Batch:
         """The pairs of these numbers as one batch; `weight` as in `collate`."""
         pairs = [self.ids(int(number)) for number in numbers]

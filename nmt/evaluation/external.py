@@ -51,16 +51,29 @@ def read_external(
     records = []
     for line, sentence in zip(lines, ordered, strict=True):
         hypothesis = split_tokens(line) if tokenised else tokenise(line)
-        statistics = sentence_statistics(hypothesis, sentence["reference"]).tolist()
-        record = {key: sentence[key] for key in _SHARED if key in sentence} | {
-            "hypothesis": hypothesis,
-            "detokenised": detokenise(hypothesis) if tokenised else line,
-            "bleu_stats": statistics,
-        }
-        if sentence.get("no_unk"):
-            record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
-        records.append(record)
+        text = detokenise(hypothesis) if tokenised else line
+        records.append(system_record(sentence, hypothesis, text))
     return records
+
+
+def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> Record:
+    """The record of a sentence that a system without a shortlist translated.
+
+    Args:
+        sentence: a record, or what of it describes the sentence: `id`, `source`, `reference`,
+            `raw_reference`, `length`, `no_unk`.
+        hypothesis: tokens of the translation.
+        detokenised: its text.
+    """
+    statistics = sentence_statistics(hypothesis, sentence["reference"]).tolist()
+    record = {key: sentence[key] for key in _SHARED if key in sentence} | {
+        "hypothesis": hypothesis,
+        "detokenised": detokenised,
+        "bleu_stats": statistics,
+    }
+    if sentence.get("no_unk"):
+        record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
+    return record
 
 
 def looks_tokenised(lines: Sequence[str]) -> bool:

@@ -1,0 +1,172 @@
+"""Training Thot's phrase-based system, and translating with it.
+
+sil-machine's trainer does what Moses' train-model.perl does: word alignment in both directions, a
+symmetrised phrase table, a trigram language model of the target side. Its own tuning is left out:
+it takes its sentences from the training pairs and loads the model anew for every set of weights;
+`nmt.phrase_based.tuning` does it on the development set with one loaded model.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import types
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from nmt.config import PhraseBasedConfig
+from nmt.evaluation.extras import need
+
+EXTRA = "phrase-based"
+BATCH = 32  # sentences translated between two steps of a progress bar
+WEIGHTS = (
+    "words",
+    "language_model",
+    "target_phrase_length",
+    "source_phrase_length",
+    "target_given_source",
+    "source_given_target",
+    "jumps",
+    "sentence_length",
+)
+"""Thot's features, in its order; `words` and `target_phrase_length` may have either sign."""
+START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
+
+
+def check_installed() -> None:
+    """Raises Refusal where Thot or its trainer is missing."""
+    need("thot.translation", EXTRA, "nmt.baseline")
+    need("machine.translation.thot", EXTRA, "nmt.baseline")
+
+
+def train_system(
+    pairs: Iterable[tuple[str, str]],
+    folder: Path,
+    config: PhraseBasedConfig,
+    *,
+    progress: bool = False,
+) -> None:
+    """Trains a system and leaves its tables in `folder`.
+
+    Args:
+        pairs: source and target sentences, tokens separated by spaces.
+        folder: for the translation model (`tm`) and the language model (`lm`).
+        config: kind of the word alignment.
+        progress: show a progress bar.
+    """
+    from machine.translation.thot import ThotSmtModelTrainer
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="nmt-phrase-based-") as scratch:
+        corpus = _corpus(pairs, Path(scratch))
+        with ThotSmtModelTrainer(config.alignment, corpus, _parameters(folder, config)) as trainer:
+            trainer._model_weight_tuner = _keep_weights()
+            with _Bar(progress) as bar:
+                trainer.train(bar)
+            trainer.save()
+
+
+class PhraseBased:
+    """A trained system, loaded.
+
+    Args:
+        folder: that `train_system` filled.
+        config: beam and reordering.
+    """
+
+    def __init__(self, folder: Path, config: PhraseBasedConfig) -> None:
+        from machine.translation.thot import ThotWordAlignmentModelType
+        from machine.translation.thot.thot_utils import load_smt_decoder, load_smt_model
+
+        parameters = _parameters(folder, config)
+        kind = ThotWordAlignmentModelType[config.alignment.upper()]
+        self._model = load_smt_model(kind, parameters)
+        self._decoder = load_smt_decoder(self._model, parameters)
+        self.weights = START
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Of the features, in the order of `WEIGHTS`."""
+        return tuple(self._model.weights)
+
+    @weights.setter
+    def weights(self, values: Sequence[float]) -> None:
+        self._model.weights = list(values)
+
+    def translate(self, sources: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The best translation of each sentence; an unknown word is copied."""
+        from machine.translation.thot.thot_utils import to_sentence, to_target_tokens
+
+        found = self._decoder.translate_batch([to_sentence(words) for words in sources])
+        return [list(to_target_tokens(data.target)) for data in found]
+
+    def translate_all(
+        self, sources: Sequence[Sequence[str]], progress: str | None = None
+    ) -> list[list[str]]:
+        """`translate` in batches, under a progress bar with the title `progress`."""
+        found: list[list[str]] = []
+        with tqdm(total=len(sources), desc=progress, unit="sentence", disable=not progress) as bar:
+            for start in range(0, len(sources), BATCH):
+                found += self.translate(sources[start : start + BATCH])
+                bar.update(len(found) - start)
+        return found
+
+    def close(self) -> None:
+        """Frees the tables, which lie outside Python's memory."""
+        self._decoder.clear()
+        self._model.clear()
+
+
+def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
+    from machine.translation.thot import ThotSmtParameters
+
+    return ThotSmtParameters(
+        translation_model_filename_prefix=str(folder / "tm" / "model"),
+        language_model_filename_prefix=str(folder / "lm" / "target"),
+        model_weights=list(START),
+        model_w=config.beam,
+        model_non_monotonicity=config.reordering,
+    )
+
+
+def _corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Any:
+    """The pairs as files, which the trainer reads several times."""
+    from machine.corpora import TextFileTextCorpus
+
+    paths = folder / "source", folder / "target"
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("w", encoding="utf-8")) for path in paths]
+        for pair in pairs:
+            for file, sentence in zip(files, pair, strict=True):
+                file.write(f"{sentence}\n")
+    source, target = (TextFileTextCorpus(str(path)) for path in paths)
+    return source.align_rows(target)
+
+
+def _keep_weights() -> Any:
+    """A tuner in place of the trainer's own, which leaves everything as it is."""
+    return types.SimpleNamespace(tune=lambda parameters, *_: parameters)
+
+
+class _Bar:
+    """A progress bar fed by sil-machine's progress reports, whose message names the phase."""
+
+    def __init__(self, shown: bool) -> None:
+        self._bar = tqdm(
+            total=100, unit="%", desc="phrase-based", disable=not shown, dynamic_ncols=True
+        )
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def __call__(self, status: Any) -> None:
+        if status.message:
+            self._bar.set_description(status.message, refresh=False)
+        self._bar.n = round(100 * (status.percent_completed or 0))
+        self._bar.refresh()

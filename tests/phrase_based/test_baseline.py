@@ -1,0 +1,102 @@
+"""`nmt.baseline` from text to results.json, and the refusal where its extra is missing."""
+
+import json
+import random
+import sys
+
+import pytest
+
+from nmt.config import PhraseBasedConfig
+from nmt.errors import Refusal
+from nmt.phrase_based.system import PhraseBased, check_installed, train_system
+
+NOUNS = {"cat": "chat", "dog": "chien", "bird": "oiseau", "house": "livre", "||": "||"}
+COLOURS = {"red": "rouge", "black": "noir", "green": "vert"}
+VERBS = {"sees": "voit", "likes": "aime", "finds": "trouve"}
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """Two noun phrases and a verb; the colour comes after the noun in the target language."""
+    draw = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        (a, x), (b, y) = draw.choices(list(NOUNS.items()), k=2)
+        (c, u), (d, v) = draw.choices(list(COLOURS.items()), k=2)
+        verb, verbe = draw.choice(list(VERBS.items()))
+        pairs.append((f"the {c} {a} {verb} the {d} {b}", f"le {x} {u} {verbe} le {y} {v}"))
+    return pairs
+
+
+def importing_without(absent: str):
+    """Imports nothing, as if all but one package were there."""
+
+    def import_module(name: str):
+        if name == absent:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+    return import_module
+
+
+@pytest.mark.parametrize("module", ["thot.translation", "machine.translation.thot"])
+def test_without_the_packages_the_extra_is_named(monkeypatch, module):
+    monkeypatch.setattr("importlib.import_module", importing_without(module))
+    with pytest.raises(Refusal, match=r"nmt.baseline: needs the extra 'phrase-based'"):
+        check_installed()
+
+
+@pytest.fixture
+def extra():
+    pytest.importorskip("thot", reason="the extra 'phrase-based' is not installed")
+    pytest.importorskip("machine", reason="the extra 'phrase-based' is not installed")
+
+
+@pytest.mark.slow
+def test_phrases_reorder_and_unknown_words_are_copied(extra, tmp_path):
+    config = PhraseBasedConfig()
+    train_system(sentences(600, 1), tmp_path, config)
+    system = PhraseBased(tmp_path, config)
+    assert len(system.weights) == 8
+    found = system.translate_all(
+        [
+            ["the", "red", "cat", "likes", "the", "black", "dog"],
+            ["the", "green", "||", "sees", "the", "red", "Smith"],
+        ]
+    )
+    assert found[0] == ["le", "chat", "rouge", "aime", "le", "chien", "noir"]
+    assert {"Smith", "||"} <= set(found[1])
+    system.weights = (1.0, 2.0, *system.weights[2:])
+    assert system.weights[1] == 2.0
+    system.close()
+
+
+@pytest.mark.slow
+def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
+    from nmt import baseline
+    from nmt.report.runs import read_run
+
+    options = {"logger": "none", "regime": "tiny", "data": "text", "data.cache": tmp_path / "cache"}
+    for name, (count, seed) in {"train": (600, 1), "valid": (20, 2), "test.t": (30, 3)}.items():
+        pairs = sentences(count, seed)
+        for column, side in enumerate(("source", "target")):
+            path = tmp_path / f"{name}.{side}"
+            path.write_text("".join(f"{pair[column]}\n" for pair in pairs))
+            options[f"{'+' if '.' in name else ''}data.{name}.{side}"] = path
+    options["hydra.run.dir"] = tmp_path / "run"
+    options |= {"phrase_based.tune_sentences": 10, "phrase_based.tune_rounds": 1}
+    options |= {"trainer.progress": "false"}
+    monkeypatch.setattr(sys, "argv", ["baseline", *(f"{k}={v}" for k, v in options.items())])
+    with pytest.raises(SystemExit) as ended:
+        baseline.main()
+    assert ended.value.code == 0
+    run = read_run(tmp_path / "run")
+    assert run.results["title"] == "phrase-based (Thot)" == run.label
+    scores = run.results["test"]["t"]
+    assert scores["pairs"] == 30
+    assert scores["bleu"]["all"]["score"] > 90
+    assert scores["bleu"]["no_unk"]["sentences"] == 30
+    assert run.results["valid"]["bleu"] > 90
+    assert len(run.results["train"]["weights"]) == 8
+    assert not (tmp_path / "run" / "phrase_based").exists()
+    row = json.loads((tmp_path / "run" / "translations" / "t.jsonl").read_text().splitlines()[0])
+    assert row["hypothesis_no_unk"] == row["hypothesis"]
+    assert "nll" not in row
