@@ -100,6 +100,8 @@ class PatientWandbLogger(WandbLogger):
             resume=None if mode == "offline" else "allow",
             settings={"console": "off", "silent": True},
         )
+        # an option that Lightning hands on and W&B warns of at every start
+        self._wandb_init.pop("anonymous", None)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
