@@ -50,7 +50,8 @@ class SetComparison:
         decay: by label.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
-        significance: rows of `nmt.evaluation.significance.compare`, for every pair of runs.
+        significance: rows of `nmt.evaluation.significance.compare` by paired bootstrap, for every pair of runs, each with
+            `p_randomised` and `p_randomised_corrected` by approximate randomisation.
     """
 
     name: str
@@ -73,7 +74,7 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
 
     Args:
         runs: those not scored on the set are passed over.
-        resamples: bootstrap resamples behind the intervals of shared subsets and behind each test.
+        resamples: bootstrap resamples behind the intervals of shared subsets; resamples, or trials, behind each test.
     """
     present = [run for run in runs if name in run.sets]
     translations = {run.label: run.translations(name) for run in present}
@@ -254,10 +255,16 @@ def _significance(
     first = next(iter(by_id.values()))
     lengths = [first[i]["length"] for i in common]
     limits = edges(runs, name)
-    return [
-        row
-        for a, b in combinations(by_id, 2)
-        for row in significance.compare(
-            a, statistics[a], b, statistics[b], lengths, limits, trials=resamples
+    rows = []
+    for a, b in combinations(by_id, 2):
+        bootstrap, randomised = (
+            significance.compare(
+                a, statistics[a], b, statistics[b], lengths, limits, test=test, trials=resamples
+            )
+            for test in ("bootstrap", "randomisation")
         )
-    ]
+        rows += [
+            row | {"p_randomised": other["p"], "p_randomised_corrected": other["p_corrected"]}
+            for row, other in zip(bootstrap, randomised, strict=True)
+        ]
+    return rows

@@ -236,12 +236,17 @@ def significance_table(comparison: SetComparison) -> Table:
         Column("delta", "A − B"),
         Column("p", "p", 4),
         Column("p_corrected", "p, corrected", 4),
+        Column("p_randomised", "p by randomisation", 4),
+        Column("p_randomised_corrected", "p by randomisation, corrected", 4),
     ]
     rows = [
         {**row, "delta": (row["delta"], row.get("low"), row.get("high"))}
         for row in comparison.significance
     ]
-    note = "Paired bootstrap; p-values of buckets by Holm's correction for their number."
+    note = (
+        "Intervals and p by paired bootstrap, beside it p by approximate randomisation; "
+        "p-values of buckets corrected for their number (Holm)."
+    )
     title = f"Differences in BLEU on {comparison.name}"
     return Table(f"significance_{comparison.name}", title, columns, rows, [note])
 

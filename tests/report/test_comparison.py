@@ -33,6 +33,11 @@ def test_significance_covers_every_pair_on_the_set_and_in_each_bucket(
     between = [row for row in comparison.significance if row["bucket"] == "all"]
     models = {(row["a"], row["b"]): row["p_corrected"] for row in between}
     assert models["RNNencdec-50 seed 1", "RNNsearch-50 seed 1"] < 0.01
+    randomised = {(row["a"], row["b"]): row["p_randomised"] for row in between}
+    assert randomised["RNNencdec-50 seed 1", "RNNsearch-50 seed 1"] < 0.01
+    inside = [row for row in comparison.significance if row["bucket"] != "all"]
+    assert all(row["p_randomised"] <= row["p_randomised_corrected"] <= 1 for row in inside)
+    assert any(row["p_randomised"] != row["p"] for row in comparison.significance)
 
 
 def test_buckets_gain_mean_length_sacrebleu_and_error_rate(
