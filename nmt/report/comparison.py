@@ -50,8 +50,8 @@ class SetComparison:
         decay: by label.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
-        significance: rows of `nmt.evaluation.significance.compare` by paired bootstrap, for every pair of runs, each with
-            `p_randomised` and `p_randomised_corrected` by approximate randomisation.
+        significance: rows of `nmt.evaluation.significance.compare` by paired bootstrap, for every pair of runs, each
+            with `p_randomised` and `p_randomised_corrected` by approximate randomisation.
     """
 
     name: str
