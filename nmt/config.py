@@ -411,7 +411,8 @@ class PhraseBasedConfig:
         "word alignment that phrases are taken from",
         choices=("hmm", "fast_align", "ibm1", "ibm2"),
     )
-    beam: float = key(10.0, "Thot's threshold of the search (W); larger is slower", above=0)
+    options: int = key(10, "translations of a source phrase that the search considers", minimum=1)
+    stack: int = key(10, "hypotheses kept in each stack of the search", minimum=1)
     reordering: int = key(
         0, "source words that the search may jump over; 0: none but inside phrases", minimum=0
     )

@@ -74,7 +74,7 @@ class PhraseBased:
 
     Args:
         folder: that `train_system` filled.
-        config: beam and reordering.
+        config: settings of the search.
     """
 
     def __init__(self, folder: Path, config: PhraseBasedConfig) -> None:
@@ -127,7 +127,8 @@ def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
         translation_model_filename_prefix=str(folder / "tm" / "model"),
         language_model_filename_prefix=str(folder / "lm" / "target"),
         model_weights=list(START),
-        model_w=config.beam,
+        model_w=config.options,
+        decoder_s=config.stack,
         model_non_monotonicity=config.reordering,
     )
 
