@@ -1,0 +1,72 @@
+"""Signals are noted while they are deferred, and obeyed at once otherwise."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from nmt.errors import Stopped
+from nmt.training.signals import stoppable
+
+
+def test_a_signal_is_obeyed_at_once(tmp_path):
+    with (
+        pytest.raises(Stopped, match="before there was anything to go on with") as stopped,
+        stoppable(tmp_path, requeue=False),
+    ):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+    assert stopped.value.signal == 15
+
+
+def test_a_deferred_signal_is_obeyed_afterwards(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints/last.ckpt").touch()
+    reached = []
+    with (
+        pytest.raises(Stopped, match=f"stopped by SIGINT; go on with: .* resume={tmp_path}"),
+        stoppable(tmp_path, requeue=False) as stop,
+        stop.deferring(),
+    ):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.number == 2
+        reached.append(stop.number)
+    assert reached == [2]
+
+
+def test_a_second_interrupt_does_not_wait(tmp_path):
+    with pytest.raises(Stopped), stoppable(tmp_path, requeue=False) as stop, stop.deferring():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+
+def test_handlers_are_put_back(tmp_path):
+    before = [signal.getsignal(number) for number in (2, 10, 15)]
+    with stoppable(tmp_path, requeue=False):
+        assert signal.getsignal(signal.SIGTERM) != before[2]
+    assert [signal.getsignal(number) for number in (2, 10, 15)] == before
+
+
+@pytest.mark.parametrize(("requeue", "array"), [(True, False), (True, True), (False, False)])
+def test_slurm_jobs_are_put_back_into_the_queue(tmp_path, monkeypatch, requeue, array):
+    """`scontrol` is a script that notes how it was called."""
+    program = tmp_path / "scontrol"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_JOB_ID", "71")
+    if array:
+        monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "70")
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    with pytest.raises(Stopped), stoppable(tmp_path, requeue=requeue):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(10)
+    calls = tmp_path / "calls"
+    if not requeue:
+        assert not calls.exists()
+    else:
+        assert calls.read_text() == ("requeue 70_3\n" if array else "requeue 71\n")
