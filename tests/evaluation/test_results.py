@@ -35,7 +35,7 @@ def content(**more):
         command="python -m nmt.train",
         train={"updates": np.int64(100), "nll_per_sentence": np.float32(2.5)},
         valid={"perplexity": float("nan")},
-        history=[{"update": 50, "valid_nll": 2.0}],
+        history=[{"update": 50, "nll_per_word": 2.0}],
         test=test,
         **more,
     )

@@ -150,7 +150,7 @@ def make_run(
             "update": 4000,
         },
         "history": [
-            {"update": u, "nll": 1.4 + f, "valid_nll": 1.6 + f, "bleu": 30 - 9 * f}
+            {"update": u, "nll": 1.4 + f, "nll_per_word": 1.6 + f, "bleu": 30 - 9 * f}
             for u, f in zip(updates, fall, strict=True)
         ],
         "test": tests,

@@ -7,7 +7,7 @@ import { METRICS, bucketCounts, lengthRows, looks, passing, trainingRows } from 
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
-const TRAINING = { nll: "Training NLL, nats a word", valid_nll: "Development NLL, nats a word", bleu: "Development BLEU" };
+const TRAINING = { nll: "Training NLL, nats a word", nll_per_word: "Development NLL, nats a word", bleu: "Development BLEU" };
 
 /** Starts the part of the page that speaks of runs as wholes; returns {changed, on}. */
 export function startOverview(overview) {
