@@ -189,7 +189,9 @@ def finish(
 ) -> None:
     """Tests the best checkpoint of a training run and writes all that it leaves behind."""
     trainer.strategy.barrier()
-    best = read_checkpoint(folder / "checkpoints" / BEST, config.trust)
+    typed = [config.model._target_, str((config.model.scoring or {}).get("_target_"))]
+    trust = [target.rpartition(".")[0] for target in typed]  # it ran all the while
+    best = read_checkpoint(folder / "checkpoints" / BEST, trust)
     model.load_state_dict(best.weights)
     coders = languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
     sets = {name: examples(split, name=name) for name, split in prepared.test.items()}
@@ -274,17 +276,18 @@ def publish(
 ) -> None:
     """Figures, page, W&B and, last of all, results.json: where it exists the run is finished."""
     figures: list[Path] = []
+    page: Path | None = None
     try:
         figures = draw_run(folder, config.report, content)
         run = Run(config.name, content, folder)
         title = f"{config.name} on {config.data.title}"
-        build_page([run], folder / PAGE, config.report, title=title)
+        page = build_page([run], folder / PAGE, config.report, title=title)
     except Exception:  # what was measured is not lost over a picture of it
         log.exception("not all figures could be drawn; going on")
     for logger in loggers:
         updates = content["train"]["updates"]
         if isinstance(logger, PatientWandbLogger) and logger.is_new(updates, Row.TEST):
-            log_test(logger.experiment, content, figures)
+            log_test(logger.experiment, content, figures, page)
     results.write(folder, content)
     log.info("everything about this run, figures and %s: %s", PAGE, folder)
 

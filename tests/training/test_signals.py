@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,16 @@ from nmt.errors import Stopped
 from nmt.training.signals import stoppable
 
 
-def test_a_signal_is_obeyed_at_once(tmp_path):
-    with (
-        pytest.raises(Stopped, match="before there was anything to go on with") as stopped,
-        stoppable(tmp_path, requeue=False),
-    ):
-        os.kill(os.getpid(), signal.SIGTERM)
+def get(number: int, folder: Path, *, requeue: bool = False) -> None:
+    """Gets a signal where it is heard."""
+    with stoppable(folder, requeue=requeue):
+        os.kill(os.getpid(), number)
         time.sleep(10)
+
+
+def test_a_signal_is_obeyed_at_once(tmp_path):
+    with pytest.raises(Stopped, match="before there was anything to go on with") as stopped:
+        get(signal.SIGTERM, tmp_path)
     assert stopped.value.signal == 15
 
 
@@ -26,22 +30,26 @@ def test_a_deferred_signal_is_obeyed_afterwards(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints/last.ckpt").touch()
     reached = []
-    with (
-        pytest.raises(Stopped, match=f"stopped by SIGINT; go on with: .* resume={tmp_path}"),
-        stoppable(tmp_path, requeue=False) as stop,
-        stop.deferring(),
-    ):
-        os.kill(os.getpid(), signal.SIGINT)
-        assert stop.number == 2
-        reached.append(stop.number)
+
+    def defer() -> None:
+        with stoppable(tmp_path, requeue=False) as stop, stop.deferring():
+            os.kill(os.getpid(), signal.SIGINT)
+            reached.append(stop.number)
+
+    with pytest.raises(Stopped, match=f"stopped by SIGINT; go on with: .* resume={tmp_path}"):
+        defer()
     assert reached == [2]
 
 
 def test_a_second_interrupt_does_not_wait(tmp_path):
-    with pytest.raises(Stopped), stoppable(tmp_path, requeue=False) as stop, stop.deferring():
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(10)
+    def interrupt_twice() -> None:
+        with stoppable(tmp_path, requeue=False) as stop, stop.deferring():
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError(f"still here after {stop.number}")
+
+    with pytest.raises(Stopped):
+        interrupt_twice()
 
 
 def test_handlers_are_put_back(tmp_path):
@@ -62,9 +70,8 @@ def test_slurm_jobs_are_put_back_into_the_queue(tmp_path, monkeypatch, requeue, 
     if array:
         monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "70")
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
-    with pytest.raises(Stopped), stoppable(tmp_path, requeue=requeue):
-        os.kill(os.getpid(), signal.SIGUSR1)
-        time.sleep(10)
+    with pytest.raises(Stopped):
+        get(signal.SIGUSR1, tmp_path, requeue=requeue)
     calls = tmp_path / "calls"
     if not requeue:
         assert not calls.exists()
