@@ -50,9 +50,7 @@ def attend(monkeypatch, model, links):
     def forward(target, target_mask, memory):
         weights = torch.zeros(*target.shape, memory.mask.shape[1])
         for place, length in enumerate(memory.mask.sum(1).tolist()):
-            row = next(
-                n for n, l in enumerate(links) if len(ROWS[n]["source"].split()) + 1 == length
-            )
+            row = next(n for n, row in enumerate(ROWS) if len(row["source"].split()) + 1 == length)
             for i, j in enumerate(links[row]):
                 weights[place, i, j] = 1.0
         return Forced(torch.zeros(*target.shape, 2), weights, torch.zeros(target.shape))
