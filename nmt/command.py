@@ -17,11 +17,9 @@ from datetime import datetime
 from pathlib import Path
 
 import hydra
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -100,13 +98,6 @@ def config_subfolder(resume: str | None = None) -> str | None:
 def log_file(folder: str, name: str) -> str:
     """The log file of a command; only rank 0 has one."""
     return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")
-
-
-def original_path(path: str | Path) -> Path:
-    """`path` as the person meant it: relative to the folder the command was typed in."""
-    expanded = Path(path).expanduser()
-    base = Path(get_original_cwd()) if GlobalHydra.instance().is_initialized() else Path.cwd()
-    return expanded if expanded.is_absolute() else base / expanded
 
 
 def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:

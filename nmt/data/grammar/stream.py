@@ -54,8 +54,3 @@ class Weighted(Generic[Item]):
 
     def pick(self, draw: Draw) -> Item:
         return self.items[bisect_right(self._bounds, draw())]
-
-
-def zipf(items: Sequence[Item], offset: float = 1.0) -> Weighted[Item]:
-    """The item of rank r (from 0) with probability proportional to 1 / (r + 1 + offset)."""
-    return Weighted(items, [1 / (rank + 1 + offset) for rank in range(len(items))])
