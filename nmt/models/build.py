@@ -21,10 +21,14 @@ def build(config: Config, source_size: int, target_size: int) -> Translator:
     Raises:
         Refusal: when the class or the scoring function cannot be found or built.
     """
+    from nmt.models.base import Translator
+
     try:
         kind = get_class(config.model._target_)
     except Exception as error:
         raise Refusal(f"model._target_={config.model._target_}: {_reason(error)}") from error
+    if not issubclass(kind, Translator):
+        raise Refusal(f"model._target_={config.model._target_}: not an nmt.models.Translator")
     try:
         model: Translator = kind(
             config.model,

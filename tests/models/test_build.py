@@ -1,0 +1,142 @@
+"""From configuration to model: sizes, initialisation's place, and code that is not run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from nmt.config import Config, ModelConfig
+from nmt.errors import Refusal
+from nmt.models import RNNencdec, RNNsearch, build
+from nmt.models.build import build_scoring, refuse_strangers
+
+ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}
+PAPER = {"hidden": 1000, "embedding": 620, "alignment": 1000, "maxout": 500}
+SMALL = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
+
+
+def config(**model) -> Config:
+    settings = {"scoring": ADDITIVE, **SMALL, **model}
+    return Config(model=ModelConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    ("model", "millions"),
+    [
+        ({"_target_": "nmt.models.RNNsearch"}, 80.40),
+        ({"_target_": "nmt.models.RNNencdec", "scoring": None}, 68.54),
+    ],
+)
+def test_the_papers_sizes_have_the_papers_parameters(model, millions):
+    """Counted without biases and without the two special symbols, as the design does."""
+    with torch.device("meta"):
+        built = build(config(**PAPER, **model), 30_002, 30_002)
+    count = 0
+    for name, parameter in built.named_parameters():
+        if parameter.dim() == 1 and not name.endswith("v_a"):
+            continue  # a bias
+        shape = [size - 2 if size == 30_002 else size for size in parameter.shape]
+        count += torch.Size(shape).numel()
+    assert round(count / 1e6, 2) == millions
+
+
+def test_the_classes_of_the_two_models():
+    assert type(build(config(), 11, 13)) is RNNsearch
+    encdec = build(config(_target_="nmt.models.RNNencdec", scoring=None), 11, 13)
+    assert type(encdec) is RNNencdec
+    assert (encdec.source_size, encdec.target_size) == (11, 13)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "target", "parameters"), [("Additive", "Additive", 1), ("Dot", "Dot", 0)]
+)
+def test_the_scoring_compares_vectors_of_the_alignment_size(scoring, target, parameters):
+    built = build_scoring(config(scoring={"_target_": f"nmt.layers.scoring.{scoring}"}).model)
+    assert type(built).__name__ == target
+    assert len(list(built.parameters())) == parameters
+    assert built(torch.zeros(2, 3, 7), torch.zeros(2, 4, 7)).shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"_target_": "nmt.models.RNNsaerch"}, "model._target_=nmt.models.RNNsaerch: "),
+        ({"_target_": "os.system"}, "model._target_=os.system: "),
+        ({"_target_": "torch.nn.Linear"}, "model._target_=torch.nn.Linear: "),
+        ({"_target_": ""}, "model._target_=: "),
+        ({"scoring": {"_target_": "nmt.layers.Cosine"}}, "model.scoring._target_=nmt.layers.Cosi"),
+        ({"scoring": {"_target_": "os.system"}}, "model.scoring._target_=os.system: "),
+        ({"scoring": {**ADDITIVE, "heads": 8}}, "model.scoring._target_=nmt.layers.scoring.Addi"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_by_its_key(model, said):
+    with pytest.raises(Refusal) as refused:
+        build(config(**model), 11, 13)
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
+
+
+STRANGERS = [
+    "os.system",
+    "nmt.command.os.system",
+    "nmt.command.hydra.main",
+    "nmt.models.base.torch.nn.Linear",
+    "torch.nn.Linear",
+    "builtins.eval",
+    "nmtx.models.RNNsearch",
+    "nmt.command.command",
+    "nmt.files.write_atomically",
+    "nmt.config.Config",
+    "RNNsearch",
+    "",
+]
+
+
+@pytest.mark.parametrize("target", STRANGERS)
+@pytest.mark.parametrize("place", ["model", "scoring", "deep"])
+def test_code_that_a_checkpoint_names_is_not_run(target, place):
+    stored = {"model": {"_target_": "nmt.models.RNNsearch", "scoring": dict(ADDITIVE)}}
+    where = "model._target_"
+    if place == "scoring":
+        stored["model"]["scoring"]["_target_"] = target
+        where = "model.scoring._target_"
+    elif place == "deep":
+        stored["data"] = {"test": [{"_target_": target}]}
+        where = "data.test.0._target_"
+    else:
+        stored["model"]["_target_"] = target
+    with pytest.raises(Refusal) as refused:
+        refuse_strangers(stored, [])
+    assert str(refused.value).startswith(f"{where}={target}: ")
+
+
+def test_own_and_trusted_code_is_accepted():
+    stored = {"model": {"_target_": "nmt.models.RNNsearch", "scoring": dict(ADDITIVE)}}
+    refuse_strangers(stored, [])
+    refuse_strangers({"scoring": {"_target_": None}}, [])
+    stored["model"]["scoring"]["_target_"] = "torch.nn.Identity"
+    with pytest.raises(Refusal, match=r"add trust=\[torch\.nn\]"):
+        refuse_strangers(stored, ["torchvision"])
+    refuse_strangers(stored, ["torch.nn"])
+    refuse_strangers(stored, ["torch"])
+
+
+@pytest.mark.parametrize("value", ["${oc.env:HOME}", "x${oc.decode:1}", "${hydra:job.name}"])
+def test_interpolations_in_a_checkpoint_are_refused(value):
+    with pytest.raises(Refusal, match=r"^logger\.project: .* holds an interpolation"):
+        refuse_strangers({"logger": {"project": value}}, [])
+    with pytest.raises(Refusal, match=r"^logger\.tags\.1: .* holds an interpolation"):
+        refuse_strangers({"logger": {"tags": ["a", value]}}, [])
+
+
+def test_every_size_is_taken_from_the_configuration():
+    sizes = {name: 2 * size + 1 for name, size in SMALL.items()}
+    shapes = {tuple(each.shape) for each in build(config(**sizes), 17, 19).parameters()}
+    hidden, embedding, alignment, maxout = sizes.values()
+    assert (17, embedding) in shapes
+    assert (19, embedding) in shapes
+    assert any(set(shape) == {19, maxout} for shape in shapes)
+    assert any(set(shape) == {alignment, 2 * hidden} for shape in shapes)
+    assert dataclasses.replace(config().model, **sizes) == config(**sizes).model

@@ -1,0 +1,111 @@
+"""What was typed, applied to what a checkpoint holds."""
+
+from __future__ import annotations
+
+import pytest
+from omegaconf import OmegaConf
+
+from nmt.config import Config, load, plain, validate
+from nmt.errors import Refusal
+from nmt.evaluate import MINE, OWN
+from nmt.overrides import apply_typed, refuse_changes, typed_paths
+
+
+@pytest.fixture(scope="module")
+def stored(composer):
+    """The resolved configuration of a run, as a checkpoint gives it back."""
+    values = plain(load(composer("+experiment=rnnsearch30", "regime=tiny", "seed=5")))
+    config = OmegaConf.merge(OmegaConf.structured(Config), values)
+    validate(config)
+    return config
+
+
+def test_groups_stand_for_the_keys_they_set():
+    assert typed_paths(["search=greedy", "data.max_length=5", "+stress=lengths"]) == [
+        "search",
+        "data.max_length",
+        "stress",
+    ]
+    assert typed_paths(["size=tiny"]) == ["size", "model"]
+    assert typed_paths(["+experiment=rnnsearch30", "regime=tiny"]) == []
+    assert typed_paths(["++seed=3", "+data.test.mine.source=f", "seed=4"]) == [
+        "seed",
+        "data.test.mine.source",
+    ]
+
+
+def test_only_what_was_typed_is_taken(composer, stored):
+    typed = ["search.beam_size=7", "+data.test.mine.source=f", "logger=none"]
+    found = apply_typed(stored, composer(*typed), typed)
+    assert found.search.beam_size == 7
+    assert found.search.max_ratio == 1.5  # the stored one; composed here it would be 3
+    assert found.data.test.mine.source == "f"
+    assert found.logger.name == "none"
+    assert (found.seed, found.model.hidden, found.data.max_length) == (5, 24, 30)
+    assert stored.search.beam_size == 2
+    assert "mine" not in stored.data.test
+
+
+def test_a_group_replaces_all_of_its_keys(composer, stored):
+    found = apply_typed(stored, composer("search=greedy"), ["search=greedy"])
+    assert (found.search.beam_size, found.search.max_ratio) == (1, 3.0)
+
+
+def test_the_same_experiment_may_be_typed_again(composer, stored):
+    typed = ["+experiment=rnnsearch30", "regime=tiny"]
+    assert apply_typed(stored, composer(*typed), typed) == stored
+    for wrong in ("+experiment=rnnencdec30", "regime=laptop"):
+        with pytest.raises(Refusal, match=rf"{wrong.lstrip('+')}: the checkpoint is of "):
+            apply_typed(stored, composer(wrong), [wrong])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["model=rnnencdec", "size=paper", "tokenizer=bpe", "data=text", "data.max_length=9", "seed=6"],
+)
+def test_evaluating_cannot_change_the_training(composer, stored, typed):
+    with pytest.raises(Refusal, match=r"^[\w.]+: belongs to the training run"):
+        apply_typed(stored, composer(typed), [typed], only=MINE)
+
+
+def test_what_evaluating_owns_names_keys(composer):
+    config = composer("checkpoint=f", command="evaluate")
+    assert all(name in config for name in OWN)
+    assert all(OmegaConf.select(config, name) is not None for name in MINE)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "trainer.max_steps=99",
+        "trainer.devices=2",
+        "logger=none",
+        "search.beam_size=3",
+        "+data.test.mine.source=f",
+        "data.workers=2",
+        "seed=5",
+        "regime=tiny",
+    ],
+)
+def test_going_on_may_change_what_the_result_does_not_depend_on(composer, stored, typed):
+    refuse_changes(stored, apply_typed(stored, composer(typed), [typed]))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("seed=6", "seed=6: the run was started with 5;"),
+        ("data.max_length=40", "data.max_length=40: the run was started with 30;"),
+        ("data.batch_size=8", "data.batch_size=8: the run was started with 16;"),
+        ("optimizer.lr=0.5", "optimizer.lr=0.5: the run was started with 0.001;"),
+        ("optimizer=adadelta", "optimizer.decay_from=0.0: the run was started with 0.5;"),
+        ("model.state_input=current", "model.state_input=current: the run was started with prev"),
+        ("data.train.pairs=9", "data.train.pairs=9: the run was started with 400;"),
+        ("trainer.monitor=bleu", "trainer.monitor=bleu: the run was started with nll;"),
+    ],
+)
+def test_going_on_cannot_change_the_result(composer, stored, typed, said):
+    config = apply_typed(stored, composer(typed), [typed])
+    with pytest.raises(Refusal) as refused:
+        refuse_changes(stored, config)
+    assert str(refused.value).startswith(said)
