@@ -38,7 +38,7 @@ def chunked(
     weight: Tensor | None = None,
     chunk: int | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """-log p(word) (R) of readouts (R, M), and with `derive` the gradients of Σ_r weight_r nll_r.
+    """weight · -log p(word) (R) of readouts (R, M); with `derive` also the gradients of its sum.
 
     `weight` is (R), or None for 1; `kind` is the type of the products; `chunk` is the number of
     rows handled at once.
@@ -71,7 +71,7 @@ def chunked(
         torch.mm(grad, matrix, out=grads.rows[here])
         grads.W_o.add_(torch.mm(grad.t(), rows[here]))
         grads.bias.add_(grad.sum(0))
-    return nll, grads
+    return nll if weight is None else nll.mul_(weight), grads
 
 
 def surprisal(
@@ -94,37 +94,51 @@ def surprisal(
 
 
 class RowNLL(Function):
-    """nll (R), each with a gradient of its own: the backward pass makes the logits again."""
+    """weight · nll (R), each with a gradient of its own: the backward pass makes the logits again."""
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, W_o: Tensor, bias: Tensor, words: Tensor, kind: torch.dtype
+        ctx: Any,
+        rows: Tensor,
+        W_o: Tensor,
+        bias: Tensor,
+        words: Tensor,
+        kind: torch.dtype,
+        weight: Tensor | None,
     ) -> Tensor:
-        ctx.save_for_backward(rows, W_o, bias, words)
+        ctx.save_for_backward(rows, W_o, bias, words, weight)
         ctx.kind = kind
         with torch.autocast(rows.device.type, enabled=False):
-            return chunked(rows, W_o, bias, words, kind)[0]
+            return chunked(rows, W_o, bias, words, kind, weight=weight)[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_nll: Tensor) -> tuple[Tensor | None, ...]:
         with torch.autocast(grad_nll.device.type, enabled=False):
-            rows, W_o, bias, words = ctx.saved_tensors
+            rows, W_o, bias, words, weight = ctx.saved_tensors
+            if weight is not None:
+                grad_nll = grad_nll * weight
             grads = chunked(rows, W_o, bias, words, ctx.kind, derive=True, weight=grad_nll)[1]
         assert grads is not None
-        return *grads, None, None
+        return *grads, None, None, None
 
 
 class SummedNLL(Function):
-    """(Σ nll, nll): one weight for all rows lets the forward pass make the gradients already."""
+    """(Σ weight · nll, weight · nll): only a factor of the sum is left for the backward pass."""
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, W_o: Tensor, bias: Tensor, words: Tensor, kind: torch.dtype
+        ctx: Any,
+        rows: Tensor,
+        W_o: Tensor,
+        bias: Tensor,
+        words: Tensor,
+        kind: torch.dtype,
+        weight: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         derive = any(ctx.needs_input_grad)
         with torch.autocast(rows.device.type, enabled=False):
-            nll, grads = chunked(rows, W_o, bias, words, kind, derive=derive)
+            nll, grads = chunked(rows, W_o, bias, words, kind, derive=derive, weight=weight)
         if grads is not None:
             ctx.save_for_backward(*grads)
         ctx.mark_non_differentiable(nll)
@@ -133,4 +147,4 @@ class SummedNLL(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_sum: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return *(grad * grad_sum for grad in ctx.saved_tensors), None, None
+        return *(grad * grad_sum for grad in ctx.saved_tensors), None, None, None

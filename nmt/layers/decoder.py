@@ -16,6 +16,7 @@ from nmt.layers.attention import Attention, FixedContext, Reading, gather
 from nmt.layers.fused_decoder import attend_and_recur
 from nmt.layers.fused_unit import recur
 from nmt.layers.gated_unit import GatedUnit
+from nmt.layers.graphs import Recordings
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.memory import Memory
 from nmt.layers.precision import product_type
@@ -53,7 +54,7 @@ class Decoder(nn.Module):
     with `state_input="previous"` (the paper as printed) and y_i with "current" (the authors'
     program); E y_0 = 0. `dropout` falls on embeddings and readouts. Weights and log-normalisers of
     `forward` are for looking at: with `recurrence="fused"` no gradient flows into them from
-    outside.
+    outside. With `graphs` a fused recurrence trained on a GPU is replayed from CUDA graphs.
 
     Raises ValueError for an unknown `state_input` or `recurrence`, and for `fused` with a scoring
     function that does not give its derivative (see `nmt.layers.scoring`).
@@ -70,6 +71,7 @@ class Decoder(nn.Module):
         state_input: str = "previous",
         dropout: float = 0.0,
         recurrence: str = "plain",
+        graphs: bool = False,
     ) -> None:
         super().__init__()
         if state_input not in ("previous", "current"):
@@ -87,6 +89,7 @@ class Decoder(nn.Module):
             )
         self.state_input = state_input
         self.recurrence = recurrence
+        self.recordings = Recordings() if graphs else None
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
         self.context = context
@@ -156,7 +159,7 @@ class Decoder(nn.Module):
             projected = projected + linear(memory.summary, unit.C)
             states = recur(
                 projected.unsqueeze(0), initial.unsqueeze(0),
-                unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, kind,
+                unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, kind, self.recordings,
             )[0]  # fmt: skip
             states = torch.cat([initial.unsqueeze(0), states])
             readout = self.readout(states, previous, memory.summary)
@@ -172,6 +175,7 @@ class Decoder(nn.Module):
             (self.context.W_a, unit.U_gates, unit.U, unit.C),
             self.context.scoring,
             kind,
+            self.recordings,
         )
         readout = self.readout(course.states, previous, course.contexts)  # (T, B, M)
         weights = course.weights.transpose(0, 1) * target_mask.unsqueeze(2)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nmt.layers.fused_unit import recur
 from nmt.layers.gated_unit import GatedUnit
+from nmt.layers.graphs import Recordings
 from nmt.layers.initialisation import initialise_embedding
 from nmt.layers.precision import product_type, state_type
 
@@ -19,7 +20,8 @@ class Encoder(nn.Module):
     """The embedding and what both encoders share; see `ForwardEncoder` and `BidirectionalEncoder`.
 
     `recurrence` is "plain" (a readable loop under autograd) or "fused" (its own backward over the
-    whole sentence). Raises ValueError for another one.
+    whole sentence). Raises ValueError for another one. With `graphs` a fused recurrence trained on
+    a GPU is replayed from CUDA graphs.
     """
 
     def __init__(
@@ -31,11 +33,13 @@ class Encoder(nn.Module):
         directions: int,
         dropout: float = 0.0,
         recurrence: str = "plain",
+        graphs: bool = False,
     ) -> None:
         super().__init__()
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
         self.recurrence = recurrence
+        self.recordings = Recordings() if graphs else None
         self.size = directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
@@ -49,7 +53,7 @@ class Encoder(nn.Module):
         """h (B, S, H) of each direction at every position."""
         words = self.dropout(self.embedding(source))  # (B, S, E)
         if self.recurrence == "fused":
-            return run_fused([*self.units], words, mask)
+            return run_fused([*self.units], words, mask, self.recordings)
         return [
             run(unit, words, mask, reverse=direction == 1)  # type: ignore[arg-type]
             for direction, unit in enumerate(self.units)
@@ -68,7 +72,9 @@ def run(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tenso
     return torch.stack(states[::-1] if reverse else states, 1)
 
 
-def run_fused(units: list[GatedUnit], words: Tensor, mask: Tensor) -> list[Tensor]:
+def run_fused(
+    units: list[GatedUnit], words: Tensor, mask: Tensor, recordings: Recordings | None = None
+) -> list[Tensor]:
     """The states of `run` for all directions in one loop, the second reading backwards."""
     first = units[0].U
     kind = product_type(first)
@@ -85,6 +91,7 @@ def run_fused(units: list[GatedUnit], words: Tensor, mask: Tensor) -> list[Tenso
         torch.stack([unit.U for unit in units]),
         torch.stack([real, real.flip(0)][: len(units)]),
         kind,
+        recordings,
     )  # (D, S, B, H)
     in_order = [states[0], states[1].flip(0)] if len(units) == 2 else [states[0]]
     return [direction.transpose(0, 1) for direction in in_order]
@@ -101,9 +108,16 @@ class ForwardEncoder(Encoder):
         *,
         dropout: float = 0.0,
         recurrence: str = "plain",
+        graphs: bool = False,
     ) -> None:
         super().__init__(
-            vocabulary, embedding, hidden, directions=1, dropout=dropout, recurrence=recurrence
+            vocabulary,
+            embedding,
+            hidden,
+            directions=1,
+            dropout=dropout,
+            recurrence=recurrence,
+            graphs=graphs,
         )
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,9 +137,16 @@ class BidirectionalEncoder(Encoder):
         *,
         dropout: float = 0.0,
         recurrence: str = "plain",
+        graphs: bool = False,
     ) -> None:
         super().__init__(
-            vocabulary, embedding, hidden, directions=2, dropout=dropout, recurrence=recurrence
+            vocabulary,
+            embedding,
+            hidden,
+            directions=2,
+            dropout=dropout,
+            recurrence=recurrence,
+            graphs=graphs,
         )
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch.nn.functional import linear
 
 from nmt.layers.cross_entropy import RowNLL, SummedNLL
 from nmt.layers.initialisation import initialise_matrix
-from nmt.layers.precision import product_type
+from nmt.layers.precision import product_type, state_type
 
 
 class Output(nn.Module):
@@ -36,17 +36,30 @@ class Output(nn.Module):
 
         Each entry may get a gradient of its own; for one weight on all of them `loss` is faster.
         """
-        nll = RowNLL.apply(*self._real(readout, target, mask))
-        return nll.new_zeros(mask.shape).masked_scatter(mask, nll)
+        return self._place(RowNLL.apply(*self._rows(readout, target, mask)), mask)
 
     def loss(self, readout: Tensor, target: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Σ nll over the batch, for training, and `nll` (B, T) without gradient, for looking at."""
-        total, nll = SummedNLL.apply(*self._real(readout, target, mask))
-        return total, nll.new_zeros(mask.shape).masked_scatter(mask, nll)
+        total, nll = SummedNLL.apply(*self._rows(readout, target, mask))
+        return total, self._place(nll, mask)
 
-    def _real(
+    def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, torch.dtype]:
-        """What the cross-entropy needs, real positions only."""
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, torch.dtype, Tensor | None]:
+        """What the cross-entropy needs.
+
+        On a CPU the real positions only. How many there are a GPU would have to be waited for, with
+        nothing left to do for it meanwhile: there padded positions are computed too, weighing 0.
+        """
         kind = product_type(self.W_o)
-        return readout[mask], self.W_o, self.bias, target[mask], kind
+        if readout.is_cuda:
+            weight = mask.flatten().to(state_type(kind))
+            rows, words = readout.flatten(0, 1), target.flatten()
+            return rows, self.W_o, self.bias, words, kind, weight
+        return readout[mask], self.W_o, self.bias, target[mask], kind, None
+
+    def _place(self, nll: Tensor, mask: Tensor) -> Tensor:
+        """The rows of `_rows` back to (B, T)."""
+        if nll.is_cuda:
+            return nll.view_as(mask)
+        return nll.new_zeros(mask.shape).masked_scatter(mask, nll)

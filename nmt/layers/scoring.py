@@ -53,7 +53,7 @@ class Additive(nn.Module):
         return curve @ self.v
 
     def sweep(self, keys: Tensor) -> AdditiveSweep:
-        return AdditiveSweep(keys, self.v.to(keys.dtype))
+        return AdditiveSweep(keys, self.v)
 
 
 class Dot(nn.Module):

@@ -72,20 +72,24 @@ class AdditiveSweep:
     def __init__(self, keys: Tensor, v: Tensor) -> None:
         self.keys = keys
         self.v = v
-        self.curve = torch.empty_like(keys)
+        self.curve: Tensor | None = None
         self.squares: Tensor | None = None  # Σ_i ∂e_ij tanh²
-        self.grad_v = torch.zeros_like(v)
+        self.grad_v: Tensor | None = None
 
     def _tanh(self, query: Tensor) -> Tensor:
+        if self.curve is None:
+            self.curve = torch.empty_like(self.keys)
         return torch.add(query.unsqueeze(1), self.keys, out=self.curve).tanh_()
 
     def scores(self, query: Tensor) -> Tensor:
-        return torch.mv(self._tanh(query).flatten(0, 1), self.v).view(self.keys.shape[:2])
+        curve = self._tanh(query)
+        return torch.mv(curve.flatten(0, 1), self.v.to(curve.dtype)).view(curve.shape[:2])
 
     def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         curve = self._tanh(query)
-        if self.squares is None:
-            self.squares = torch.zeros_like(self.keys)
+        if self.squares is None or self.grad_v is None:
+            self.squares = torch.zeros_like(curve)
+            self.grad_v = torch.zeros_like(self.v, dtype=curve.dtype)
         self.grad_v.addmv_(curve.flatten(0, 1).t(), grad_scores.flatten())
         curve.mul_(curve)
         self.squares.addcmul_(grad_scores.unsqueeze(2), curve)
@@ -95,6 +99,7 @@ class AdditiveSweep:
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
         assert self.squares is not None
+        assert self.grad_v is not None
         grad_keys = (grad_scores.sum(0).unsqueeze(2) - self.squares).mul_(self.v)
         return grad_keys, self.grad_v
 

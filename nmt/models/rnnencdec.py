@@ -22,6 +22,7 @@ class RNNencdec(Translator):
             model.hidden,
             dropout=model.dropout,
             recurrence=model.recurrence,
+            graphs=model.graphs,
         )
         self.decoder = Decoder(
             target_size,
@@ -32,6 +33,7 @@ class RNNencdec(Translator):
             state_input=model.state_input,
             dropout=model.dropout,
             recurrence=model.recurrence,
+            graphs=model.graphs,
         )
         self.output = Output(model.maxout, target_size)
         initialise(self, model.init)

@@ -24,6 +24,7 @@ class RNNsearch(Translator):
             model.hidden,
             dropout=model.dropout,
             recurrence=model.recurrence,
+            graphs=model.graphs,
         )
         self.decoder = Decoder(
             target_size,
@@ -34,6 +35,7 @@ class RNNsearch(Translator):
             state_input=model.state_input,
             dropout=model.dropout,
             recurrence=model.recurrence,
+            graphs=model.graphs,
         )
         self.output = Output(model.maxout, target_size)
         initialise(self, model.init)

@@ -25,17 +25,24 @@ class Net(nn.Module):
     """Encoder, decoder and output of RNNsearch, or of RNNencdec with scoring "none"."""
 
     def __init__(
-        self, scoring="additive", state_input="previous", recurrence="plain", scorer=None, **sizes
+        self,
+        scoring="additive",
+        state_input="previous",
+        recurrence="plain",
+        scorer=None,
+        graphs=False,
+        **sizes,
     ):
         super().__init__()
+        options = {"recurrence": recurrence, "graphs": graphs}
         size = SIZES | sizes
         self.scoring = scoring
         e, h, n = size["embedding"], size["hidden"], size["alignment"]
         if scoring == "none":
-            self.encoder = ForwardEncoder(size["source"], e, h, recurrence=recurrence)
+            self.encoder = ForwardEncoder(size["source"], e, h, **options)
             context = FixedContext(h)
         else:
-            self.encoder = BidirectionalEncoder(size["source"], e, h, recurrence=recurrence)
+            self.encoder = BidirectionalEncoder(size["source"], e, h, **options)
             context = Attention(h, 2 * h, n, (scorer or SCORINGS[scoring])(n))
         self.decoder = Decoder(
             size["target"],
@@ -44,7 +51,7 @@ class Net(nn.Module):
             size["maxout"],
             context,
             state_input=state_input,
-            recurrence=recurrence,
+            **options,
         )
         self.output = Output(size["maxout"], size["target"])
 

@@ -102,3 +102,46 @@ def test_padded_rows_are_never_computed():
     assert not nll[~mask].any()
     (grad,) = torch.autograd.grad(nll.sum(), readout)
     assert not grad[~mask].any()
+
+
+def test_rows_of_weight_0_are_as_good_as_left_out():
+    """What a GPU does, to which the number of real positions is unknown."""
+    output, readout, target, mask = example()
+    parameters = output.W_o, output.bias
+    with torch.no_grad():
+        nll, grads = chunked(
+            readout.flatten(0, 1), *parameters, target.flatten(), torch.float64,
+            derive=True, weight=mask.flatten().double(),
+        )  # fmt: skip
+        chosen, chosen_grads = chunked(
+            readout[mask], *parameters, target[mask], torch.float64, derive=True
+        )
+    torch.testing.assert_close(nll[mask.flatten()], chosen)
+    assert not nll[~mask.flatten()].any()
+    torch.testing.assert_close(grads.rows[mask.flatten()], chosen_grads.rows)
+    assert not grads.rows[~mask.flatten()].any()
+    torch.testing.assert_close(grads[1:], chosen_grads[1:])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_is_not_waited_for():
+    """Loss and gradients as on a CPU, without a synchronisation."""
+    output, readout, target, mask = example()
+    total, nll = output.loss(readout, target, mask)
+    wanted = grads_of(total, output, readout)
+    output = output.cuda()
+    on_gpu = readout.detach().cuda().requires_grad_(), target.cuda(), mask.cuda()
+    output.loss(*on_gpu)[0].backward()  # libraries are set up
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found, found_nll = output.loss(*on_gpu)
+        grads = grads_of(found, output, on_gpu[0])
+        each = output.nll(*on_gpu)
+        each.sum().backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    torch.testing.assert_close(found_nll.cpu(), nll)
+    torch.testing.assert_close(each.detach().cpu(), nll)
+    torch.testing.assert_close([grad.cpu() for grad in grads], list(wanted))

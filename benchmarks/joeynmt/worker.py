@@ -1,0 +1,107 @@
+"""JoeyNMT's side of `benchmarks.joeynmt`; runs in JoeyNMT's environment and imports nothing of nmt.
+
+Reads a line of JSON for each piece of work, and answers with the CPU seconds that it took.
+"""
+
+import json
+import logging
+import sys
+import time
+from types import SimpleNamespace
+
+import torch
+from joeynmt.batch import Batch
+from joeynmt.model import build_model
+from joeynmt.search import search
+from joeynmt.vocabulary import Vocabulary
+
+PAD, BOS, EOS = 1, 2, 3
+SHIFT = 4  # its special symbols come first; here </s> is 0 and <unk> is 1
+
+
+def make(vocabulary):
+    """RNNsearch's nearest relative: GRUs, Bahdanau's attention, no dropout, 256 units."""
+    special = SimpleNamespace(
+        unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None,
+        unk_id=0, pad_id=PAD, bos_id=BOS, eos_id=EOS, sep_id=None, lang_tags=[],
+    )  # fmt: skip
+    words = [Vocabulary([f"w{i}" for i in range(vocabulary)], special) for _ in range(2)]
+    embeddings = {"embedding_dim": 128, "scale": False}
+    model = build_model(
+        {
+            "encoder": {
+                "type": "recurrent", "rnn_type": "gru", "embeddings": embeddings,
+                "hidden_size": 256, "bidirectional": True, "num_layers": 1,
+            },
+            "decoder": {
+                "type": "recurrent", "rnn_type": "gru", "embeddings": embeddings,
+                "hidden_size": 256, "num_layers": 1, "attention": "bahdanau",
+                "init_hidden": "bridge", "input_feeding": True,
+            },
+        },
+        *words,
+    )  # fmt: skip
+    model.loss_function = ("crossentropy", 0.0)
+    return model
+
+
+def pad(sentences, first=()):
+    """Ids (B, L) as JoeyNMT reads them, and the lengths."""
+    rows = [[*first, *(w + SHIFT for w in row[:-1]), EOS] for row in sentences]
+    longest = max(map(len, rows))
+    padded = torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+    return padded, torch.tensor([len(row) for row in rows])
+
+
+def batch_of(source, target):
+    """JoeyNMT's batch, sorted by length as its packed sequences want it."""
+    sources, lengths = pad(source)
+    order = lengths.argsort(descending=True)
+    targets = None if target is None else pad(target, [BOS])[0][order]
+    return Batch(
+        src=sources[order], src_length=lengths[order], src_prompt_mask=None, trg=targets,
+        trg_prompt_mask=None, indices=order, device=torch.device("cpu"), pad_index=PAD,
+        eos_index=EOS, is_train=target is not None,
+    )  # fmt: skip
+
+
+def train(model, optimizer, work):
+    """One update, as its `TrainManager` makes it."""
+    batch = batch_of(work["source"], work["target"])
+    model.train()
+    loss = model(return_type="loss", **vars(batch))[0]
+    batch.normalize(loss, normalization="batch").backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def translate(model, work):
+    """A beam that may end no sentence before `steps` words, and must then."""
+    model.eval()
+    steps = work["steps"]
+    search(
+        model, batch_of(work["search"], None), max_output_length=steps, beam_size=work["beam"],
+        beam_alpha=-1, min_output_length=steps, generate_unk=True,
+    )  # fmt: skip
+
+
+def main():
+    torch.set_num_threads(1)
+    logging.disable(logging.INFO)
+    answers, sys.stdout = sys.stdout, sys.stderr  # nothing else may be printed there
+    model = optimizer = None
+    for line in sys.stdin:
+        work = json.loads(line)
+        start = time.process_time()
+        if "vocabulary" in work:
+            model = make(work["vocabulary"])
+            optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        elif "train" in work:
+            train(model, optimizer, work["train"])
+        else:
+            translate(model, work)
+        print(time.process_time() - start, file=answers, flush=True)
+
+
+main()

@@ -1,0 +1,164 @@
+"""The work that is measured: models of two sizes without anything around them, synthetic text.
+
+B batch, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nmt.config import OptimizerConfig
+from nmt.layers import (
+    Additive,
+    Attention,
+    BidirectionalEncoder,
+    Decoder,
+    Dot,
+    FixedContext,
+    ForwardEncoder,
+    Memory,
+    Output,
+    ScaledDot,
+    initialise,
+)
+from nmt.models.optimizer import make_optimizer
+
+SCORING = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
+Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its mask
+
+
+@dataclass(frozen=True)
+class Size:
+    """Sizes of a model, and the text it is measured on."""
+
+    name: str
+    hidden: int
+    embedding: int
+    alignment: int
+    maxout: int
+    vocabulary: int
+    words: float  # mean length of a sentence
+    optimizer: str
+
+
+SIZES = {
+    "laptop": Size("laptop", 256, 128, 256, 128, 6500, 13, "adam"),
+    "paper": Size("paper", 1000, 620, 1000, 500, 30002, 25, "adadelta"),
+}
+CAP = 50  # words of a sentence in training
+BATCH = 80
+POOL = 20  # batches sorted by length together
+
+
+class Net(nn.Module):
+    """RNNsearch, or RNNencdec with scoring "none", as the search knows it."""
+
+    def __init__(
+        self, size: Size, recurrence: str, scoring: str = "additive", graphs: bool = False
+    ) -> None:
+        super().__init__()
+        options = {"recurrence": recurrence, "graphs": graphs}
+        context: Attention | FixedContext
+        if scoring == "none":
+            self.encoder: nn.Module = ForwardEncoder(
+                size.vocabulary, size.embedding, size.hidden, **options
+            )
+            context = FixedContext(size.hidden)
+        else:
+            self.encoder = BidirectionalEncoder(
+                size.vocabulary, size.embedding, size.hidden, **options
+            )
+            context = Attention(
+                size.hidden, 2 * size.hidden, size.alignment, SCORING[scoring](size.alignment)
+            )
+        self.decoder = Decoder(
+            size.vocabulary, size.embedding, size.hidden, size.maxout, context, **options
+        )
+        self.output = Output(size.maxout, size.vocabulary)
+        self.plain = recurrence == "plain"
+        initialise(self, "glorot")
+
+    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+        return self.decoder.memory(*self.encoder(source, mask), mask)
+
+    def forward(
+        self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+    ) -> Tensor:
+        """NLL of a sentence; `plain` keeps all logits, as a plain implementation would."""
+        memory = self.encode(source, source_mask)
+        readout = self.decoder(target, target_mask, memory).readout
+        if not self.plain:
+            return self.output.loss(readout, target, target_mask)[0] / len(source)
+        logits = self.output.logits(readout[target_mask])
+        nll = nn.functional.cross_entropy(logits.float(), target[target_mask], reduction="sum")
+        return nll / len(source)
+
+
+class Trainer:
+    """Makes updates of a net."""
+
+    def __init__(self, net: Net, size: Size, bf16: bool, device: str) -> None:
+        self.net = net.to(device)
+        self.bf16 = bf16
+        self.device = device
+        config = OptimizerConfig(name=size.optimizer, lr=1e-3 if size.optimizer == "adam" else 1.0)
+        self.optimizer = make_optimizer(net.parameters(), config, 1)["optimizer"]
+
+    def gradient(self, words: Words) -> None:
+        self.net.zero_grad()
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
+            loss = self.net(*words)
+        loss.backward()
+
+    def update(self, words: Words) -> None:
+        self.gradient(words)
+        nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.optimizer.step()
+
+
+def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:
+    """20 batches with lengths about `size.words` and up to 50, sorted by length or as they come."""
+    generator = torch.Generator().manual_seed(7)
+    normal = torch.randn(POOL * BATCH, 2, generator=generator)
+    deviation = 0.32 if size.words < 20 else 0.6  # captions differ less in length than speeches
+    shared = 0.9 * normal[:, :1] + 0.43 * normal  # both sides of a pair are long together
+    lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
+    lengths = lengths.clamp(2, CAP)
+    if ordered:
+        lengths = lengths[lengths.amax(1).argsort()]
+    return [batch(size, part[:, 0], part[:, 1], device) for part in lengths.split(BATCH)]
+
+
+def batch(size: Size, source: Tensor, target: Tensor, device: str = "cpu") -> Words:
+    """Random words with these lengths (B), `</s>` added."""
+    sides = []
+    for lengths in (source, target):
+        mask = torch.arange(int(lengths.max()) + 1) <= lengths.unsqueeze(1)
+        words = torch.randint(2, size.vocabulary, mask.shape)
+        words.scatter_(1, lengths.unsqueeze(1), 0)
+        sides += [(words * mask).to(device), mask.to(device)]
+    return tuple(sides)  # type: ignore[return-value]
+
+
+def rectangle(size: Size, rows: int, length: int, device: str = "cpu") -> Words:
+    """`rows` pairs, all of `length` symbols on both sides."""
+    lengths = torch.full((rows,), length - 1)
+    return batch(size, lengths, lengths, device)
+
+
+def seconds(run: Callable[[], object], device: str) -> float:
+    """CPU seconds of a call, which others at work on the machine change little; wall on a GPU."""
+    if device == "cpu":
+        start = time.process_time()
+        run()
+        return time.process_time() - start
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    run()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
