@@ -48,8 +48,8 @@ class Additive(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
-        query = query.to(state_type(query.dtype))
-        curve = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))  # (B, K, S, N)
+        wide = state_type(query.dtype)
+        curve = (query.to(wide).unsqueeze(2) + keys.to(wide).unsqueeze(1)).tanh_()  # (B, K, S, N)
         return curve @ self.v
 
     def sweep(self, keys: Tensor) -> AdditiveSweep:

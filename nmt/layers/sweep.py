@@ -9,10 +9,13 @@ B batch, T target length, S source length, N alignment.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+
+CACHED = 2**17  # entries of a buffer that a CPU is to keep in its cache
 
 
 class Sweep(Protocol):
@@ -67,7 +70,10 @@ class StepwiseSweep:
 
 
 class AdditiveSweep:
-    """v_aᵀ tanh(q + k): the backward pass computes tanh again, in one buffer for all steps."""
+    """v_aᵀ tanh(q + k): the backward pass computes tanh again, in one buffer for all steps.
+
+    On a CPU a few sentences are handled at a time, so that the buffer stays in the cache.
+    """
 
     def __init__(self, keys: Tensor, v: Tensor) -> None:
         self.keys = keys
@@ -75,26 +81,37 @@ class AdditiveSweep:
         self.curve: Tensor | None = None
         self.squares: Tensor | None = None  # Σ_i ∂e_ij tanh²
         self.grad_v: Tensor | None = None
+        batch, source, alignment = keys.shape
+        self.rows = batch if keys.is_cuda else max(1, CACHED // max(1, source * alignment))
 
-    def _tanh(self, query: Tensor) -> Tensor:
+    def _curves(self, query: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """tanh(q + k) (b, S, N) of some sentences after others, in one buffer."""
         if self.curve is None:
-            self.curve = torch.empty_like(self.keys)
-        return torch.add(query.unsqueeze(1), self.keys, out=self.curve).tanh_()
+            self.curve = torch.empty_like(self.keys[: self.rows])
+        for first in range(0, len(query), self.rows):
+            here = slice(first, min(first + self.rows, len(query)))
+            curve = self.curve[: here.stop - first]
+            yield here, torch.add(query[here].unsqueeze(1), self.keys[here], out=curve).tanh_()
 
     def scores(self, query: Tensor) -> Tensor:
-        curve = self._tanh(query)
-        return torch.mv(curve.flatten(0, 1), self.v.to(curve.dtype)).view(curve.shape[:2])
+        scores = query.new_empty(self.keys.shape[:2])
+        v = self.v.to(query.dtype)
+        for here, curve in self._curves(query):
+            torch.mv(curve.flatten(0, 1), v, out=scores[here].view(-1))
+        return scores
 
     def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
-        curve = self._tanh(query)
         if self.squares is None or self.grad_v is None:
-            self.squares = torch.zeros_like(curve)
-            self.grad_v = torch.zeros_like(self.v, dtype=curve.dtype)
-        self.grad_v.addmv_(curve.flatten(0, 1).t(), grad_scores.flatten())
-        curve.mul_(curve)
-        self.squares.addcmul_(grad_scores.unsqueeze(2), curve)
+            self.squares = torch.zeros_like(self.keys)
+            self.grad_v = torch.zeros_like(self.v, dtype=query.dtype)
+        reached = torch.empty_like(query)
+        for here, curve in self._curves(query):
+            grad = grad_scores[here]
+            self.grad_v.addmv_(curve.flatten(0, 1).t(), grad.flatten())
+            curve.mul_(curve)
+            self.squares[here].addcmul_(grad.unsqueeze(2), curve)
+            torch.bmm(grad.unsqueeze(1), curve, out=reached[here].unsqueeze(1))
         # Σ_j ∂e_j (1 - tanh²) v, the 1 summed apart so that the squares are all the products need
-        reached = torch.bmm(grad_scores.unsqueeze(1), curve).squeeze(1)
         return (grad_scores.sum(1, keepdim=True) - reached).mul_(self.v)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
