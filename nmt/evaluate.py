@@ -30,8 +30,18 @@ from nmt.training.trainer import make_trainer
 log = logging.getLogger(__name__)
 
 # What evaluating may change of the configuration that a model was trained with.
-MINE = ("search", "evaluation", "report", "stress", "logger", "trainer", "data.test", "data.cache")
-OWN = ("checkpoint", "sets", "trust", "name", "external")
+MINE = (
+    "name",
+    "search",
+    "evaluation",
+    "report",
+    "stress",
+    "logger",
+    "trainer",
+    "data.test",
+    "data.cache",
+)
+OWN = ("checkpoint", "sets", "trust", "external")
 
 
 @command("evaluate")
