@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import hydra
@@ -13,6 +18,23 @@ from omegaconf import DictConfig
 
 from nmt.command import conf_folder, exit_code, introduce
 from nmt.config import load, validate_keys
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+}
+Process = subprocess.Popen[bytes]
+
+
+class Ended(NamedTuple):
+    """A command that has run to its end."""
+
+    code: int
+    out: str
+    err: str
 
 
 class Said(NamedTuple):
@@ -48,3 +70,69 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
         return Said(code, stderr.getvalue())
 
     return checked
+
+
+class Program:
+    """The commands as they are typed, in a folder that is not the project's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def start(self, command: str, *typed: str, stdin: int | None = None) -> Process:
+        """The command in a process of its own; its streams are pipes."""
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        return subprocess.Popen(
+            [sys.executable, "-m", f"nmt.{command}", *typed],
+            cwd=self.folder,
+            env={**os.environ, **ENVIRONMENT, "PYTHONPATH": path},
+            stdin=stdin or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def process(self, command: str, *typed: str) -> Ended:
+        """The command in a process of its own, run to its end."""
+        process = self.start(command, *typed)
+        out, err = process.communicate()
+        return Ended(process.returncode, out.decode(), err.decode())
+
+    def __call__(self, command: str, *typed: str, stdin: bytes = b"") -> Ended:
+        """The command in this process, which spares the seconds of importing its libraries."""
+        main = importlib.import_module(f"nmt.{command}").main
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(err):
+            patch.chdir(self.folder)
+            for name, value in ENVIRONMENT.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", [f"nmt.{command}", *typed])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+            patch.setattr(sys, "stdout", out)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        out.flush()
+        return Ended(ended.value.code, out.buffer.getvalue().decode(), err.getvalue())
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """The commands, typed in an empty folder in which prepared text gathers."""
+    return Program(tmp_path_factory.mktemp("somewhere"))
+
+
+@pytest.fixture(scope="session")
+def rnnsearch(program: Program) -> Path:
+    """The run folder of an RNNsearch, trained as a user trains one."""
+    typed = ("+experiment=rnnsearch50", "regime=tiny", "report.figures=[png,svg]")
+    ended = program.process("train", *typed, "hydra.run.dir=rnnsearch", "seed=3")
+    assert ended.code == 0, ended.err
+    assert ended.out == ""
+    return program.folder / "rnnsearch"
+
+
+@pytest.fixture(scope="session")
+def rnnencdec(program: Program) -> Path:
+    """The run folder of an RNNencdec."""
+    typed = ("+experiment=rnnencdec30", "regime=tiny", "logger=csv", "report.heatmaps=0")
+    ended = program("train", *typed, "hydra.run.dir=rnnencdec", "trainer.progress=false")
+    assert ended.code == 0, ended.err
+    return program.folder / "rnnencdec"

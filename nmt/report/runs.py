@@ -134,7 +134,10 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     """
     runs: dict[Path, Run] = {}
     unfinished: list[Path] = []
-    for pattern in map(str, patterns):
+    patterns = list(map(str, patterns))
+    if not patterns:
+        raise Refusal("runs: empty; name run folders, sweep folders or globs")
+    for pattern in patterns:
         named = Path(pattern).is_dir()
         folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
         if not folders:
