@@ -2,6 +2,7 @@
 
 python -m nmt.compare runs=[multirun/2026-01-31/12-00-00]
 python -m nmt.compare runs=[outputs/*/*] output=mine +external.moses.newstest2014=moses.txt
+python -m nmt.compare runs=[outputs/*/*] figures=pdf wandb=my-team/nmt
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from nmt.config import CompareConfig, EvaluationConfig, validate_keys
 from nmt.data.tokenise import tokeniser
 from nmt.errors import Refusal
 from nmt.evaluation.external import read_external
+from nmt.report import dashboards
 from nmt.report.comparison import compare_set, edges, test_sets
-from nmt.report.figures import draw_length_details, draw_lengths
+from nmt.report.figures import draw_for_papers
 from nmt.report.page import build_page
 from nmt.report.runs import Run, find_runs, outside_system
 from nmt.report.tables import write_compared_tables
@@ -31,18 +33,16 @@ def main(composed: DictConfig) -> None:
     validate_keys(composed)
     config = OmegaConf.to_object(composed)
     assert isinstance(config, CompareConfig)
+    project = None if config.wandb is None else check_wandb(config.wandb)
     found = find_runs(config.runs)
     others = [read_system(name, files, found.runs) for name, files in config.external.items()]
     everyone = [*found.runs, *others]
     comparisons = [compare_set(everyone, name, config.resamples) for name in test_sets(everyone)]
     output = Path(config.output)
     write_compared_tables(everyone, comparisons, output / "tables")
-    for name in test_sets(everyone) if config.figures else ():
-        present = [run for run in everyone if name in run.sets]
-        stem = output / "figures" / f"{name}-bleu-by-length"
-        draw_lengths(present, stem, name, config.figures)
-        details = output / "figures" / f"{name}-by-length-details"
-        draw_length_details(present, details, name, config.figures)
+    formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
+    if formats:
+        draw_for_papers(everyone, output / "figures", formats, config.report.sentence)
     page = build_page(
         found.runs,
         output / "comparison.html",
@@ -53,6 +53,27 @@ def main(composed: DictConfig) -> None:
         comparisons=comparisons,
     )
     log.info("%d runs compared: %s", len(everyone), page)
+    if project is not None:
+        for run in found.runs:
+            if dashboards.wandb_id(run) is None:
+                log.warning("%s never logged to W&B: its panels there are empty", run.label)
+        for address in dashboards.save(project, found.runs, page):
+            log.info("saved in W&B: %s", address)
+
+
+def check_wandb(text: str) -> dashboards.Project:
+    """Where the dashboards go; refuses at the start what would be found missing at the end.
+
+    Raises:
+        Refusal: for what is not ENTITY/PROJECT, without the extra, and without a login.
+    """
+    from nmt.training.loggers import has_key  # brings Lightning, which nothing else here needs
+
+    project = dashboards.Project.parse(text)
+    dashboards.check_installed()
+    if not has_key():
+        raise Refusal(f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY")
+    return project
 
 
 def read_system(name: str, files: dict[str, str], runs: list[Run]) -> Run:

@@ -458,7 +458,11 @@ class CompareConfig:
         {}, "hypotheses of other systems: external.<system>.<test set>=file"
     )
     resamples: int = key(1000, "bootstrap resamples behind intervals and tests", minimum=0)
-    figures: list[str] = key([], "also draw figures for papers", choices=("png", "svg", "pdf"))
+    figures: Any = key(
+        [],
+        "also draw figures for papers: pdf, or several as [pdf,svg]",
+        choices=("png", "svg", "pdf"),
+    )
     wandb: str | None = key(None, "ENTITY/PROJECT: also save a W&B workspace and report there")
     report: ReportConfig = key(ReportConfig, "what is kept and drawn")
 

@@ -288,6 +288,8 @@ def test_refused_in_two_lines_that_name_the_key(check, typed, part):
         ("compare", "runs=[a] resamples=-1", "resamples=-1: must be at least 0"),
         ("compare", "runs=[a] seed=1", "seed: no such key"),
         ("compare", "runs=a", "runs takes: list of text"),
+        ("compare", "runs=[a] figures=gif", "figures=gif: must be one of png, svg, pdf"),
+        ("compare", "runs=[a] figures=[pdf,gif]", "must be one of png, svg, pdf"),
         ("prepare", "data.cash=f", "did you mean data.cache"),
     ],
 )

@@ -5,17 +5,39 @@ Everything is read from the files that a run leaves behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.config import ReportConfig
-from nmt.report.heatmap import choose_four, draw_four, draw_heatmap, spread_over_lengths
-from nmt.report.lengths import draw_length_details, draw_lengths
+from nmt.report.heatmap import (
+    choose_four,
+    draw_four,
+    draw_heatmap,
+    four_figure,
+    spread_over_lengths,
+)
+from nmt.report.lengths import (
+    caption,
+    details_figure,
+    draw_length_details,
+    draw_lengths,
+    lengths_figure,
+)
 from nmt.report.runs import Run, read_run
+from nmt.report.style import PAPER, file_name, save, style
 
-__all__ = ["draw_four", "draw_heatmap", "draw_length_details", "draw_lengths", "draw_run"]
+__all__ = [
+    "draw_for_papers",
+    "draw_four",
+    "draw_heatmap",
+    "draw_length_details",
+    "draw_lengths",
+    "draw_run",
+]
 
 FOLDER = "figures"
+TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
 
 
 def draw_run(
@@ -33,10 +55,8 @@ def draw_run(
         Refusal: an unknown format, or a folder that cannot be read.
     """
     folder = Path(folder)
-    if results is None:
-        run = read_run(folder)
-    else:
-        run = Run(str(results.get("name") or folder.name), results, folder)
+    name = str((results or {}).get("name") or folder.name)
+    run = read_run(folder) if results is None else Run(name, results, folder)
     written: list[Path] = []
     for test_set in run.sets:
         start = folder / FOLDER / test_set
@@ -46,13 +66,69 @@ def draw_run(
             written += draw_lengths([run], by_length, test_set, formats)
             details = start.with_name(f"{test_set}-by-length-details")
             written += draw_length_details([run], details, test_set, formats)
-        rows = [row for row in run.alignments(test_set) if row["weights"] is not None]
-        if not rows or not report.heatmaps:
+        rows = attended(run, test_set) if report.heatmaps else []
+        if not rows:
             continue
-        known = {row["id"] for row in run.translations(test_set) if row.get("no_unk")}
-        four = choose_four(rows, report.sentence, known or None)
+        four = chosen_four(run, test_set, rows, report.sentence)
         written += draw_four(four, start.with_name(f"{test_set}-four"), formats)
         for row in spread_over_lengths(rows, report.heatmaps):
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
             written += draw_heatmap(row, file, formats)
     return written
+
+
+def draw_for_papers(
+    runs: Sequence[Run], folder: Path, formats: Sequence[str], sentence: str | None = None
+) -> list[Path]:
+    """Draws figures that fit a page as they are into `folder` and returns their files.
+
+    They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; what a caption has
+    to say is in captions.txt. For each test set <set>-bleu-by-length and <set>-by-length-details of
+    all runs, and <set>-<run>-four (the paper's Figure 3) of each run with attention.
+
+    Args:
+        sentence: source text of the first sentence of the four; none: the set's first.
+
+    Raises:
+        Refusal: an unknown format.
+    """
+    written: list[Path] = []
+    captions = []
+    with style(PAPER):
+        for test_set in dict.fromkeys(name for run in runs for name in run.sets):
+            present = [
+                run
+                for run in runs
+                if run.results.get("test", {}).get(test_set, {}).get("by_length")
+            ]
+            if present:
+                figure = lengths_figure(present, test_set, width=TEXT_WIDTH, captioned=False)
+                written += save(figure, folder / f"{test_set}-bleu-by-length", formats)
+                figure = details_figure(present, test_set, width=TEXT_WIDTH)
+                written += save(figure, folder / f"{test_set}-by-length-details", formats)
+                captions.append(caption(present, test_set))
+            for run in runs:
+                rows = attended(run, test_set)
+                if rows:
+                    figure = four_figure(chosen_four(run, test_set, rows, sentence), TEXT_WIDTH)
+                    stem = file_name(f"{test_set}-{run.label}-four")
+                    if stem in {file.stem for file in written}:
+                        stem += f"-{runs.index(run) + 1}"  # labels that differ in signs alone
+                    written += save(figure, folder / stem, formats)
+    if captions:
+        written.append(folder / "captions.txt")
+        written[-1].write_text("".join(f"{line}\n" for line in captions), encoding="utf-8")
+    return written
+
+
+def attended(run: Run, test_set: str) -> list[dict[str, Any]]:
+    """The rows of alignments/<set>.jsonl that have weights: none of a model without attention."""
+    return [row for row in run.alignments(test_set) if row["weights"] is not None]
+
+
+def chosen_four(
+    run: Run, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
+) -> list[dict[str, Any]]:
+    """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""
+    known = {row["id"] for row in run.translations(test_set) if row.get("no_unk")}
+    return choose_four(rows, sentence, known or None)

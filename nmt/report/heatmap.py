@@ -44,12 +44,21 @@ def draw_four(
 ) -> list[Path]:
     """Draws up to four lines as the panels (a) to (d) of one figure; raises as `draw_heatmap`."""
     with style():
-        return save(_panels(rows, "abcd"[: len(rows)]), path, formats)
+        return save(four_figure(rows), path, formats)
 
 
 def heatmap_figure(row: dict[str, Any]) -> Figure:
     """One sentence as a figure (made and saved inside `style()`)."""
     return _panels([row], [""])
+
+
+def four_figure(rows: Sequence[dict[str, Any]], width: float | None = None) -> Figure:
+    """Up to four sentences as the panels of one figure (made and saved inside `style()`).
+
+    Args:
+        width: inches that the figure is shrunk to, letters with cells; none: as wide as it is.
+    """
+    return _panels(rows, "abcd"[: len(rows)], width)
 
 
 def choose_four(
@@ -77,11 +86,11 @@ def choose_four(
             log.warning("report.sentence is not among the sentences kept; drawing the first one")
         first = named[0] if named else first
 
+    if known is None:
+        known = {row["id"] for row in rows if "<unk>" not in [*row["source"], *row["target"]]}
+
     def rank(row: dict[str, Any]) -> tuple[bool, bool, str]:
-        if known is None:
-            has_unknown = "<unk>" in row["source"] or "<unk>" in row["target"]
-        else:
-            has_unknown = row["id"] not in known
+        has_unknown = row["id"] not in known
         outside = not DRAWN[0] <= row["length"] <= DRAWN[1]
         draw = hashlib.sha256(f"{SEED}\n{' '.join(row['source'])}".encode(errors="replace"))
         return outside, has_unknown, draw.hexdigest()
@@ -101,8 +110,13 @@ def _letters(row: dict[str, Any]) -> str:
     return "".join(row["source"][:-1])
 
 
-def _panels(rows: Sequence[dict[str, Any]], letters: Sequence[str]) -> Figure:
-    """One panel a row in two columns (one for a single row); all cells have the same size."""
+def _panels(
+    rows: Sequence[dict[str, Any]], letters: Sequence[str], most: float | None = None
+) -> Figure:
+    """One panel a row in two columns (one for a single row); all cells have the same size.
+
+    A figure wider than `most` inches is shrunk to them.
+    """
     for row in rows:
         if row["weights"] is None:
             raise ValueError(f"sentence {row['id']}: this model has no attention to draw")
@@ -118,7 +132,8 @@ def _panels(rows: Sequence[dict[str, Any]], letters: Sequence[str]) -> Figure:
     line_heights = [max(heights[place] for place in line) for line in lines]
     width = sum(column_widths) + gap * (columns - 1)
     height = sum(line_heights) + gap * (len(lines) - 1)
-    figure = Figure(figsize=(width, height))
+    scale = min(1.0, most / width) if most else 1.0
+    figure = Figure(figsize=(width * scale, height * scale))
     top_edge = height
     for line, line_height in zip(lines, line_heights, strict=True):
         left_edge = 0.0
@@ -133,9 +148,9 @@ def _panels(rows: Sequence[dict[str, Any]], letters: Sequence[str]) -> Figure:
                     down / height,
                 )
             )
-            _draw_cells(axes, row)
+            _draw_cells(axes, row, 7 * scale)
             if letters[place]:
-                axes.set_xlabel(f"({letters[place]})", labelpad=4)
+                axes.set_xlabel(f"({letters[place]})", labelpad=4 * scale, fontsize=8 * scale)
             left_edge += column_width + gap
         top_edge -= line_height + gap
     return figure
@@ -147,11 +162,11 @@ def _label_room(row: dict[str, Any]) -> tuple[float, float]:
     return longest[0] * LETTER + 0.1, longest[1] * LETTER + 0.1
 
 
-def _draw_cells(axes: Axes, row: dict[str, Any]) -> None:
+def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:
     weights = np.array(row["weights"], dtype=float)  # (T, S)
     axes.imshow(weights, cmap="gray", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
     axes.set_xticks(range(len(row["source"])), [shown(word) for word in row["source"]], rotation=90)
     axes.set_yticks(range(len(row["target"])), [shown(word) for word in row["target"]])
     axes.xaxis.tick_top()
-    axes.tick_params(length=0, pad=2)
+    axes.tick_params(length=0, pad=2, labelsize=points)
     axes.spines[:].set_visible(True)

@@ -20,6 +20,7 @@ from nmt.report.style import GREY, run_style, save, shown, style
 
 Bucket = dict[str, Any]  # an entry of results.json's `by_length`
 Edges = tuple[int, int | None]
+LETTER = 0.058  # inches: mean width of a letter in the legend
 
 
 def draw_lengths(
@@ -48,13 +49,20 @@ def draw_length_details(
         return save(details_figure(runs, test_set), path, formats)
 
 
-def lengths_figure(runs: Sequence[Run], test_set: str) -> Figure:
-    """BLEU by length, all sentences and those without unknown words, counts underneath."""
+def lengths_figure(
+    runs: Sequence[Run], test_set: str, *, width: float | None = None, captioned: bool = True
+) -> Figure:
+    """BLEU by length, all sentences and those without unknown words, counts underneath.
+
+    Args:
+        width: of the figure in inches; none: what its panels take.
+        captioned: whether `caption` is written below.
+    """
     views: list[tuple[str, Callable[[Bucket], Bucket | None]]] = [("All sentences", lambda b: b)]
     if any(b.get("no_unk") for run in runs for b in _buckets(run, test_set)):
         views.append(("No unknown words", lambda b: b.get("no_unk")))
     edges = _edges(runs, test_set)
-    figure = Figure(figsize=(3.7 * len(views), 3.3), layout="constrained")
+    figure = Figure(figsize=(width or 3.7 * len(views), 3.3), layout="constrained")
     axes = figure.subplots(
         2, len(views), sharex=True, sharey="row", squeeze=False, height_ratios=[4, 1]
     )
@@ -77,11 +85,12 @@ def lengths_figure(runs: Sequence[Run], test_set: str) -> Figure:
     axes[1, 0].set_ylim(0, axes[1, 0].get_ylim()[1] * 1.35)  # room for the numbers
     figure.align_ylabels(axes[:, 0])
     _draw_legend(figure, axes[0, 0], len(runs))
-    figure.supxlabel(
-        "\n".join(textwrap.wrap(caption(runs, test_set), 62 * len(views))),
-        fontsize=6.5,
-        color=GREY,
-    )
+    if captioned:
+        figure.supxlabel(
+            "\n".join(textwrap.wrap(caption(runs, test_set), 62 * len(views))),
+            fontsize=6.5,
+            color=GREY,
+        )
     return figure
 
 
@@ -94,8 +103,12 @@ DETAILS = (
 )
 
 
-def details_figure(runs: Sequence[Run], test_set: str) -> Figure:
-    """Small curves over length of the scores that the runs have, among `DETAILS`."""
+def details_figure(runs: Sequence[Run], test_set: str, *, width: float | None = None) -> Figure:
+    """Small curves over length of the scores that the runs have, among `DETAILS`.
+
+    Args:
+        width: of the figure in inches; none: what its panels take.
+    """
     edges = _edges(runs, test_set)
     drawn = []
     for score, title in DETAILS:
@@ -105,7 +118,8 @@ def details_figure(runs: Sequence[Run], test_set: str) -> Figure:
             drawn.append((title, values))
     columns = min(3, len(drawn))
     lines = -(-len(drawn) // columns)
-    figure = Figure(figsize=(2.5 * columns, 2.1 * lines + 0.3), layout="constrained")
+    size = (width or 2.5 * columns, 2.1 * lines + 0.3)
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False)
     for panel, (title, values) in zip(axes.flat, drawn, strict=False):
         for place, (run, each) in enumerate(zip(runs, values, strict=True)):
@@ -224,4 +238,6 @@ def _label_buckets(axes: Axes, edges: Sequence[Edges], rotation: int = 0) -> Non
 
 def _draw_legend(figure: Figure, axes: Axes, runs: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(runs, 4))
+    room = 0.45 + LETTER * max(map(len, labels))  # inches: a line's sample and its name
+    ncols = max(1, min(runs, 4, int(figure.get_figwidth() / room)))
+    figure.legend(handles, labels, loc="outside upper center", ncols=ncols)

@@ -1,4 +1,4 @@
-"""What a W&B run shows beside Lightning's scalars: curves over length, alignments, tables, figures.
+"""What a W&B run shows beside Lightning's scalars: curves over length, alignments, table, figures, page.
 
 Every function takes the W&B run (`WandbLogger.experiment`) and does its best: W&B that fails (no
 network, a full disk, a bad key) is reported once and never stops a training. On ranks other than 0,
@@ -22,6 +22,10 @@ log = logging.getLogger(__name__)
 
 LENGTH = "length/words"
 UPDATE = "trainer/global_step"
+TABLE = "test/by_length"
+PAGE = "test/page"
+ALIGNMENT = "valid/alignment"
+FIGURES = "figures"
 
 # column of the table and metric over length -> its path in an entry of `by_length`
 LENGTH_SCORES = {
@@ -101,15 +105,17 @@ def log_validation(
     """
     with carry_on("logging a validation"):
         images = {
-            f"valid/alignment/{place}": _heatmap(row)
+            f"{ALIGNMENT}/{place}": _heatmap(row)
             for place, row in enumerate(rows, 1)
             if row["weights"] is not None
         }
         run.log({UPDATE: update, **scalars, **images})
 
 
-def log_test(run: Any, results: Mapping[str, Any], figures: Iterable[Path] = ()) -> None:
-    """Logs the end of a run, once: curves over length, a table, the summary and the figures.
+def log_test(
+    run: Any, results: Mapping[str, Any], figures: Iterable[Path] = (), page: Path | None = None
+) -> None:
+    """Logs the end of a run, once: curves over length, a table, the summary, figures and page.
 
     The curves are `length/<set>/bleu` and the like over `length/words`, the last length of a bucket
     (of the open one: as if it were as wide as the one before): a line panel with that axis overlays
@@ -118,6 +124,7 @@ def log_test(run: Any, results: Mapping[str, Any], figures: Iterable[Path] = ())
     Args:
         results: content of results.json.
         figures: files of `draw_run`; the PNG among them are shown.
+        page: the run's own page, which is shown as it is.
     """
     with carry_on("logging the test"):
         import wandb
@@ -126,27 +133,42 @@ def log_test(run: Any, results: Mapping[str, Any], figures: Iterable[Path] = ())
         table = wandb.Table(columns=columns)
         for name, result in results.get("test", {}).items():
             for score, path in SET_SCORES.items():
-                value = _at(result, path)
+                value = value_at(result, path)
                 if value is not None:
                     run.summary[f"test/{name}/{score}"] = value
-            for words, bucket in _with_alignment(result):
-                values = {score: _at(bucket, path) for score, path in LENGTH_SCORES.items()}
+            for (words, values), bucket in zip(
+                length_curves(result), result.get("by_length", []), strict=True
+            ):
                 table.add_data(
                     name, bucket_name(bucket), bucket["from"], bucket["to"], *values.values()
                 )
                 curves = {
-                    f"length/{name}/{score}": value
+                    length_metric(name, score): value
                     for score, value in values.items()
                     if value is not None
                 }
                 run.log({LENGTH: words, **curves})
-        run.log({"test/by_length": table})
+        run.log({TABLE: table})
         shown = [Path(file) for file in figures if Path(file).suffix == ".png"]
         if shown:
-            run.log({f"figures/{file.stem}": wandb.Image(str(file)) for file in shown})
+            run.log({f"{FIGURES}/{file.stem}": wandb.Image(str(file)) for file in shown})
         for name in ("parameters", "max_length", "model", "scoring"):
             if results.get(name) is not None:
                 run.summary[name] = results[name]
+        if page is not None:
+            log_page(run, page)
+
+
+def log_page(run: Any, page: Path, key: str = PAGE) -> None:
+    """Shows a self-contained page as it is: W&B would add a style sheet of its own servers."""
+    import wandb
+
+    run.log({key: wandb.Html(page, inject=False)})
+
+
+def length_metric(test_set: str, score: str) -> str:
+    """Name of the curve of a score, among `LENGTH_SCORES`, over `LENGTH`."""
+    return f"length/{test_set}/{score}"
 
 
 def _heatmap(row: Mapping[str, Any]) -> Any:
@@ -161,19 +183,21 @@ def _heatmap(row: Mapping[str, Any]) -> Any:
     return wandb.Image(Image.open(drawn), caption=caption)
 
 
-def _with_alignment(result: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Place on the axis and bucket, with the bucket's alignment error rate where there is one."""
+def length_curves(result: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each bucket of a test set's results: its place on the axis and its `LENGTH_SCORES`."""
     aligned = (result.get("alignment") or {}).get("by_length") or []
     error_rates = {(bucket["from"], bucket["to"]): bucket["error_rate"] for bucket in aligned}
     width = 10
     for bucket in result.get("by_length", []):
         if bucket["to"] is not None:
             width = bucket["to"] - bucket["from"] + 1
-        words = bucket["from"] - 1 + width
-        yield words, {**bucket, "error_rate": error_rates.get((bucket["from"], bucket["to"]))}
+        error_rate = error_rates.get((bucket["from"], bucket["to"]))
+        known = {**bucket, "error_rate": error_rate}
+        values = {score: value_at(known, path) for score, path in LENGTH_SCORES.items()}
+        yield bucket["from"] - 1 + width, values
 
 
-def _at(tree: Mapping[str, Any], path: str) -> Any:
+def value_at(tree: Mapping[str, Any], path: str) -> Any:
     """The value at a dotted path; none where a part of it is missing."""
     value: Any = tree
     for name in path.split("."):

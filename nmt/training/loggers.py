@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
@@ -100,6 +101,9 @@ class PatientWandbLogger(WandbLogger):
             resume=None if mode == "offline" else "allow",
             settings={"console": "off", "silent": True},
         )
+        if mode == "offline":
+            # Lightning says so in the environment, which W&B reads once a process
+            self._wandb_init["mode"] = mode
         # an option that Lightning hands on and W&B warns of at every start
         self._wandb_init.pop("anonymous", None)
 
@@ -160,6 +164,7 @@ def has_key() -> bool:
 
     try:
         path = os.environ.get("NETRC", str(Path.home() / ".netrc"))
-        return netrc.netrc(path).authenticators("api.wandb.ai") is not None
+        server = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
+        return netrc.netrc(path).authenticators(str(server)) is not None
     except (OSError, netrc.NetrcParseError):
         return False

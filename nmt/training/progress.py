@@ -98,13 +98,19 @@ class Progress(pl.Callback):
             nll, words = self._since_validation.tolist()
             self._since_validation.zero_()
             if words:
-                pl_module.log("train/nll_per_word", nll / words, on_step=False, on_epoch=True)
+                pl_module.log(
+                    "train/nll_per_word", nll / words, on_step=False, on_epoch=True, logger=False
+                )
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._clock = time.monotonic()
         if trainer.state.fn != "fit" or not trainer.is_global_zero:
             return
-        scores = {name[6:]: float(v) for name, v in trainer.callback_metrics.items()}
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        for logger in trainer.loggers:
+            # Lightning would count the update before this one
+            logger.log_metrics(metrics, step=trainer.global_step)
+        scores = {name[6:]: value for name, value in metrics.items()}
         said = [f"nll/word {scores['nll_per_word']:.3f}", f"perplexity {scores['perplexity']:.2f}"]
         if "bleu" in scores:
             said.append(f"greedy BLEU {scores['bleu']:.1f}")

@@ -149,7 +149,7 @@ class Validation(pl.Callback):
         if any(counts):
             scores["alignment_error_rate"] = float(error_rates(torch.tensor(counts).numpy()))
         for name, score in scores.items():
-            pl_module.log(f"valid/{name}", score)
+            pl_module.log(f"valid/{name}", score, logger=False)  # `Progress` does
         heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
         for logger in trainer.loggers:
             if isinstance(logger, PatientWandbLogger) and logger.is_new(

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import logging
 from pathlib import Path
@@ -5,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from PIL import Image
 from run_folders import make_run
 
 from nmt.config import ReportConfig
 from nmt.errors import Refusal
-from nmt.report.figures import draw_four, draw_heatmap, draw_lengths, draw_run
-from nmt.report.heatmap import choose_four, heatmap_figure, spread_over_lengths
+from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_lengths, draw_run
+from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
-from nmt.report.runs import Run, read_run
+from nmt.report.runs import Run, find_runs, read_run
 from nmt.report.style import COLOURS, file_name, shown, style
 
 
@@ -75,6 +77,57 @@ def test_without_attention_only_curves_are_drawn(tmp_path):
         "newstest-bleu-by-length.svg",
         "newstest-by-length-details.svg",
     ]
+
+
+def test_figures_for_papers_fit_the_text(tmp_path):
+    make_run(tmp_path / "0", model="RNNencdec", pairs=60, kept=12)
+    make_run(tmp_path / "1", pairs=60, kept=12, sets=("newstest", "mine"))
+    runs = find_runs([tmp_path]).runs
+    files = draw_for_papers(runs, tmp_path / "figures", ["png", "pdf"])
+    stems = ["newstest-bleu-by-length", "newstest-by-length-details", "newstest-RNNsearch-50-four"]
+    stems += ["mine-bleu-by-length", "mine-by-length-details", "mine-RNNsearch-50-four"]
+    names = [f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")]
+    assert [file.name for file in files] == [*names, "captions.txt"]
+    for file in files[:-1:2]:
+        width = Image.open(file).width / 300  # inches
+        assert 5.2 < width < 5.6
+    assert b"STIXGeneral" in files[1].read_bytes()
+    assert files[-1].read_text().splitlines() == [
+        "newstest, 60 pairs; bands: 95 % bootstrap intervals; search: beam 12",
+        "mine, 60 pairs; bands: 95 % bootstrap intervals; search: beam 12",
+    ]
+
+
+def test_runs_whose_names_differ_in_signs_alone_have_figures_of_their_own(tmp_path):
+    run = read_run(make_run(tmp_path / "run", pairs=40, kept=8))
+    alike = [dataclasses.replace(run, label=label) for label in ("a b", "a/b")]
+    files = draw_for_papers(alike, tmp_path / "figures", ["svg"])
+    assert [file.name for file in files[2:4]] == [
+        "newstest-a_b-four.svg",
+        "newstest-a_b-four-2.svg",
+    ]
+
+
+def test_a_figure_that_is_too_wide_is_shrunk_with_its_letters():
+    wide = [row([f"w{i}" for i in range(31)], ["a", "b"], number) for number in range(4)]
+    with style():
+        whole, shrunk = four_figure(wide), four_figure(wide, 5.5)
+        assert four_figure(wide[:1], 50.0).get_figwidth() == heatmap_figure(wide[0]).get_figwidth()
+    assert shrunk.get_figwidth() == pytest.approx(5.5)
+    share = 5.5 / whole.get_figwidth()
+    assert shrunk.get_figheight() == pytest.approx(share * whole.get_figheight())
+    sizes = [figure.axes[0].get_xticklabels()[0].get_fontsize() for figure in (whole, shrunk)]
+    assert sizes == pytest.approx([7, 7 * share])
+
+
+def test_a_legend_of_long_names_has_as_many_columns_as_fit():
+    runs = [run_of([bucket(1, 10, 5.0)], f"a run with a rather long name {n}") for n in range(4)]
+    with style():
+        narrow = lengths_figure(runs, "dev", width=3.0, captioned=False)
+        wide = lengths_figure(runs, "dev", width=12.0)
+    assert [figure.legends[0]._ncols for figure in (narrow, wide)] == [1, 4]
+    assert narrow.get_figwidth() == 3.0
+    assert narrow.get_supxlabel() == ""
 
 
 def test_curves_bands_and_counts_are_those_of_the_results(folder):

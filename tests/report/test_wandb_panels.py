@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from run_folders import make_run
 
-from nmt.config import ReportConfig
+from nmt.config import ReportConfig, load, plain
 from nmt.report import wandb_panels
 from nmt.report.figures import draw_run
 from nmt.report.heatmap import choose_four
@@ -91,16 +91,18 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     results = json.loads((source / "results.json").read_text())
     kept = [json.loads(line) for line in (source / "alignments/newstest.jsonl").open()]
     figures = draw_run(source, ReportConfig(heatmaps=0))
+    page = tmp_path / "report.html"
+    page.write_text("<!doctype html><title>é</title><script>1 < 2</script>", encoding="utf-8")
     four = choose_four(kept)
     expected = results["test"]["newstest"]
-    logger = WandbLogger(save_dir=tmp_path, offline=True, project="p")
+    logger = WandbLogger(save_dir=tmp_path, offline=True, mode="offline", project="p")
     try:
         run = logger.experiment
         define_metrics(run)
         for update in (5, 10):
             logger.log_metrics({"valid/nll": 10.0 / update}, step=update)
             log_validation(run, update, by_length_scalars(expected["by_length"]), four)
-        log_test(run, results, figures)
+        log_test(run, results, figures, page)
     finally:
         wandb.finish()
     records, files = inspect(tmp_path)
@@ -132,6 +134,11 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert caption == f"{' '.join(four[0]['source'])} → {' '.join(four[0]['target'])}"
     assert len(list(files.glob("media/images/valid/alignment/*.png"))) == 8
     assert len(list(files.glob("media/images/figures/newstest-b*.png"))) == 2
+    [kept_page] = files.glob("media/html/test/page_*.html")
+    assert kept_page.read_bytes() == page.read_bytes()
+    [shown] = [each for each in rows if "test/page._type" in each]
+    assert shown["test/page._type"] == "html-file"
+    assert shown["test/page.path"] == str(kept_page.relative_to(files))
 
     [table] = files.glob("media/table/test/*.table.json")
     content = json.loads(table.read_text())
@@ -149,3 +156,29 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert summary["test/newstest/bleu"] == pytest.approx(expected["bleu"]["all"]["score"])
     assert summary["test/newstest/alignment_error_rate"] == pytest.approx(0.11)
     assert summary["parameters"] == 2_345_678
+
+
+def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
+    wandb = pytest.importorskip("wandb")
+    from nmt.training.loggers import make_logger
+
+    typed = ["+experiment=rnnsearch30", "regime=tiny", "scoring=dot", "name=dotted", "seed=7"]
+    typed += ["logger.group=lengths", "logger.tags=[first,laptop]", "logger.project=curves"]
+    config = load(composer(*typed, "logger.entity=team"))
+    try:
+        logger = make_logger(config, tmp_path)
+        assert logger is not None
+        number = logger.experiment.id
+    finally:
+        wandb.finish()
+    records, _ = inspect(tmp_path)
+    [run] = [record["run"] for record in records if record["type"] == "run"]
+    assert run["run_id"] == number == (tmp_path / "wandb" / "id").read_text()
+    assert (run["entity"], run["project"], run["run_group"]) == ("team", "curves", "lengths")
+    assert run["display_name"] == "dotted"
+    assert sorted(run["tags"]) == ["first", "laptop", "rnnsearch30", "tiny"]
+    kept = run["config"]["update"]
+    kept.pop("_wandb")
+    assert kept == plain(config)
+    assert (kept["seed"], kept["data"]["max_length"]) == (7, 30)
+    assert kept["model"]["scoring"] == {"_target_": "nmt.layers.scoring.Dot"}
