@@ -21,7 +21,8 @@ GROUPS = {
     "tokenizer": ["tokenizer"],
     "data": ["data", "tokenizer"],
     "optimizer": ["optimizer"],
-    "trainer": ["trainer"],
+    # a trainer is a choice of devices; how long and how precisely is the regime's and the run's
+    "trainer": ["trainer.accelerator", "trainer.devices", "trainer.strategy"],
     "search": ["search"],
     "logger": ["logger"],
     "stress": ["stress"],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,12 +20,10 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from nmt.command import rank
 from nmt.config import Config, plain
 from nmt.errors import Refusal
-from nmt.report.wandb_panels import carry_on, define_metrics
+from nmt.report.wandb_panels import UPDATE, carry_on, define_metrics
 from nmt.sweep import sweep_folder
 
 log = logging.getLogger(__name__)
-
-SPARE_ROWS = 1000  # rows that a killed process may have logged after it last noted where it was
 
 
 class Row(IntEnum):
@@ -80,14 +81,15 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
 class PatientWandbLogger(WandbLogger):
     """W&B that fails (no network, a full disk) is reported once and never stops a training.
 
-    The run's id is kept in the run folder, so that a resumed run goes on in it, and so is the last
-    row logged: rows that a killed process has logged already are not logged again.
+    The run's id is kept in the run folder, so that a resumed run goes on in it. What the files of
+    its earlier parts hold is not logged again, though it is computed again after a kill.
     """
 
     def __init__(self, config: Config, folder: Path, mode: str) -> None:
         options = config.logger
-        self._mark = folder / "wandb" / "logged"
-        self._logged, self._skipped_rows = read_mark(self._mark)
+        self._logged, self._next_step = (-1, 0), 0
+        with carry_on("reading what is logged"):
+            self._logged, self._next_step = what_is_logged(folder / "wandb")
         super().__init__(
             name=config.name,
             save_dir=folder,
@@ -109,8 +111,7 @@ class PatientWandbLogger(WandbLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        kind = Row.VALIDATION if any(k.startswith("valid/") for k in metrics) else Row.TRAINING
-        if step is None or self.is_new(step, kind):
+        if step is None or self.is_new(step, kind_of(metrics)):
             with carry_on("logging scores"):
                 super().log_metrics(metrics, step)
 
@@ -124,23 +125,41 @@ class PatientWandbLogger(WandbLogger):
         if (update, kind) <= self._logged:
             return False
         self._logged = (update, kind)
-        with carry_on("noting what is logged"):
-            if self._skipped_rows:  # rows of this file follow those of the files before it
-                self.experiment.log({}, step=self._skipped_rows + SPARE_ROWS)
-                self._skipped_rows = 0
-            partial = self._mark.with_name(".logged")
-            partial.write_text(f"{update} {int(kind)} {self.experiment.step}")
-            os.replace(partial, self._mark)
+        if self._next_step and self.offline:
+            with carry_on("going on with the run"):
+                self.experiment.log({}, step=self._next_step)
+        self._next_step = 0
         return True
 
+    @property
+    def offline(self) -> bool:
+        """Whether the rows of this part are counted here, and not by a server."""
+        return bool(self._offline)
 
-def read_mark(path: Path) -> tuple[tuple[int, int], int]:
-    """The last row that was logged (update, kind), and how many rows there were by then."""
-    try:
-        update, kind, rows = map(int, path.read_text().split())
-    except (OSError, ValueError):
-        return (-1, 0), 0
-    return (update, kind), rows
+
+def what_is_logged(folder: Path) -> tuple[tuple[int, int], int]:
+    """The last row (update, kind) in the files of a run, and W&B's number for the row after it."""
+    last, steps = (-1, 0), 0
+    for file in sorted(folder.glob("*run-*/run-*.wandb")):
+        command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        for line in done.stdout.splitlines():
+            row = (json.loads(line).get("history") or {}).get("item")
+            if row:
+                last = max(last, (int(row.get(UPDATE, -1)), kind_of(row)))
+                steps = max(steps, int(row["_step"]) + 1)
+    return last, steps
+
+
+def kind_of(row: Iterable[str]) -> Row:
+    """Which row of an update it is, from its keys."""
+    if any(key.startswith(("length/", "test/")) for key in row):
+        return Row.TEST
+    if any(key.startswith("valid/alignment/") for key in row):
+        return Row.PICTURES
+    if any(key.startswith("valid/") for key in row):
+        return Row.VALIDATION
+    return Row.TRAINING
 
 
 def run_id(folder: Path) -> str:
