@@ -161,6 +161,9 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         _say(str(stopped))
         # what started the other ranks takes a code above 0 for a crash, and kills the first one
         return 0 if rank() else 128 + stopped.signal
+    except BrokenPipeError:  # whoever read our output has had enough: `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         _say("stopped by Ctrl-C")
         return 130

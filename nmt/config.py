@@ -389,9 +389,6 @@ class Config:
     report: ReportConfig = key(ReportConfig, "what is kept and drawn")
     logger: LoggerConfig = key(LoggerConfig, "the logger")
     checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints")
-    external: dict[str, dict[str, str]] = key(
-        {}, "hypotheses of other systems: external.<system>.<test set>=file"
-    )
 
 
 @dataclass
@@ -586,6 +583,13 @@ def _validate_together(config: DictConfig) -> None:
             f"search.nbest={config.search.nbest}: must be at most search.beam_size="
             f"{config.search.beam_size}"
         )
+    if config.search.min_ratio > config.search.max_ratio:
+        raise Refusal(
+            f"search.min_ratio={config.search.min_ratio}: must be at most search.max_ratio="
+            f"{config.search.max_ratio}, or no translation could ever end"
+        )
+    if config.trainer.monitor == "bleu" and not config.trainer.valid_translate:
+        raise Refusal("trainer.monitor=bleu: needs trainer.valid_translate above 0")
     if config.optimizer.warmup >= config.trainer.max_steps:
         raise Refusal(
             f"optimizer.warmup={config.optimizer.warmup}: must be below trainer.max_steps="
@@ -612,7 +616,15 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
                 _validate_node(child, kind, f"{name}.")
         problem = None if value is None else _problem(value, entry.metadata)
         if problem:
-            raise Refusal(f"{where}={value!s}: {problem}")
+            raise Refusal(f"{_typed_key(node, entry.name) or where}={value!s}: {problem}")
+
+
+def _typed_key(node: DictConfig, name: str) -> str | None:
+    """The key that a person would type to change a value which is taken from another key."""
+    raw = OmegaConf.to_container(node, resolve=False)
+    assert isinstance(raw, dict)
+    reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(name)))
+    return reference[1] if reference else None
 
 
 def _problem(value: Any, accepts: Any) -> str | None:

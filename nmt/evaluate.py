@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt import run
-from nmt.command import command
+from nmt.command import command, rank
 from nmt.config import Config, load
 from nmt.data.prepare import prepare, prepare_held_out
 from nmt.errors import Refusal
@@ -41,18 +41,19 @@ MINE = (
     "data.test",
     "data.cache",
 )
-OWN = ("checkpoint", "sets", "trust", "external")
+OWN = ("checkpoint", "sets", "trust")
 
 
 @command("evaluate")
 def main(composed: DictConfig) -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     job.quiet()
+    refuse_used(folder)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
     typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
     config = load(apply_typed(stored.config, composed, typed, only=MINE))
     sets = chosen_sets(config, stored, list(composed.sets))
-    run.check_extras(config)
+    run.check_early(config)
     prepared = None
     if config.evaluation.alignment.yardstick:
         prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
@@ -79,6 +80,13 @@ def main(composed: DictConfig) -> None:
             run.publish(config, folder, content, trainer.loggers)
 
 
+def refuse_used(folder: Path) -> None:
+    """Refuses to write over another run."""
+    used = [name for name in ("results.json", "checkpoints") if (folder / name).exists()]
+    if used and rank() == 0:
+        raise Refusal(f"hydra.run.dir={folder}: holds a run already ({used[0]}); take another")
+
+
 def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, list[Example]]:
     """The test sets named (or all), and those made of joined sentences where asked for."""
     unknown = [name for name in names if name not in config.data.test]
@@ -100,7 +108,7 @@ def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, l
             normalise=config.tokenizer.normalise,
             progress=config.trainer.progress,
         )
-        sets[name] = run.examples(split, name=name, base=config.data.test[name].alignment_base)
+        sets[name] = run.examples(split, config.data.test[name])
         sets |= run.stress_examples(name, sets[name], config.stress)
     return sets
 

@@ -40,6 +40,10 @@ def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
             )
             what = re.sub(r"^In '.*': Could not find '(.*)/(.*)'", r"\1=\2: no such", lines[at - 1])
             return f"{what}; available: {', '.join(lines[at + 1 : until])}"
+    missing = re.search(r"[Mm]issing mandatory value: (\S+)", lines[0])
+    if missing:
+        meaning = {name: entry.metadata["meaning"] for name, entry, _ in entries(schema)}
+        return f"{missing[1]}: must be given ({meaning.get(missing[1], 'no default')})"
     twice = re.match(r"Multiple values for (\w+)\.", lines[0])
     if twice:
         return f"+{twice[1]}: this group is chosen already; type {twice[1]}=… without the plus"

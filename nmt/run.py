@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,18 +17,19 @@ from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 from torch.utils.data import DataLoader
 
-from nmt.config import Config, StressConfig, plain
+from nmt.config import Config, StressConfig, TextConfig, plain
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
-from nmt.data.vocabulary import Encoding
+from nmt.data.vocabulary import SPECIAL, Encoding
+from nmt.errors import Refusal
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.alignment import parse_links
 from nmt.evaluation.stress import Pair, stress_sets
 from nmt.evaluation.yardstick import check_installed, yardsticks
 from nmt.layers import Attention
-from nmt.models import Translator
+from nmt.models import Translator, build
 from nmt.models.lexicon import Lexicon
 from nmt.models.reading import Languages
 from nmt.models.stored import read_checkpoint, store_dictionary
@@ -38,30 +40,47 @@ from nmt.report.runs import Run
 from nmt.report.wandb_panels import log_test
 from nmt.training.checkpoints import BEST
 from nmt.training.job import Watch
-from nmt.training.loggers import PatientWandbLogger, Row
+from nmt.training.loggers import PatientWandbLogger, Row, check_logger
 
 log = logging.getLogger(__name__)
 
 PAGE = "report.html"
 
 
-def examples(split: Split, *, name: str, base: int = 0) -> list[Example]:
-    """A prepared development or test set, sentence by sentence."""
+def examples(split: Split, text: TextConfig) -> list[Example]:
+    """A prepared test set, sentence by sentence.
+
+    Raises:
+        Refusal: for a gold alignment that does not fit, naming file and line.
+    """
     found = []
     for number, pair in enumerate(split):
         gold = None
         if pair["alignment"] is not None:
-            where = f"data.test.{name}.alignment: line {pair['line'] + 1}"
+            where = f"data.test.{split.name}.alignment={text.alignment}:{pair['line'] + 1}"
             lengths = len(pair["source"]), len(pair["target"])
-            gold = parse_links(pair["alignment"], base=base, where=where, lengths=lengths)
+            links, base = pair["alignment"], text.alignment_base
+            gold = parse_links(links, base=base, where=where, lengths=lengths)
         found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
     return found
 
 
-def check_extras(config: Config) -> None:
-    """Refuses at the start what would be found missing at the end of the work."""
+def check_early(config: Config) -> None:
+    """Refuses at the start what would be found missing after hours of work.
+
+    Raises:
+        Refusal: for an extra, a device, a key of W&B, or a class that is not there.
+    """
     if config.evaluation.alignment.yardstick:
         check_installed()
+    check_logger(config.logger)
+    if config.trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise Refusal(
+            f"trainer.accelerator={config.trainer.accelerator}: no GPU is there; "
+            "take trainer.accelerator=cpu, or auto"
+        )
+    with torch.device("meta"):
+        build(config, len(SPECIAL), len(SPECIAL))
 
 
 def languages(config: Config, source: Encoding, target: Encoding) -> Languages:
@@ -89,13 +108,17 @@ def test_sets(
         log.info("translating %s: %d sentences", name, len(sentences))
         edges = list(config.evaluation.edges)
         rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in sentences]
+        kept = set(records.choose_kept(rows, config.report.sentences, edges))
+        if kept:  # the named sentence among them
+            named = config.report.sentence
+            kept |= {e.id for e in sentences if " ".join(e.source) == named}
         testing = Testing(
             model,
             coders,
             sentences,
             config.search,
             config.evaluation,
-            kept=records.choose_kept(rows, config.report.sentences, edges),
+            kept=kept,
             dictionary=dictionary,
             progress=f"translating {name}" if config.trainer.progress else None,
         )
@@ -185,6 +208,7 @@ def finish(
     trainer: pl.Trainer,
     model: Translator,
     prepared: Prepared,
+    sets: Mapping[str, Sequence[Example]],
     watch: Watch,
 ) -> None:
     """Tests the best checkpoint of a training run and writes all that it leaves behind."""
@@ -194,7 +218,6 @@ def finish(
     best = read_checkpoint(folder / "checkpoints" / BEST, trust)
     model.load_state_dict(best.weights)
     coders = languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
-    sets = {name: examples(split, name=name) for name, split in prepared.test.items()}
     train = training_summary(config, trainer, model, prepared, watch)
     dictionary = own_dictionary(config, trainer, model, prepared, coders)
     if dictionary is not None and trainer.is_global_zero:
@@ -314,8 +337,6 @@ def describe(config: Config, model: Translator, **measured: Any) -> dict[str, An
 
 def command_line() -> str:
     """The command as it can be typed again."""
-    import shlex
-
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"python -m {spec.name}" if spec else f"python {sys.argv[0]}"
     return " ".join([program, *map(shlex.quote, sys.argv[1:])])

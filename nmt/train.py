@@ -42,11 +42,13 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json."""
     resumed, composed = job.resume(composed, folder)
     config = load(composed)
-    run.check_extras(config)
+    run.check_early(config)
     job.quiet()
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     job.refuse_other_data(resumed, prepared.fingerprint)
     log.info("prepared text:\n%s", describe(prepared))
+    tests = config.data.test
+    sets = {name: run.examples(split, tests[name]) for name, split in prepared.test.items()}
 
     pl.seed_everything(config.seed, verbose=False)
     model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
@@ -62,7 +64,7 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
             with stop.deferring():
                 path = resumed.path if resumed else None
                 trainer.fit(model, data, ckpt_path=path, weights_only=True)
-            run.finish(config, folder, trainer, model, prepared, watch)
+            run.finish(config, folder, trainer, model, prepared, sets, watch)
 
 
 if __name__ == "__main__":

@@ -69,11 +69,27 @@ class StepwiseSweep:
         return tuple(self.sums)
 
 
-class AdditiveSweep:
-    """v_aᵀ tanh(q + k): the backward pass computes tanh again, in one buffer for all steps.
+def buffer(query: Tensor, keys: Tensor) -> Tensor:
+    """Memory (b, K, S, N) for `curves`: on a CPU few enough sentences to stay in its cache."""
+    rows, size = len(keys), query.shape[1] * keys[0].numel()
+    if not keys.is_cuda:
+        rows = min(rows, max(1, CACHED // max(1, size)))
+    return keys.new_empty(rows, query.shape[1], *keys.shape[1:])
 
-    On a CPU a few sentences are handled at a time, so that the buffer stays in the cache.
+
+def curves(query: Tensor, keys: Tensor, curve: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """tanh(q + k) (b, K, S, N) of some sentences after others, in one buffer.
+
+    Takes queries (B, K, N) and keys (B, S, N); gives the place of the sentences in the batch first.
     """
+    for first in range(0, len(keys), len(curve)):
+        here = slice(first, min(first + len(curve), len(keys)))
+        out = curve[: here.stop - first]
+        yield here, torch.add(query[here].unsqueeze(2), keys[here].unsqueeze(1), out=out).tanh_()
+
+
+class AdditiveSweep:
+    """v_aᵀ tanh(q + k): the backward pass computes tanh again, in one buffer for all steps."""
 
     def __init__(self, keys: Tensor, v: Tensor) -> None:
         self.keys = keys
@@ -81,17 +97,13 @@ class AdditiveSweep:
         self.curve: Tensor | None = None
         self.squares: Tensor | None = None  # Σ_i ∂e_ij tanh²
         self.grad_v: Tensor | None = None
-        batch, source, alignment = keys.shape
-        self.rows = batch if keys.is_cuda else max(1, CACHED // max(1, source * alignment))
 
     def _curves(self, query: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """tanh(q + k) (b, S, N) of some sentences after others, in one buffer."""
+        """`curves` of one query (B, N) a sentence, each (b, S, N)."""
+        query = query.unsqueeze(1)
         if self.curve is None:
-            self.curve = torch.empty_like(self.keys[: self.rows])
-        for first in range(0, len(query), self.rows):
-            here = slice(first, min(first + self.rows, len(query)))
-            curve = self.curve[: here.stop - first]
-            yield here, torch.add(query[here].unsqueeze(1), self.keys[here], out=curve).tanh_()
+            self.curve = buffer(query, self.keys)
+        return ((here, curve[:, 0]) for here, curve in curves(query, self.keys, self.curve))
 
     def scores(self, query: Tensor) -> Tensor:
         scores = query.new_empty(self.keys.shape[:2])

@@ -98,4 +98,7 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = str(error).strip()
+    if text.startswith(("Error locating target", "Error loading")):
+        return "there is no such class (is its module importable from here?)"
+    return text.splitlines()[0] if text else type(error).__name__

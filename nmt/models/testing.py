@@ -8,7 +8,7 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from nmt.config import EvaluationConfig, SearchConfig
 from nmt.data.batch import Batch, collate
-from nmt.data.vocabulary import UNKNOWN
+from nmt.data.vocabulary import SPECIAL, UNKNOWN
 from nmt.evaluation.alignment import Gold, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record
@@ -34,6 +34,8 @@ from nmt.models.reading import (
     weights_between_words,
 )
 from nmt.search import Hypothesis, beam_search
+
+UNMATCHED = "\x00"  # no token holds a control character
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Testing(pl.LightningModule):
         search: SearchConfig,
         evaluation: EvaluationConfig,
         *,
-        kept: Sequence[int] = (),
+        kept: Collection[int] = (),
         dictionary: Mapping[str, str] | None = None,
         progress: str | None = None,
     ) -> None:
@@ -189,7 +191,7 @@ class Testing(pl.LightningModule):
         return scores
 
     def _record(self, example: Example, best: Hypothesis, words: list[str]) -> Record:
-        statistics = sentence_statistics(words, example.target)
+        statistics = sentence_statistics(matchable(words, best.tokens), example.target)
         side = example.source if self.evaluation.bucket_by == "source" else example.target
         return {
             "id": example.id,
@@ -233,6 +235,13 @@ class Testing(pl.LightningModule):
                 )
                 self.alignments.append(row)
         return words
+
+
+def matchable(words: list[str], tokens: Sequence[int]) -> list[str]:
+    """Words as they are scored: an `<unk>` the model wrote matches nothing, not even that text."""
+    if UNKNOWN not in tokens:
+        return words
+    return [word if word != SPECIAL[UNKNOWN] else UNMATCHED for word in words]
 
 
 class Likelihood(pl.LightningModule):

@@ -134,10 +134,10 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     """
     runs: dict[Path, Run] = {}
     unfinished: list[Path] = []
-    patterns = list(map(str, patterns))
-    if not patterns:
+    wanted = list(map(str, patterns))
+    if not wanted:
         raise Refusal("runs: empty; name run folders, sweep folders or globs")
-    for pattern in patterns:
+    for pattern in wanted:
         named = Path(pattern).is_dir()
         folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
         if not folders:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,6 +159,11 @@ class Checkpoints(pl.Callback):
                 entry[name[6:]] = float(value)
             elif name == "train/nll_per_word":
                 entry["nll"] = float(value)
+        if not math.isfinite(entry["nll_per_word"]):
+            raise Failure(
+                f"the development NLL is not finite at update {trainer.global_step}; "
+                "the earlier checkpoints are intact (try a smaller optimizer.lr, or clip_norm)"
+            )
         self.history.append(entry)
         improved = self.best is None or self._score(entry) > self._score(self.best)
         if improved:

@@ -18,7 +18,7 @@ from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.command import rank
-from nmt.config import Config, plain
+from nmt.config import Config, LoggerConfig, plain
 from nmt.errors import Refusal
 from nmt.report.wandb_panels import UPDATE, carry_on, define_metrics
 from nmt.sweep import sweep_folder
@@ -53,23 +53,32 @@ def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
                 wandb.finish()
 
 
-def make_logger(config: Config, folder: Path) -> Logger | None:
-    """The logger that the configuration asks for, or None. Raises as `logging_to`."""
-    options = config.logger
-    if options.name == "csv":
-        return CSVLogger(folder, name="", version="", prefix="")
-    if options.name == "tensorboard":
-        if importlib.util.find_spec("tensorboard") is None:
-            raise Refusal("logger=tensorboard: needs the extra: pip install 'nmt[tensorboard]'")
-        return TensorBoardLogger(folder, name="", version="tensorboard")
-    if options.name == "none" or options.mode == "disabled":
-        return None
-    os.environ.setdefault("WANDB_SILENT", "true")
-    if options.mode == "online" and not has_key():
+def check_logger(options: LoggerConfig) -> None:
+    """Refuses a logger whose extra or key is missing.
+
+    Raises:
+        Refusal: naming what is missing and what would do.
+    """
+    if options.name == "tensorboard" and importlib.util.find_spec("tensorboard") is None:
+        raise Refusal("logger=tensorboard: needs the extra: pip install 'nmt[tensorboard]'")
+    if options.name == "wandb" and options.mode == "online" and not has_key():
         raise Refusal(
             "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
             "or take logger.mode=offline"
         )
+
+
+def make_logger(config: Config, folder: Path) -> Logger | None:
+    """The logger that the configuration asks for, or None. Raises as `logging_to`."""
+    options = config.logger
+    check_logger(options)
+    if options.name == "csv":
+        return CSVLogger(folder, name="", version="", prefix="")
+    if options.name == "tensorboard":
+        return TensorBoardLogger(folder, name="", version="tensorboard")
+    if options.name == "none" or options.mode == "disabled":
+        return None
+    os.environ.setdefault("WANDB_SILENT", "true")
     for mode in dict.fromkeys((options.mode, "offline")):
         with carry_on(f"starting the run, logger.mode={mode},"):
             logger = PatientWandbLogger(config, folder, mode)

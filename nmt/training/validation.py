@@ -18,7 +18,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import BleuByLength
 from nmt.evaluation.records import choose_kept
 from nmt.models.base import Decoded, Translator
-from nmt.models.testing import gather
+from nmt.models.testing import gather, matchable
 from nmt.report.wandb_panels import log_validation
 from nmt.search import beam_search
 from nmt.training.loggers import PatientWandbLogger, Row
@@ -39,9 +39,10 @@ class Validation(pl.Callback):
         self.prepared = prepared
         self.edges = list(config.evaluation.edges)
         self.null = config.evaluation.alignment.null
+        self.base = config.data.valid.alignment_base
         self.translated = config.trainer.valid_translate
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
-        self.sums = {name: SumMetric().set_dtype(torch.float64) for name in SUMS}
+        self.sums = {name: sum_of_all() for name in SUMS}
         self.bleu = BleuByLength(self.edges)
         self.links = [SumMetric() for _ in range(6)]
         rows = [
@@ -95,7 +96,9 @@ class Validation(pl.Callback):
                 self.prepared.source_vocabulary.word_index(source)[:-1],
                 self.prepared.target_vocabulary.word_index(target)[:-1],
             )
-            counts = sentence_counts(words, parse_links(pair["alignment"]), self.null)
+            counts = sentence_counts(
+                words, parse_links(pair["alignment"], base=self.base), self.null
+            )
             for metric, count in zip(self.links, counts, strict=True):
                 metric.update(count)
 
@@ -126,7 +129,8 @@ class Validation(pl.Callback):
         for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
             words = self.prepared.target_vocabulary.decode(hypotheses[0].tokens)
             pair = self.prepared.valid[row]
-            statistics.append(sentence_statistics(words, pair["target"]))
+            scored = matchable(words, hypotheses[0].tokens)
+            statistics.append(sentence_statistics(scored, pair["target"]))
             lengths.append(len(pair["source"]))
         self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
 
@@ -156,6 +160,13 @@ class Validation(pl.Callback):
                 trainer.global_step, Row.PICTURES
             ):
                 log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
+
+
+def sum_of_all() -> SumMetric:
+    """A sum that is not a number when one of its terms is not: such a model must not look good."""
+    metric = SumMetric(nan_strategy="disable")
+    metric.set_dtype(torch.float64)
+    return metric
 
 
 def by_id(row: dict[str, Any]) -> int:
