@@ -1,6 +1,6 @@
 """French word forms, and what happens where words meet."""
 
-# ruff: noqa: E501 (tables of forms)
+
 
 import pytest
 
