@@ -42,7 +42,9 @@ class _Sentence:
     open: list[tuple[float, int]] = field(default_factory=list)  # score, node: where it stopped
 
 
-@torch.inference_mode()
+# Autocast keeps the weights it has cast for the next step, but not in inference mode.
+@torch.inference_mode(False)
+@torch.no_grad()
 def beam_search(
     model: Searchable,
     source: Tensor,
