@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import hydra
 import pytest
+import torch
 from omegaconf import DictConfig
 
 from nmt.command import conf_folder, exit_code, introduce
@@ -27,6 +28,9 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 Process = subprocess.Popen[bytes]
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported, by whatever test
 
 
 class Ended(NamedTuple):

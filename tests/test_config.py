@@ -175,13 +175,11 @@ def test_new_entries_take_a_plus(composer):
             "+data.test.mine.source=f",
             "+data.test.mine.target=g",
             "+data.test.mine.alignment_base=1",
-            "+external.moses.test=hyp.txt",
         )
     )
     assert list(config.data.test) == ["test", "by_length", "mine"]
     mine = config.data.test["mine"]
     assert (mine.source, mine.target, mine.alignment_base, mine.tokenised) == ("f", "g", 1, False)
-    assert config.external == {"moses": {"test": "hyp.txt"}}
 
 
 def test_a_configuration_read_back_is_the_same(composer):
@@ -259,8 +257,7 @@ REFUSED = [
     ("+data.test.mine=null", "data.test.mine: "),
     ("+data.test.été.source=f", "+data.test.été.source=f: cannot be read"),
     ("+data.test.mine.pairs=0", "data.test.mine.pairs=0: must be at least 1"),
-    ("external.moses.test=f", "type +external.moses.test=…"),
-    ("+external.moses=f", "+external.moses=f: Cannot assign str"),
+    ("+external.moses.test=f", "external: no such key"),
     ("name=${nope}", "name: Interpolation key 'nope' not found"),
     ("seed=${seed}", "seed: Recursive interpolation"),
     ("~trainer.max_steps", "~trainer.max_steps: TrainerConfig (DictConfig) does not support"),
@@ -288,6 +285,8 @@ def test_refused_in_two_lines_that_name_the_key(check, typed, part):
         ("compare", "runs=[a] resamples=-1", "resamples=-1: must be at least 0"),
         ("compare", "runs=[a] seed=1", "seed: no such key"),
         ("compare", "runs=a", "runs takes: list of text"),
+        ("compare", "external.moses.test=f", "type +external.moses.test=…"),
+        ("compare", "+external.moses=f", "+external.moses=f: Cannot assign str"),
         ("compare", "runs=[a] figures=gif", "figures=gif: must be one of png, svg, pdf"),
         ("compare", "runs=[a] figures=[pdf,gif]", "must be one of png, svg, pdf"),
         ("prepare", "data.cash=f", "did you mean data.cache"),
