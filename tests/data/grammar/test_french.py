@@ -1,7 +1,5 @@
 """French word forms, and what happens where words meet."""
 
-
-
 import pytest
 
 from nmt.data.grammar import french, french_verbs
