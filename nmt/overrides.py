@@ -57,17 +57,27 @@ FREE = (
 )
 
 
-def typed_paths(overrides: Sequence[str]) -> list[str]:
-    """The configuration paths that command line overrides set, groups expanded."""
+def typed_paths(overrides: Sequence[str], only: Sequence[str] = ()) -> list[str]:
+    """The configuration paths that command line overrides set, groups expanded.
+
+    Args:
+        overrides: as typed.
+        only: configuration paths that may be set; of a group its part among them. Empty: all.
+
+    Raises:
+        Refusal: for a path or a group of which nothing may be set.
+    """
     paths: list[str] = []
     for override in _parsed(overrides):
         name = override.key_or_group
         if name in NAMES:
             continue
+        chosen = [name]
         if name in GROUPS and isinstance(override.value(), str | None):
-            paths += GROUPS[name]
-        else:
-            paths.append(name)
+            chosen = [inner for path in GROUPS[name] for inner in _part(path, only)]
+        if not chosen or (only and not all(_below(path, only) for path in chosen)):
+            raise Refusal(f"{name}: belongs to the training run; this command cannot change it")
+        paths += chosen
     return list(dict.fromkeys(paths))
 
 
@@ -89,9 +99,7 @@ def apply_typed(
     config, composed = stored.copy(), composed.copy()
     OmegaConf.resolve(composed)
     with open_dict(config):
-        for path in typed_paths(overrides):
-            if only and not _below(path, only):
-                raise Refusal(f"{path}: belongs to the training run; this command cannot change it")
+        for path in typed_paths(overrides, only):
             OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
     return config
 
@@ -125,6 +133,13 @@ def _parsed(overrides: Sequence[str]) -> list[Override]:
 
 def _below(path: str, prefixes: Iterable[str]) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def _part(path: str, only: Sequence[str]) -> list[str]:
+    """What of a configuration path may be set: all of it, or the paths of `only` inside it."""
+    if not only or _below(path, only):
+        return [path]
+    return [inner for inner in only if inner.startswith(f"{path}.")]
 
 
 def _flat(config: DictConfig, path: str) -> list[tuple[str, object]]:

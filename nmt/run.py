@@ -23,6 +23,7 @@ from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import SPECIAL, Encoding
+from nmt.devices import name_of, peak_memory
 from nmt.errors import Refusal
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.alignment import parse_links
@@ -247,10 +248,11 @@ def training_summary(
         "updates": updates,
         "epochs": updates * config.data.batch_size / len(prepared.train),
         "hours": watch.checkpoints.hours(),
-        "device": device_name(trainer.strategy.root_device),
+        "device": name_of(trainer.strategy.root_device),
         "devices": trainer.world_size,
         "precision": str(trainer.precision),
         **watch.progress.rates(),
+        "peak_memory": peak_memory(trainer.strategy.root_device),
         "nll_per_sentence": None,
     }
     if config.evaluation.train_sample:
@@ -340,10 +342,3 @@ def command_line() -> str:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"python -m {spec.name}" if spec else f"python {sys.argv[0]}"
     return " ".join([program, *map(shlex.quote, sys.argv[1:])])
-
-
-def device_name(device: torch.device) -> str:
-    """What a person calls the device: the GPU's name, or the processor's kind."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"

@@ -61,11 +61,20 @@ def test_the_same_experiment_may_be_typed_again(composer, stored):
 
 @pytest.mark.parametrize(
     "typed",
-    ["model=rnnencdec", "size=paper", "tokenizer=bpe", "data=text", "data.max_length=9", "seed=6"],
+    ["model=rnnencdec", "size=paper", "tokenizer=bpe", "data.max_length=9", "seed=6"],
 )
 def test_evaluating_cannot_change_the_training(composer, stored, typed):
     with pytest.raises(Refusal, match=r"^[\w.]+: belongs to the training run"):
         apply_typed(stored, composer(typed), [typed], only=MINE)
+
+
+def test_another_text_means_its_test_sets(composer, stored):
+    typed = ["data=wmt14"]
+    found = apply_typed(stored, composer(*typed), typed, only=MINE)
+    assert list(found.data.test) == ["newstest2014"]
+    assert found.data.test.newstest2014.hub == "wmt/wmt14"
+    assert found.data.title == stored.data.title
+    assert found.tokenizer == stored.tokenizer
 
 
 def test_what_evaluating_owns_names_keys(composer):

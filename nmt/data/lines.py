@@ -48,7 +48,7 @@ def check_file(path: str | Path, key: str) -> Path:
     Raises:
         Refusal: naming `key` and what is wrong with the path.
     """
-    file = Path(path)
+    file = Path(path).expanduser()
     if not file.exists():
         raise Refusal(f"{key}={path}: no such file")
     if not file.is_file():

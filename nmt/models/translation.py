@@ -9,11 +9,11 @@ import torch
 
 from nmt.config import Config
 from nmt.data.tokenise import split, tokeniser
+from nmt.devices import precision, use_threads
 from nmt.evaluation.records import Record
 from nmt.models.base import Translator
 from nmt.models.reading import Languages, alignment_row, read, replace_unknown_words
 from nmt.search import Hypothesis, search_sentences
-from nmt.training.trainer import precision, use_threads
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,10 @@ class Checkpoints(pl.Callback):
         if not together and trainer.world_size > 1:
             return  # ranks agree on what they do only now and then: it makes a GPU wait
         due = time.monotonic() - self._written > 60 * self.minutes and together
-        asked = torch.tensor([self.stop.number, int(due)], device=pl_module.device)
-        number, due = trainer.strategy.reduce(asked, reduce_op="max").tolist()
+        number = self.stop.number
+        if trainer.world_size > 1:
+            asked = torch.tensor([number, int(due)], device=pl_module.device)
+            number, due = trainer.strategy.reduce(asked, reduce_op="max").tolist()
         if number or due:
             self.write(trainer)
         if number:

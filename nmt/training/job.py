@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from nmt.command import rank
 from nmt.config import Config, validate
 from nmt.data.prepare import Prepared
+from nmt.devices import precision
 from nmt.errors import Refusal
 from nmt.evaluation import results
 from nmt.models import Translator
@@ -22,7 +23,6 @@ from nmt.overrides import apply_typed, refuse_changes
 from nmt.training.checkpoints import Checkpoints, Seeds, find_checkpoint, settle
 from nmt.training.progress import Progress
 from nmt.training.signals import Stop
-from nmt.training.trainer import precision
 from nmt.training.validation import Validation
 
 log = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
 from nmt.config import Config, TrainerConfig
+from nmt.devices import precision, use_threads
 from nmt.errors import Refusal
 from nmt.training.checkpoints import AtomicCheckpointIO
 from nmt.training.loopback import LoopbackDDP
@@ -87,28 +87,3 @@ def strategy(options: TrainerConfig) -> Any:
     if options.strategy in ("auto", "ddp") and options.devices > 1 and options.num_nodes == 1:
         return LoopbackDDP()
     return options.strategy
-
-
-def precision(options: TrainerConfig) -> str:
-    """`32-true` or `bf16-mixed`; `auto` takes bf16 where the device has matrix units for it."""
-    if options.precision != "auto":
-        return "32-true" if options.precision == "32" else options.precision
-    gpu = options.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
-    if gpu:
-        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
-    return "bf16-mixed" if cpu_has_bf16_matrix_units() else "32-true"
-
-
-def cpu_has_bf16_matrix_units() -> bool:
-    """Whether the processor multiplies bf16 matrices in tiles (Intel AMX)."""
-    supported = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    return bool(supported and supported())
-
-
-def use_threads(options: TrainerConfig) -> None:
-    """Sets the threads of this process.
-
-    One is the default: the products of a step are small, and threads that wait for one another on a
-    busy machine have cost more than ten times what they gain on an idle one.
-    """
-    torch.set_num_threads(options.threads)

@@ -1,0 +1,51 @@
+"""What this machine offers: precision, threads, memory."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import torch
+
+from nmt.config import TrainerConfig
+
+
+def precision(options: TrainerConfig) -> str:
+    """`32-true` or `bf16-mixed`; `auto` takes bf16 where the device has matrix units for it."""
+    if options.precision != "auto":
+        return "32-true" if options.precision == "32" else options.precision
+    gpu = options.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    if gpu:
+        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
+    return "bf16-mixed" if cpu_has_bf16_matrix_units() else "32-true"
+
+
+def cpu_has_bf16_matrix_units() -> bool:
+    """Whether the processor multiplies bf16 matrices in tiles (Intel AMX)."""
+    supported = getattr(torch.cpu, "_is_amx_tile_supported", None)
+    return bool(supported and supported())
+
+
+def use_threads(options: TrainerConfig) -> None:
+    """Sets the threads of this process.
+
+    One is the default: the products of a step are small, and threads that wait for one another on a
+    busy machine have cost more than ten times what they gain on an idle one.
+    """
+    torch.set_num_threads(options.threads)
+
+
+def name_of(device: torch.device) -> str:
+    """What a person calls the device: the GPU's name, or the processor's kind."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes that this process has held at most: on a GPU in tensors, on a CPU altogether."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
