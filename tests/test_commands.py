@@ -84,7 +84,8 @@ class TestTrain:
         assert "+experiment=rnnsearch50" in found["overrides"]
         assert found["command"].startswith("python -m nmt.train +experiment=rnnsearch50")
         assert found["config"]["data"]["max_length"] == 50
-        assert found["versions"]["torch"] == torch.__version__
+        release = found["versions"]["torch"].partition("+")[0]  # some builds add +cpu or +cu132
+        assert release == torch.__version__.partition("+")[0]
         train = found["train"]
         assert train["updates"] == 12
         assert train["epochs"] == pytest.approx(12 * 16 / 400, rel=0.1)
