@@ -24,13 +24,14 @@ class Encoder(nn.Module):
     a GPU is replayed from CUDA graphs.
     """
 
+    directions: int  # of reading: 1 forward, 2 forward and backward
+
     def __init__(
         self,
         vocabulary: int,
         embedding: int,
         hidden: int,
         *,
-        directions: int,
         dropout: float = 0.0,
         recurrence: str = "plain",
         graphs: bool = False,
@@ -40,10 +41,10 @@ class Encoder(nn.Module):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
         self.recurrence = recurrence
         self.recordings = Recordings() if graphs else None
-        self.size = directions * hidden
+        self.size = self.directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
-        self.units = nn.ModuleList(GatedUnit(embedding, hidden) for _ in range(directions))
+        self.units = nn.ModuleList(GatedUnit(embedding, hidden) for _ in range(self.directions))
         self.initialise("paper")
 
     def initialise(self, kind: str) -> None:
@@ -100,25 +101,7 @@ def run_fused(
 class ForwardEncoder(Encoder):
     """The encoder of RNNencdec: →h_j for j = 1..T_x; the summary is →h_Tx (appendix A.2.1)."""
 
-    def __init__(
-        self,
-        vocabulary: int,
-        embedding: int,
-        hidden: int,
-        *,
-        dropout: float = 0.0,
-        recurrence: str = "plain",
-        graphs: bool = False,
-    ) -> None:
-        super().__init__(
-            vocabulary,
-            embedding,
-            hidden,
-            directions=1,
-            dropout=dropout,
-            recurrence=recurrence,
-            graphs=graphs,
-        )
+    directions = 1
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Source (B, S), mask (B, S) -> annotations →h_j (B, S, H), summary →h_Tx (B, H)."""
@@ -129,25 +112,7 @@ class ForwardEncoder(Encoder):
 class BidirectionalEncoder(Encoder):
     """The encoder of RNNsearch: h_j = [→h_j; ←h_j], one embedding; the summary is ←h_1 (A.2.1)."""
 
-    def __init__(
-        self,
-        vocabulary: int,
-        embedding: int,
-        hidden: int,
-        *,
-        dropout: float = 0.0,
-        recurrence: str = "plain",
-        graphs: bool = False,
-    ) -> None:
-        super().__init__(
-            vocabulary,
-            embedding,
-            hidden,
-            directions=2,
-            dropout=dropout,
-            recurrence=recurrence,
-            graphs=graphs,
-        )
+    directions = 2
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Source (B, S), mask (B, S) -> annotations (B, S, 2H), summary ←h_1 (B, H)."""
