@@ -238,7 +238,7 @@ class TrainerConfig:
     strategy: str = key("auto", "Lightning strategy; ddp for several devices")
     precision: str = key(
         "32",
-        "32, bf16-mixed, or auto: bf16-mixed where the device has bf16 matrix units, else 32",
+        "32, bf16-mixed, or auto: bf16-mixed where the device multiplies bf16 faster, else 32",
         choices=("32", "bf16-mixed", "auto"),
     )
     accumulate: int = key(

@@ -11,19 +11,22 @@ from nmt.config import TrainerConfig
 
 
 def precision(options: TrainerConfig) -> str:
-    """`32-true` or `bf16-mixed`; `auto` takes bf16 where the device has matrix units for it."""
+    """`32-true` or `bf16-mixed`; `auto` takes bf16 where the device multiplies it faster."""
     if options.precision != "auto":
         return "32-true" if options.precision == "32" else options.precision
     gpu = options.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
     if gpu:
         return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
-    return "bf16-mixed" if cpu_has_bf16_matrix_units() else "32-true"
+    return "bf16-mixed" if cpu_multiplies_bf16() else "32-true"
 
 
-def cpu_has_bf16_matrix_units() -> bool:
-    """Whether the processor multiplies bf16 matrices in tiles (Intel AMX)."""
-    supported = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    return bool(supported and supported())
+def cpu_multiplies_bf16() -> bool:
+    """Whether the processor has instructions for bf16 products: AMX tiles or AVX-512 BF16.
+
+    Elsewhere bf16 products are emulated and slower than float32 ones.
+    """
+    tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, test, bool)() for test in tests)
 
 
 def use_threads(options: TrainerConfig) -> None:
