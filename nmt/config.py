@@ -163,8 +163,18 @@ class DataConfig:
     max_length: int = key(
         50, "longest training sentence, in words of either side before any subword split", minimum=1
     )
+    batch_by: str = key(
+        "sentences",
+        "what makes batches alike: batch_size sentences (the paper), or at most batch_tokens tokens",
+        choices=("sentences", "tokens"),
+    )
     batch_size: int = key(
         80, "sentence pairs an update, over all devices and accumulated micro-batches", minimum=1
+    )
+    batch_tokens: int = key(
+        2400,
+        "batch_by=tokens: most tokens an update: its sentences times the longest side of any",
+        minimum=1,
     )
     pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
     pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
@@ -243,7 +253,7 @@ class TrainerConfig:
     )
     accumulate: int = key(
         1,
-        "micro-batches an update; each has batch_size / devices / accumulate sentences",
+        "micro-batches an update; each device has an equal share of its sentences in each",
         minimum=1,
     )
     threads: int = key(
@@ -573,7 +583,7 @@ def _validate_together(config: DictConfig) -> None:
         if rising != sorted(set(rising)):
             raise Refusal(f"{where}={rising}: must rise")
     shares = config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate
-    if config.data.batch_size % shares:
+    if config.data.batch_by == "sentences" and config.data.batch_size % shares:
         raise Refusal(
             f"data.batch_size={config.data.batch_size}: must be a multiple of trainer.devices x "
             f"trainer.num_nodes x trainer.accumulate = {shares}"

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytorch_lightning as pl
@@ -246,7 +246,7 @@ def training_summary(
     updates = trainer.global_step
     summary = {
         "updates": updates,
-        "epochs": updates * config.data.batch_size / len(prepared.train),
+        "epochs": cast(Any, trainer).datamodule.schedule.epoch(updates),
         "hours": watch.checkpoints.hours(),
         "device": name_of(trainer.strategy.root_device),
         "devices": trainer.world_size,

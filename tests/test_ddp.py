@@ -62,6 +62,22 @@ def test_the_same_weights_after_20_updates(folder, ranks, accumulate):
     )
 
 
+def test_the_same_weights_from_batches_by_tokens(folder):
+    """Few enough for batches of long sentences to have fewer of them than there are shares."""
+    tokens = ("data.batch_by=tokens", "data.batch_tokens=100", "evaluation.train_sample=0")
+    tokens += ("optimizer.eps=1e-4",)  # so few sentences leave gradients that Adam would blow up
+    assert train(folder, "tokens", *tokens, ranks=1) == [0]
+    options = (*tokens, *ddp(2), "trainer.accumulate=2")
+    assert train(folder, "tokens2x2", *options, ranks=2) == [0, 0]
+    for key, value in weights(folder, "tokens").items():
+        torch.testing.assert_close(weights(folder, "tokens2x2")[key], value, rtol=1e-4, atol=2e-6)
+    one, other = results(folder, "tokens"), results(folder, "tokens2x2")
+    for at, entry in enumerate(one["history"]):
+        assert other["history"][at] == pytest.approx(entry, rel=1e-4)
+    assert one["train"]["epochs"] == other["train"]["epochs"]
+    assert one["train"]["epochs"] < 0.5 < results(folder, "one")["train"]["epochs"]
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_everything_under_test_is_identical(folder, ranks):
     """12 and 14 sentences in batches of 5: three batches, so that each rank's share is another."""

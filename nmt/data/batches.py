@@ -8,7 +8,9 @@ where it was, and sees the same sentences on any number of devices and with any 
 
 from __future__ import annotations
 
+import bisect
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,8 @@ def shuffle(count: int, *seeds: int) -> npt.NDArray[np.integer]:
     state = np.zeros(1, np.uint64)
     for seed in seeds:
         state = _mix(state + np.uint64(seed))
-    order = np.argsort(_mix(np.arange(count, dtype=np.uint64) + state), kind="stable")
+    # The hash is a bijection: without ties, every kind of sorting gives the same order.
+    order = np.argsort(_mix(np.arange(count, dtype=np.uint64) + state))
     return order.astype(np.int32 if count <= np.iinfo(np.int32).max else np.int64)
 
 
@@ -38,7 +41,7 @@ def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class TrainingSchedule:
-    """The rows of every update of a training.
+    """The rows of every update of a training: as many sentences in each, as in the paper.
 
     Args:
         sizes: (pairs, 2) length of source and target of every pair.
@@ -66,12 +69,12 @@ class TrainingSchedule:
         self._sizes = sizes
         self._shuffled = shuffle(len(sizes), seed)
         # Batches are asked for in order, by several workers perhaps: the pool at hand and the next.
-        self._sorted_pool = functools.lru_cache(maxsize=2)(self._sort_pool)
+        self._batches_of = functools.lru_cache(maxsize=2)(self._cut_pool)
 
     def rows(self, update: int) -> Rows:
-        """(batch_size,) rows of update number `update`, from 0, by rising length."""
-        pool, batch = divmod(update, self.pool)
-        return self._sorted_pool(pool)[batch]
+        """Rows of update number `update`, from 0, by rising length."""
+        pool, batch = self._place(update)
+        return self._batches_of(pool)[batch]
 
     def share(self, update: int, micro: int, accumulate: int, rank: int, world: int) -> Rows:
         """The rows of micro-batch `micro` (of `accumulate`) of an update on `rank` (of `world`).
@@ -81,23 +84,119 @@ class TrainingSchedule:
         """
         return self.rows(update)[micro * world + rank :: world * accumulate]
 
+    def sentences(self, update: int) -> int:
+        """Sentences of an update."""
+        return self.batch_size
+
+    def seen(self, update: int) -> int:
+        """Pairs, counted as often as they are read, before update number `update`."""
+        pool, batch = self._place(update)
+        before = sum(map(len, self._batches_of(pool)[:batch])) if batch else 0
+        return pool * self._pool_size + before
+
     def epoch(self, update: int) -> float:
         """Passes over the training set before update number `update`."""
-        return update * self.batch_size / len(self._shuffled)
+        return self.seen(update) / len(self._shuffled)
 
-    def _sort_pool(self, pool: int) -> npt.NDArray[np.int64]:
-        """(pool, batch_size) rows of a pool's batches in the order they are taken."""
-        size = self.pool * self.batch_size
+    @property
+    def _pool_size(self) -> int:
+        """Pairs of a pool."""
+        return self.pool * self.batch_size
+
+    def _place(self, update: int) -> tuple[int, int]:
+        """The pool that an update belongs to, and its number among the batches of that pool."""
+        return divmod(update, self.pool)
+
+    def _pairs(self, pool: int) -> Rows:
+        """Rows of a pool's pairs in the order of the shuffled training set, pass after pass."""
+        size = self._pool_size
         places = np.arange(pool * size, (pool + 1) * size) % len(self._shuffled)
-        rows = self._shuffled[places].astype(np.int64)
+        return self._shuffled[places].astype(np.int64)
+
+    def _cut_pool(self, pool: int) -> Sequence[Rows]:
+        """Rows of each of a pool's batches in the order they are taken."""
+        rows = self._pairs(pool)
         sizes = self._sizes[rows]
-        rows = rows[np.lexsort((sizes.min(axis=1), sizes.max(axis=1)))]
-        batches = rows.reshape(self.pool, self.batch_size)
-        return batches[shuffle(self.pool, self.seed, pool)] if self.order == "random" else batches
+        order = np.lexsort((sizes.min(axis=1), sizes.max(axis=1)))
+        batches = self._cut(rows[order], sizes.max(axis=1)[order])
+        if self.order == "random":
+            return [batches[place] for place in shuffle(len(batches), self.seed, pool)]
+        return batches
+
+    def _cut(self, rows: Rows, longer: npt.NDArray[np.integer]) -> Sequence[Rows]:
+        """Sorted rows as batches; `longer` is the length of each one's longer side."""
+        return list(rows.reshape(self.pool, self.batch_size))
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         settings = (self.batch_size, self.pool, self.order, self.seed)
-        return TrainingSchedule, (np.asarray(self._sizes), *settings)
+        return type(self), (np.asarray(self._sizes), *settings)
+
+
+class TokenSchedule(TrainingSchedule):
+    """As many sentences in an update as fit into a number of tokens.
+
+    A batch of n pairs counts n times its longest sentence, of either side and with END: padding
+    enters. A pool has `pool` batches' worth of pairs on average, always as many pairs; how many
+    batches they make follows from their lengths, and these are filled evenly. A pair that exceeds
+    the number alone is a batch alone.
+
+    Args:
+        sizes: as in `TrainingSchedule`.
+        tokens: most tokens of an update, over all devices and accumulated micro-batches.
+        pool, order, seed: as in `TrainingSchedule`.
+    """
+
+    def __init__(
+        self,
+        sizes: npt.NDArray[np.integer],
+        tokens: int,
+        pool: int = 20,
+        order: str = "ascending",
+        seed: int = 1,
+    ) -> None:
+        super().__init__(sizes, tokens, pool, order, seed)
+        self.tokens = tokens
+        self._longer = sizes.max(axis=1)
+        self._pairs_of_pool = max(1, pool * tokens * len(sizes) // int(self._longer.sum(dtype=int)))
+        self._starts = [0]  # number of the first update of each pool, as far as they were needed
+
+    def sentences(self, update: int) -> int:
+        return len(self.rows(update))
+
+    @property
+    def _pool_size(self) -> int:
+        return self._pairs_of_pool
+
+    def _place(self, update: int) -> tuple[int, int]:
+        while self._starts[-1] <= update:
+            longer = np.sort(self._longer[self._pairs(len(self._starts) - 1)])
+            self._starts.append(self._starts[-1] + len(_fill(longer, self.tokens)))
+        pool = bisect.bisect_right(self._starts, update) - 1
+        return pool, update - self._starts[pool]
+
+    def _cut(self, rows: Rows, longer: npt.NDArray[np.integer]) -> Sequence[Rows]:
+        # The smallest number of tokens for which no more batches are needed leaves no small rest.
+        batches = len(_fill(longer, self.tokens))
+        low, high = 1, self.tokens
+        while low < high:
+            middle = (low + high) // 2
+            if len(_fill(longer, middle)) > batches:
+                low = middle + 1
+            else:
+                high = middle
+        return np.split(rows, _fill(longer, low)[1:])
+
+
+def _fill(longer: npt.NDArray[np.integer], tokens: int) -> list[int]:
+    """Where batches begin that each take as many of some sorted sentences as they can hold."""
+    starts, start = [], 0
+    while start < len(longer):
+        starts.append(start)
+        most = max(1, tokens // int(longer[start]))
+        lengths = longer[start : start + most].astype(np.int64)
+        fitting = np.count_nonzero(lengths * np.arange(1, len(lengths) + 1) <= tokens)
+        start += max(1, int(fitting))
+    return starts
 
 
 def evaluation_batches(

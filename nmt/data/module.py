@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from nmt.config import Config
 from nmt.data.batch import Batch
-from nmt.data.batches import TrainingSchedule, evaluation_batches
+from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
 from nmt.data.prepare import Prepared
 from nmt.data.splits import HeldOut, Train
 from nmt.errors import Refusal
@@ -37,13 +38,7 @@ class TranslationData(pl.LightningDataModule):
         super().__init__()
         check_batch_size(config)
         self.prepared = prepared
-        self.schedule = TrainingSchedule(
-            prepared.train.sizes,
-            config.data.batch_size,
-            config.data.pool,
-            config.data.pool_order,
-            config.seed,
-        )
+        self.schedule = make_schedule(prepared.train, config)
         self._accumulate: int = config.trainer.accumulate
         self._workers: int = config.data.workers
         self._evaluation_batch: int = config.search.batch_size
@@ -93,8 +88,22 @@ class TranslationData(pl.LightningDataModule):
         )
 
 
+def make_schedule(train: Train, config: Config) -> TrainingSchedule:
+    """Which pairs make which update, by `data.batch_by`."""
+    data = config.data
+    settings = (data.pool, data.pool_order, config.seed)
+    if data.batch_by == "tokens":
+        return TokenSchedule(train.sizes, data.batch_tokens, *settings)
+    return TrainingSchedule(train.sizes, data.batch_size, *settings)
+
+
 def check_batch_size(config: Config) -> None:
-    """Refuses a batch that devices and micro-batches cannot share out evenly."""
+    """Refuses a batch that devices and micro-batches cannot share out evenly.
+
+    A batch by tokens has no fixed number of sentences: its shares may differ by one.
+    """
+    if config.data.batch_by == "tokens":
+        return
     trainer, size = config.trainer, config.data.batch_size
     shares = trainer.devices * trainer.num_nodes * trainer.accumulate
     if size % shares:
@@ -120,6 +129,9 @@ class MicroBatches(Dataset[Batch]):
 
     Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks; the
     weight of a batch undoes both, so that their sum is the mean over the sentences of the update.
+
+    Where a batch by tokens has fewer sentences than there are shares, a rank without one computes
+    a gradient of zeros: the others wait for it.
     """
 
     def __init__(
@@ -134,8 +146,14 @@ class MicroBatches(Dataset[Batch]):
     def __getitem__(self, number: int) -> Batch:
         update, micro = divmod(number, self.accumulate)
         rows = self.schedule.share(update, micro, self.accumulate, self.rank, self.world)
-        weight = self.world * self.accumulate / self.schedule.batch_size
-        return self.train.batch(rows, weight)
+        weight = self.world * self.accumulate / self.schedule.sentences(update)
+        return self.train.batch(rows, weight) if len(rows) else self._idle(update)
+
+    def _idle(self, update: int) -> Batch:
+        """A sentence none of whose words counts, and no rows: nothing is added to any sum."""
+        batch = self.train.batch(self.schedule.rows(update)[:1], 0.0)
+        nothing = torch.zeros_like(batch.target_mask)
+        return dataclasses.replace(batch, target_mask=nothing, rows=batch.rows[:0])
 
 
 class EvaluationBatches(Dataset[Batch]):

@@ -53,13 +53,15 @@ def explained(config: Config) -> Iterator[None]:
 
 def out_of_memory(config: Config) -> str:
     """What to try where a batch does not fit."""
-    size = config.data.batch_size
+    by_tokens = config.data.batch_by == "tokens"
+    name = "batch_tokens" if by_tokens else "batch_size"
+    size: int = getattr(config.data, name)
     share = size // (config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate)
     return (
-        f"out of memory with data.batch_size={size} ({share} sentences at a time) and "
+        f"out of memory with data.{name}={size} ({share} {config.data.batch_by} at a time) and "
         f"search.batch_size={config.search.batch_size}; the earlier checkpoints are intact\n"
         f"try trainer.accumulate={2 * config.trainer.accumulate} (the same updates in half the "
-        "memory), a smaller data.batch_size or data.max_length, and for tests search.batch_size"
+        f"memory), a smaller data.{name} or data.max_length, and for tests search.batch_size"
     )
 
 

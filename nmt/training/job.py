@@ -97,9 +97,17 @@ def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
     return (
         f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) for {config.trainer.max_steps} updates of "
-        f"{config.data.batch_size} sentences on {devices}{trainer.strategy.root_device.type}, "
+        f"{batch_in_words(config)} on {devices}{trainer.strategy.root_device.type}, "
         f"precision {precision(config.trainer)}"
     )
+
+
+def batch_in_words(config: Config) -> str:
+    """What an update is made of."""
+    data = config.data
+    if data.batch_by == "tokens":
+        return f"at most {data.batch_tokens} tokens"
+    return f"{data.batch_size} sentences"
 
 
 def quiet() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.batches import TrainingSchedule, evaluation_batches, shuffle
+from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches, shuffle
 
 
 def sizes_of(pairs: int, seed: int = 3) -> np.ndarray:
@@ -88,6 +88,88 @@ def test_shares_partition_the_batch(world: int, accumulate: int) -> None:
         ]
         assert {len(share) for share in shares} == {24 // world // accumulate}
         assert sorted(np.concatenate(shares)) == sorted(schedule.rows(update))
+
+
+BY_TOKENS = {
+    "pairs": st.integers(1, 90),
+    "tokens": st.integers(1, 400),
+    "pool": st.integers(1, 5),
+    "order": st.sampled_from(["ascending", "random"]),
+    "seed": st.integers(0, 2**40),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(**BY_TOKENS)
+def test_batches_by_tokens_hold_every_pair_once_a_pass(
+    pairs: int, tokens: int, pool: int, order: str, seed: int
+) -> None:
+    sizes = sizes_of(pairs)
+    longer = sizes.max(axis=1).astype(int)
+    schedule = TokenSchedule(sizes, tokens, pool, order, seed)
+    seen: list[int] = []
+    update = 0
+    while schedule.epoch(update) < 2:
+        rows = schedule.rows(update).tolist()
+        assert len(rows) == schedule.sentences(update) > 0
+        assert len(rows) == 1 or len(rows) * longer[rows].max() <= tokens
+        seen += rows
+        update += 1
+        assert schedule.seen(update) == len(seen)
+    # A pool is sorted, so that only what whole pools hold is known of the middle of one.
+    ends = len(seen) - len(seen) % schedule._pool_size
+    stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
+    for start in range(0, ends, schedule._pool_size):
+        part = slice(start, start + schedule._pool_size)
+        assert sorted(seen[part]) == sorted(stream[part])
+
+
+@settings(max_examples=30, deadline=None)
+@given(**BY_TOKENS, start=st.integers(0, 60))
+def test_batches_by_tokens_depend_on_their_number_alone(
+    pairs: int, tokens: int, pool: int, order: str, seed: int, start: int
+) -> None:
+    """Whoever begins in the middle of a pool, forward or backward, in a process of its own."""
+    schedule = TokenSchedule(sizes_of(pairs), tokens, pool, order, seed)
+    forward = [schedule.rows(update).tolist() for update in range(64)]
+    again = pickle.loads(pickle.dumps(schedule))
+    assert [again.rows(update).tolist() for update in range(start, 64)] == forward[start:]
+    assert [again.rows(update).tolist() for update in reversed(range(64))] == forward[::-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(**BY_TOKENS, world=st.integers(1, 5), accumulate=st.integers(1, 3))
+def test_shares_by_tokens_are_the_batch_and_of_equal_work(
+    pairs: int, tokens: int, pool: int, order: str, seed: int, world: int, accumulate: int
+) -> None:
+    sizes = sizes_of(pairs).astype(int)
+    schedule = TokenSchedule(sizes, tokens, pool, order, seed)
+    for update in range(5):
+        rows = schedule.rows(update)
+        shares = [
+            schedule.share(update, micro, accumulate, rank, world)
+            for micro in range(accumulate)
+            for rank in range(world)
+        ]
+        assert sorted(np.concatenate(shares)) == sorted(rows)
+        assert np.ptp([len(share) for share in shares]) <= 1
+        # Equally long shares of a sorted batch differ by no more than its longest and its shortest.
+        longer = sizes.max(axis=1)
+        whole = [longer[share].sum() for share in shares if len(share) == len(shares[0])]
+        assert np.ptp(whole) <= np.ptp(longer[rows])
+
+
+def test_batches_by_tokens_are_filled_evenly() -> None:
+    """Half of the batches hold the most that fits; no small rest ends a pool."""
+    sizes = sizes_of(4000)
+    longer = sizes.max(axis=1).astype(int)
+    schedule = TokenSchedule(sizes, 1000, 20, seed=3)
+    filled = [
+        len(rows) * longer[rows].max() for rows in (schedule.rows(update) for update in range(60))
+    ]
+    assert max(filled) <= 1000
+    assert min(filled) > 800
+    assert np.mean(filled) > 940
 
 
 def test_update_depends_on_its_number_alone() -> None:

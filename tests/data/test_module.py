@@ -63,11 +63,15 @@ def fit(
     return model, trainer
 
 
-@pytest.mark.parametrize(("workers", "accumulate"), [(0, 1), (2, 3)])
+@pytest.mark.parametrize(
+    ("workers", "accumulate", "batch_by"),
+    [(0, 1, "sentences"), (2, 3, "sentences"), (2, 2, "tokens")],
+)
 def test_training_goes_on_with_the_batches_it_would_have_had(
-    config: DictConfig, tmp_path: Path, workers: int, accumulate: int
+    config: DictConfig, tmp_path: Path, workers: int, accumulate: int, batch_by: str
 ) -> None:
     config.data.workers, config.trainer.accumulate = workers, accumulate
+    config.data.batch_by, config.data.batch_tokens = batch_by, 70
     whole, _ = fit(config, tmp_path, 23)
     first, trainer = fit(config, tmp_path, 9)
     trainer.save_checkpoint(tmp_path / "last.ckpt")
@@ -90,10 +94,14 @@ def test_every_validation_sees_every_pair_once(config: DictConfig, tmp_path: Pat
         assert sorted(itertools.chain(*rows)) == list(range(7))
 
 
+@pytest.mark.parametrize("tokens", [None, 70, 20])
 @pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 3), (3, 2)])
 def test_shares_add_up_to_the_mean_over_the_whole_batch(
-    config: DictConfig, world: int, accumulate: int
+    config: DictConfig, world: int, accumulate: int, tokens: int | None
 ) -> None:
+    """By tokens, too, where there may be fewer sentences than shares."""
+    if tokens:
+        config.data.batch_by, config.data.batch_tokens = "tokens", tokens
     prepared = prepare(config.data, config.tokenizer, progress=False)
     schedule = TranslationData(prepared, config).schedule
     update = 4
@@ -102,8 +110,8 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
         micro = MicroBatches(prepared.train, schedule, accumulate, rank, world)
         for number in range(update * accumulate, (update + 1) * accumulate):
             batch = micro[number]
-            assert len(batch) == 6 // (world * accumulate)
-            loss = batch.weight * batch.target.sum()
+            assert tokens or len(batch) == 6 // (world * accumulate)
+            loss = batch.weight * (batch.target * batch.target_mask).sum()
             gradient += float(loss) / accumulate / world  # Lightning, then DDP
     whole = [prepared.train[int(row)]["target_ids"].sum() for row in schedule.rows(update)]
     assert gradient == pytest.approx(np.mean(whole), rel=1e-6)
