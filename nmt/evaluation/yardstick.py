@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from nmt.evaluation.alignment import Gold, Link, alignment_scores, error_rates, link_counts
 from nmt.evaluation.bootstrap import interval
-from nmt.evaluation.extras import need
+from nmt.extras import need
 
 Pair = tuple[Sequence[str], Sequence[str]]
 ITERATIONS = {"ibm1": 5, "hmm": 5, "fast_align": 5}

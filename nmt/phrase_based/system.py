@@ -18,7 +18,7 @@ from typing import Any
 from tqdm import tqdm
 
 from nmt.config import PhraseBasedConfig
-from nmt.evaluation.extras import need
+from nmt.extras import need
 
 EXTRA = "phrase-based"
 BATCH = 32  # sentences translated between two steps of a progress bar

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from nmt.errors import Failure, Refusal
-from nmt.evaluation.extras import need
+from nmt.extras import need
 from nmt.report.runs import Run
 from nmt.report.style import file_name
 from nmt.report.wandb_panels import (

@@ -1,4 +1,4 @@
-"""Packages that only some measurements need, installed as extras of this project."""
+"""Packages that only some choices need, installed as extras of this project."""
 
 import importlib
 from types import ModuleType
