@@ -97,7 +97,7 @@ class ModelConfig:
 
 @dataclass
 class TextConfig:
-    """One parallel text: two line-aligned files, or a published set fetched by a library."""
+    """One parallel text: line-aligned files, or a published set fetched by a library."""
 
     source: str | None = key(None, "file of source sentences, one a line (plain, .gz, .xz or .zst)")
     target: str | None = key(
@@ -108,11 +108,23 @@ class TextConfig:
     )
     alignment_base: int = key(0, "number of the first word in `alignment`", choices=(0, 1))
     tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
+    files: list[str] | None = key(
+        None,
+        "files in data.root, put after one another: train stands for train.en and train.fr, or so "
+        "with .gz, .xz or .zst; where a published set is named too, it serves if they are not there",
+    )
     hub: str | None = key(None, "name of a data set for datasets.load_dataset, such as wmt/wmt14")
-    hub_config: str | None = key(None, "its configuration, such as fr-en")
+    hub_config: str | None = key(
+        None, "its configuration, such as fr-en; pair: the one of hub_pairs for data.languages"
+    )
+    hub_pairs: list[str] | None = key(
+        None, "pairs of languages that it has, such as [de-en, fr-en], in either direction"
+    )
     hub_split: str | None = key(None, "its split, such as train")
     sacrebleu: list[str] | None = key(
-        None, "sacrebleu test sets, such as [wmt12, wmt13], put after one another"
+        None,
+        "sacrebleu test sets, such as [wmt12, wmt13], put after one another; where hub is named "
+        "too, it serves for languages that one of them has not",
     )
     grammar: str | None = key(
         None,
@@ -151,15 +163,61 @@ class GrammarConfig:
 
 
 @dataclass
+class FilterConfig:
+    """Training pairs that are left out for what they are; none of them unless asked for."""
+
+    length_ratio: float = key(
+        0.0, "most words of the longer side for each word of the shorter; 0: any", minimum=0
+    )
+    word_characters: int = key(0, "most characters of a word; 0: any", minimum=0)
+    identical: bool = key(False, "leave out pairs whose sides are the same")
+    duplicates: str = key(
+        "none",
+        "leave out pairs whose source, target, or both (pair) stood in an earlier pair",
+        choices=("none", "pair", "source", "target"),
+    )
+    script: float | None = key(
+        None,
+        "least share of a side's letters in the script of its language; null: any",
+        minimum=0,
+        maximum=1,
+    )
+    other_language: float | None = key(
+        None,
+        "leave out pairs with a side that is in another language with more than this probability, "
+        "such as 0.5 (extra `languages`); null: none",
+        minimum=0,
+        below=1,
+    )
+
+
+@dataclass
 class DataConfig:
     """The text an experiment runs on, and how it is cut into batches."""
 
     title: str = key("text", "the corpus' name in tables and figures")
     languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
+    root: str | None = key(
+        None, "folder of local copies; relative names of files are taken below it"
+    )
     train: TextConfig = key(TextConfig, "training pairs")
     valid: TextConfig = key(TextConfig, "development pairs")
     test: dict[str, Any] = key({}, "test sets by name, each with the keys of data.valid")
     grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
+    filters: FilterConfig = key(FilterConfig, "training pairs left out for what they are")
+    selection: str = key(
+        "none",
+        "axelrod: of the training pairs keep those nearest to data.in_domain, by the difference of "
+        "cross-entropies on both sides (Axelrod et al., 2011; extra `thot`)",
+        choices=("none", "axelrod"),
+    )
+    selection_target_words: int = key(
+        0, "target words that the selected pairs have together, at most", minimum=0
+    )
+    selection_order: int = key(
+        4, "longest n-gram of the language models of data.selection", minimum=1, maximum=6
+    )
+    in_domain: TextConfig = key(TextConfig, "text that data.selection compares with")
     max_length: int = key(
         50, "longest training sentence, in words of either side before any subword split", minimum=1
     )

@@ -39,6 +39,7 @@ MINE = (
     "logger",
     "trainer",
     "data.test",
+    "data.root",
     "data.cache",
 )
 OWN = ("checkpoint", "sets", "trust")

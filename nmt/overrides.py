@@ -45,6 +45,7 @@ FREE = (
     "trainer.log_every",
     "data.workers",
     "data.cache",
+    "data.root",
     "data.test",
     "model.graphs",
     "logger",

@@ -24,7 +24,7 @@ MODELS = {
 }
 SCORINGS = {"additive": "Additive", "dot": "Dot", "scaled_dot": "ScaledDot", "none": None}
 REGIMES = ("tiny", "laptop", "paper")
-DATA = ("grammar", "text", "wmt14")
+DATA = ("grammar", "multi30k", "text", "wmt14")
 
 
 def expect(composer, check, experiment: str, regime: str, scoring: str | None, data: str) -> None:
@@ -49,7 +49,7 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
     assert config.model.scoring == {"_target_": target}
     assert config.trainer.max_steps == config.updates[experiment]
     assert {"tiny": 24, "laptop": 256, "paper": 1000}[regime] == config.model.hidden
-    assert bool(config.data.train.hub) == (data == "wmt14")
+    assert bool(config.data.train.hub) == (data in ("wmt14", "multi30k"))
     assert bool(config.data.train.grammar) == (data == "grammar")
 
 
@@ -112,6 +112,14 @@ def test_the_papers_regime_is_the_papers(composer):
     assert config.data.train.hub == "wmt/wmt14"
     assert config.data.valid.sacrebleu == ["wmt12", "wmt13"]
     assert list(config.data.test) == ["newstest2014"]
+
+
+def test_a_corpus_brings_its_vocabulary_unless_the_regime_has_one(composer):
+    sizes = {
+        regime: load(composer("data=multi30k", f"regime={regime}")).tokenizer for regime in REGIMES
+    }
+    assert [sizes[regime].source_size for regime in REGIMES] == [300, 6500, 30_000]
+    assert [sizes[regime].target_size for regime in REGIMES] == [300, 6500, 30_000]
 
 
 def test_the_laptops_experiments_train_for_as_many_updates(composer):
@@ -202,7 +210,7 @@ REFUSED = [
     ("+experiment=rnnsearch40", "rnnencdec30, rnnencdec50, rnnsearch30, rnnsearch50"),
     ("scoring=cosine", "scoring=cosine: no such; available: additive, dot, none, scaled_dot"),
     ("regime=desktop", "regime=desktop: no such; available: laptop, paper, tiny"),
-    ("data=wmt15", "available: grammar, text, wmt14"),
+    ("data=wmt15", "available: grammar, multi30k, text, wmt14"),
     ("+data=text", "type data=… without the plus"),
     ("experiment=rnnsearch50", "type +experiment=…"),
     ("stress=lengths", "type +stress=…"),
@@ -249,6 +257,8 @@ REFUSED = [
     ("data.grammar.edges=[5,5]", "data.grammar.edges=[5, 5]: must rise"),
     ("+stress=lengths stress.lengths=[40,20]", "stress.lengths=[40, 20]: must rise"),
     ("data.batch_size=81 trainer.devices=2", "data.batch_size=81: must be a multiple"),
+    ("data.batch_by=words", "data.batch_by=words: must be one of sentences, tokens"),
+    ("data.batch_tokens=0", "data.batch_tokens=0: must be at least 1"),
     ("search.nbest=13", "search.nbest=13: must be at most search.beam_size=12"),
     ("optimizer.warmup=1200", "optimizer.warmup=1200: must be below trainer.max_steps=1200"),
     ("data.test.mine.source=f", "data.test.mine.source: no such entry; to add one, type +"),

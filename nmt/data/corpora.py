@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from nmt.config import DataConfig, GrammarConfig, TextConfig
-from nmt.data.corpus import PART, Corpus, LineAligned, Row, content, digest
-from nmt.data.lines import check_file
-from nmt.data.published import from_hub, from_sacrebleu
+from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, content, digest
+from nmt.data.lines import OPENERS, check_file
+from nmt.data.published import PUBLISHED, from_published
 from nmt.errors import Refusal
 
 
@@ -28,26 +29,68 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
     Raises:
         Refusal: where the section names no text, two of them, or one that cannot be had.
     """
-    ways = [way for way in ("source", "hub", "sacrebleu", "grammar") if getattr(text, way)]
+    ways = [way for way in ("source", "files", *PUBLISHED, "grammar") if getattr(text, way)]
     if not ways:
         raise Refusal(
             f"{key}.source: missing; name line-aligned files ({key}.source, {key}.target)"
             " or choose another data=…"
         )
-    if len(ways) > 1:
+    published = [way for way in ways if way in PUBLISHED]
+    apart = [way for way in ways if way not in ("files", *PUBLISHED)]
+    if apart and len(ways) > 1:
         raise Refusal(f"{key}: both {ways[0]} and {ways[1]} are given; one of them says all")
     if text.alignment and ways[0] != "source":
         raise Refusal(f"{key}.alignment: only for text from files, not with {key}.{ways[0]}")
     if ways[0] == "source":
-        return _from_files(text, key)
-    if ways[0] == "hub":
-        return from_hub(text, data, key)
-    if ways[0] == "sacrebleu":
-        return from_sacrebleu(text, data, key)
-    return _from_grammar(text, data.grammar, key, split)
+        return _from_files(text, data, key)
+    if ways[0] == "grammar":
+        return _from_grammar(text, data.grammar, key, split)
+    if ways[0] == "files":
+        found, missing = local_files(text, data)
+        if not missing:
+            return _from_line_aligned(found, text, key)
+        if data.root is None and published:
+            return from_published(text, data, key)
+        absent = f"{key}.files: {missing} is not in {data.root or 'this folder'} (data.root)"
+        if not published:
+            raise Refusal(f"{absent}, nor compressed as .gz, .xz or .zst")
+        try:
+            return from_published(text, data, key)
+        except Refusal as refusal:
+            raise Refusal(f"{absent}, and {refusal}") from refusal
+    return from_published(text, data, key)
 
 
-def _from_files(text: TextConfig, key: str) -> Corpus:
+def local_files(text: TextConfig, data: DataConfig) -> tuple[list[tuple[Path, ...]], str | None]:
+    """The pairs of files that `files` stands for, and the first one that is missing, if any."""
+    root = Path(data.root or ".").expanduser()
+    pairs: list[tuple[Path, ...]] = []
+    for name in text.files or ():
+        pair = []
+        for language in data.languages:
+            plain = root / f"{name}.{language}"
+            spelt = [plain, *(plain.with_name(plain.name + ending) for ending in OPENERS)]
+            path = next((path for path in spelt if path.is_file()), None)
+            if path is None:
+                return [], plain.name
+            pair.append(path)
+        pairs.append(tuple(pair))
+    return pairs, None
+
+
+def _from_line_aligned(pairs: list[tuple[Path, ...]], text: TextConfig, key: str) -> Corpus:
+    """Pairs of files put after one another."""
+    contents = [[content(check_file(path, key)) for path in pair] for pair in pairs]
+    if len(pairs) == 1:  # the same text as the two files named one by one
+        identity = digest("files", contents[0], text.tokenised, text.pairs)
+        return Corpus(key, identity, text.tokenised, (LineAligned(pairs[0], text.pairs),))
+    identity = digest("joined files", contents, text.tokenised, text.pairs)
+    parts = tuple(LineAligned(pair, None) for pair in pairs)
+    limited = parts if text.pairs is None else (First(parts, text.pairs),)
+    return Corpus(key, identity, text.tokenised, limited)
+
+
+def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
     for side in ("source", "target"):
         if not getattr(text, side):
             raise Refusal(f"{key}.{side}: missing; name the file of the other side's translations")
@@ -61,9 +104,16 @@ def _from_files(text: TextConfig, key: str) -> Corpus:
         for side in ("source", "target", "alignment")
         if (value := getattr(text, side))
     ]
-    paths = tuple(check_file(path, f"{key}.{side}") for side, path in named)
+    paths = tuple(check_file(below(data.root, path), f"{key}.{side}") for side, path in named)
     identity = digest("files", [content(path) for path in paths], text.tokenised, text.pairs)
     return Corpus(key, identity, text.tokenised, (LineAligned(paths, text.pairs),))
+
+
+def below(root: str | None, path: str) -> str:
+    """A file's name as it is opened: below the root unless it is absolute."""
+    if root is None or Path(path).expanduser().is_absolute():
+        return path
+    return str(Path(root) / path)
 
 
 @dataclass(frozen=True)

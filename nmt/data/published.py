@@ -38,12 +38,66 @@ class _Hub:
                 yield Row(left or "", right or "", None)
 
 
+PUBLISHED = ("sacrebleu", "hub")  # the keys of a section that name a published text
+
+
+def from_published(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """A published text; where both name one, sacrebleu's, unless it lacks the languages.
+
+    Raises:
+        Refusal: where it cannot be had.
+    """
+    if text.sacrebleu and not (text.hub and _lacking(text, data)):
+        return from_sacrebleu(text, data, key)
+    return from_hub(text, data, key)
+
+
+def _lacking(text: TextConfig, data: DataConfig) -> list[str]:
+    """Those of sacrebleu's test sets that do not have the languages."""
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(data.languages)
+    return [
+        name
+        for name in text.sacrebleu or ()
+        if name not in DATASETS or pair not in DATASETS[name].langpairs
+    ]
+
+
+def hub_config(text: TextConfig, data: DataConfig, key: str) -> str | None:
+    """The configuration of the hub's data set that has the languages.
+
+    Raises:
+        Refusal: where `hub_pairs` says that there is none.
+    """
+    if text.hub_pairs is None:
+        return text.hub_config
+    wanted = sorted(data.languages)
+    for pair in text.hub_pairs:
+        if sorted(pair.split("-")) == wanted:
+            return pair if text.hub_config == "pair" else text.hub_config
+    local = ""
+    if text.files:
+        names = " and ".join(f"{text.files[0]}.{language}" for language in data.languages)
+        local = f", or data.root=FOLDER with {names}"
+    raise Refusal(
+        f"{key}.hub={text.hub}: has no {'-'.join(data.languages)} (data.languages); it has"
+        f" {', '.join(text.hub_pairs)}, in either direction{local}"
+    )
+
+
 def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """A split of a data set of the hub, from the library's cache or fetched now.
+
+    Raises:
+        Refusal: where it cannot be had, or has other languages.
+    """
     import datasets
     import huggingface_hub
 
     if not text.hub_split:
         raise Refusal(f"{key}.hub_split: missing; name a split of {text.hub}, such as train")
+    config = hub_config(text, data, key)
     modules: tuple[Any, ...] = (huggingface_hub.constants, datasets.config)
     online = reachable(huggingface_hub.constants.ENDPOINT)
     with contextlib.ExitStack() as stack:
@@ -52,13 +106,14 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
                 stack.callback(setattr, module, "HF_HUB_OFFLINE", module.HF_HUB_OFFLINE)
                 module.HF_HUB_OFFLINE = True
         try:
-            dataset = datasets.load_dataset(text.hub, text.hub_config, split=text.hub_split)
+            dataset = datasets.load_dataset(text.hub, config, split=text.hub_split)
         except Exception as error:  # whatever the library raises, the key is what can be changed
             name = f"{key}.hub={text.hub}"
             if not online:
                 raise Refusal(
                     f"{name}: no connection to {huggingface_hub.constants.ENDPOINT}, and the data"
-                    " set is not in the local cache; use data=grammar, or run with a network"
+                    f" set is not in the local cache ({datasets.config.HF_DATASETS_CACHE}); run where"
+                    " there is a network, set HF_HOME to a copy of such a cache, or use data=grammar"
                 ) from error
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise Refusal(f"{name}: cannot be loaded ({reason})") from error
@@ -77,9 +132,7 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
     # A cache folder is named after the commit, which names the content; the path above it is not
     # part of the identity, so that it is the same on another machine.
     commits = sorted({Path(file["filename"]).parent.name for file in dataset.cache_files})
-    identity = digest(
-        "hub", text.hub, text.hub_config, text.hub_split, commits, list(data.languages), pairs
-    )
+    identity = digest("hub", text.hub, config, text.hub_split, commits, list(data.languages), pairs)
     parts = tuple(
         _Hub(dataset, (source, target), start, min(start + PART, pairs))
         for start in range(0, pairs, PART)

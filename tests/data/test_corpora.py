@@ -50,6 +50,7 @@ def test_identity_follows_the_content_not_the_name(write: Write) -> None:
     [
         ({}, r"data\.train\.source: missing; name line-aligned files"),
         ({"target": "b"}, r"data\.train\.source: missing"),
+        ({"source": "a", "target": "b", "files": ["a"]}, r"data\.train: both source and files are"),
         ({"source": "a"}, r"data\.train\.target: missing"),
         ({"source": "a", "target": "nowhere"}, r"data\.train\.target=nowhere: no such file"),
         ({"source": "a", "target": "b", "hub": "x"}, r"data\.train: both source and hub are given"),
@@ -119,6 +120,137 @@ def test_published_pairs_of_the_hub_are_read_by_language(
     assert len(text_on_disk.rows) == 5
     with pytest.raises(Refusal, match=r"data\.train\.hub=mine/set: no column 'de' .* en, fr"):
         open_text(text, languages=["en", "de"])
+
+
+LIKE_WMT14 = {
+    "hub": "wmt/wmt14",
+    "hub_config": "pair",
+    "hub_pairs": ["cs-en", "fr-en", "hi-en"],
+    "hub_split": "validation",
+}
+
+
+@pytest.mark.parametrize(
+    ("languages", "chosen"),
+    [(["en", "cs"], "cs-en"), (["cs", "en"], "cs-en"), (["en", "hi"], "hi-en")],
+)
+def test_languages_choose_the_configuration_of_the_hub(
+    monkeypatch: pytest.MonkeyPatch, languages: list[str], chosen: str
+) -> None:
+    import datasets
+
+    asked = []
+
+    def load(name: str, config: str, split: str) -> datasets.Dataset:
+        asked.append((name, config, split))
+        return datasets.Dataset.from_list(
+            [{"translation": {language: f"{language} {k}" for language in config.split("-")}}
+             for k in range(3)]
+        )  # fmt: skip
+
+    monkeypatch.setattr(published, "reachable", lambda url: True)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    rows = list(open_text(TextConfig(**LIKE_WMT14), languages=languages))
+    assert asked == [("wmt/wmt14", chosen, "validation")]
+    assert tuple(rows[2])[:2] == (f"{languages[0]} 2", f"{languages[1]} 2")
+
+
+def test_pair_that_the_hub_has_not_is_refused_without_asking_it() -> None:
+    where = r"data\.train\.hub=wmt/wmt14: has no en-es \(data\.languages\); it has cs-en, fr-en"
+    with pytest.raises(Refusal, match=where):
+        open_text(TextConfig(**LIKE_WMT14), languages=["en", "es"])
+    text = TextConfig(hub="some/captions", hub_split="train", hub_pairs=["de-en"], files=["train"])
+    with pytest.raises(Refusal, match=r"data\.root=FOLDER with train\.en and train\.fr"):
+        open_text(text)
+
+
+@pytest.mark.parametrize(
+    ("languages", "way"),
+    [(["en", "fr"], "sacrebleu"), (["ru", "en"], "hub"), (["hi", "en"], "hub")],
+)
+def test_hub_serves_for_languages_that_a_test_set_has_not(
+    monkeypatch: pytest.MonkeyPatch, languages: list[str], way: str
+) -> None:
+    for name in ("hub", "sacrebleu"):
+        monkeypatch.setattr(published, f"from_{name}", lambda *_, name=name: name)
+    text = TextConfig(**LIKE_WMT14, sacrebleu=["wmt12", "wmt13"])
+    assert open_text(text, "data.valid", languages=languages) == way
+
+
+def test_local_copies_are_read_below_the_root(tmp_path: Path) -> None:
+    """Plain or compressed, joined in the order given, in either direction."""
+    import gzip
+    import lzma
+
+    (tmp_path / "a.en").write_text("x\ny\n")
+    (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"u\nv\n"))
+    (tmp_path / "b.en.xz").write_bytes(lzma.compress(b"z\n"))
+    (tmp_path / "b.fr").write_text("w\n")
+    root = str(tmp_path)
+    text = TextConfig(files=["a", "b"], hub="wmt/wmt14", hub_split="train")
+    joined = open_text(text, root=root)
+    assert [row[:2] for row in joined] == [("x", "u"), ("y", "v"), ("z", "w")]
+    assert [row[0] for row in open_text(text, root=root, languages=["fr", "en"])] == ["u", "v", "w"]
+    text.pairs = 2
+    assert len(list(open_text(text, root=root))) == 2
+    named = TextConfig(source="a.en", target="a.fr.gz")
+    assert (
+        open_text(named, root=root).identity
+        == open_text(TextConfig(files=["a"]), root=root).identity
+    )
+    absolute = TextConfig(source=str(tmp_path / "a.en"), target=str(tmp_path / "a.fr.gz"))
+    assert open_text(absolute, root="/elsewhere").identity == open_text(named, root=root).identity
+
+
+def test_missing_local_copies_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.en").write_text("x\n")
+    text = TextConfig(files=["train"])
+    missing = r"data\.train\.files: train\.fr is not in .*\(data\.root\)"
+    with pytest.raises(Refusal, match=missing + ", nor compressed"):
+        open_text(text, root=str(tmp_path))
+    monkeypatch.setattr(published, "reachable", lambda url: False)
+    text = TextConfig(files=["train"], hub="no/such-set", hub_split="train")
+    with pytest.raises(Refusal, match=missing + r", and data\.train\.hub=no/such-set: no connect"):
+        open_text(text, root=str(tmp_path))
+    with pytest.raises(Refusal, match=r"^data\.train\.hub=no/such-set: no connection"):
+        open_text(text)
+    with pytest.raises(Refusal, match=r"data\.train: both files and grammar are given"):
+        open_text(TextConfig(files=["train"], grammar="natural", pairs=3))
+
+
+def test_set_of_the_hub_is_read_from_the_librarys_cache_without_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache as `datasets` leaves it behind, where HF_HOME points to."""
+    import datasets
+
+    pairs = [{"translation": {"en": f"w {k}", "fr": f"m {k} ."}} for k in range(7)]
+    kept = tmp_path / "mine___set" / "fr-en" / "0.0.0" / "0123456789abcdef"
+    features = datasets.Features({"translation": datasets.Translation(languages=["en", "fr"])})
+    info = datasets.DatasetInfo(
+        features=features,
+        builder_name="parquet",
+        dataset_name="set",
+        config_name="fr-en",
+        version=datasets.Version("0.0.0"),
+        splits={
+            "train": {"name": "train", "num_bytes": 1, "num_examples": 7, "dataset_name": "set"}
+        },
+    )
+    kept.mkdir(parents=True)
+    info.write_to_directory(str(kept))
+    with datasets.arrow_writer.ArrowWriter(
+        path=str(kept / "set-train.arrow"), features=features
+    ) as writer:
+        for pair in pairs:
+            writer.write(pair)
+        writer.finalize()
+    monkeypatch.setattr(published, "reachable", lambda url: False)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path))
+    text = TextConfig(
+        hub="mine/set", hub_config="pair", hub_pairs=["fr-en"], hub_split="train", pairs=5
+    )
+    assert [tuple(row)[:2] for row in open_text(text)][4] == ("w 4", "m 4 .")
 
 
 def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path) -> None:
