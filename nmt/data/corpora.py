@@ -136,8 +136,7 @@ class _Draws:
             )
         for number in range(self.start, self.stop):
             pair = draw(k=number, max_length=self.max_length)
-            links = " ".join(f"{i}-{j}" for i, j in pair.alignment)
-            yield Row(" ".join(pair.source), " ".join(pair.target), links)
+            yield Row(" ".join(pair.source), " ".join(pair.target), pair.pharaoh())
 
 
 def _from_grammar(text: TextConfig, grammar: GrammarConfig, key: str, split: str) -> Corpus:

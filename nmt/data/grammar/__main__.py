@@ -21,7 +21,7 @@ def main() -> None:
         print(" ".join(pair.source))
         print(" ".join(pair.target))
         if args.alignment:
-            print(" ".join(f"{i}-{j}" for i, j in pair.alignment))
+            print(pair.pharaoh())
         print()
 
 

@@ -9,17 +9,17 @@ from nmt.data.grammar.phrases import Referent
 from nmt.data.grammar.stream import Weighted, threshold
 from nmt.data.grammar.verbs import Verbs
 
-# Where things are: English words, French words (all linked to all), classes of the place.
+# Where things are: English words, French words, sure links between them, classes of the place.
 _PLACES = Weighted(
     [
-        (("in",), ("dans",), ("building", "area")),
-        (("near",), ("près", "de"), ("building", "spot", "route")),
-        (("in", "front", "of"), ("devant",), ("building",)),
-        (("behind",), ("derrière",), ("building",)),
-        (("on",), ("sur",), ("surface",)),
-        (("under",), ("sous",), ("surface",)),
-        (("between",), ("entre",), ("building", "spot", "route")),
-        (("far", "from"), ("loin", "de"), ("building", "spot", "route")),
+        (("in",), ("dans",), ((0, 0),), ("building", "area")),
+        (("near",), ("près", "de"), ((0, 0),), ("building", "spot", "route")),
+        (("in", "front", "of"), ("devant",), ((1, 0),), ("building",)),
+        (("behind",), ("derrière",), ((0, 0),), ("building",)),
+        (("on",), ("sur",), ((0, 0),), ("surface",)),
+        (("under",), ("sous",), ((0, 0),), ("surface",)),
+        (("between",), ("entre",), ((0, 0),), ("building", "spot", "route")),
+        (("far", "from"), ("loin", "de"), ((0, 0), (1, 1)), ("building", "spot", "route")),
     ],
     [46, 16, 8, 7, 8, 4, 4, 5],
 )
@@ -62,14 +62,16 @@ class Circumstances(Verbs):
                 "country-m": ("à", "~le", name.french),
             }[kind]
             self.words += words
-            self.links += [(at,)] * (len(words) - 1) + [(at + 1,)]
+            article = [Links(possible=(at,))] * (len(words) - 2)
+            self.links += [Links((at,)), *article, Links((at + 1,))]
             return
-        source, target, kinds = _PLACES.pick(self.draw)
+        source, target, sure, kinds = _PLACES.pick(self.draw)
         while kinds == ("surface",) and not small:
-            source, target, kinds = _PLACES.pick(self.draw)
+            source, target, sure, kinds = _PLACES.pick(self.draw)
         if source == ("between",) and budget < 6:
-            source, target, kinds = ("in",), ("dans",), ("building", "area")
-        self.put_block(source, target)
+            source, target, sure = ("in",), ("dans",), ((0, 0),)
+            kinds = ("building", "area")
+        self.put_block(source, target, sure)
         if source == ("between",):
             self.noun_phrase(kinds, 2, definite=True, singular=True)
             self.put("and", "et")
@@ -93,7 +95,7 @@ class Circumstances(Verbs):
             if roll % 2:
                 self.put("without", "sans")
             else:
-                self.put_block(("before",), ("avant", "de"))
+                self.put_block(("before",), ("avant", "de"), ((0, 0),))
             self.action(subject, min(budget - 1, 6), gerund=True, definite=True)
         elif roll < 65 and start - self.placed > 8 and _placeable(verb, subject, kind):
             self.place(min(budget, 7), small="thing" in verb.objects)
@@ -128,7 +130,7 @@ class Circumstances(Verbs):
         self,
         subject: Referent,
         budget: int,
-        to: Links = (),
+        to: tuple[int, ...] = (),
         gerund: bool = False,
         definite: bool = False,
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nmt.data.grammar import lexicon
+from nmt.data.grammar.french import Links
 from nmt.data.grammar.lexicon import Noun
 from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
 from nmt.data.grammar.predicates import Predicates
@@ -124,7 +125,7 @@ class Clauses(Predicates):
             self.put("from", "de")
             if kind == "country-m":
                 self.words.append("~le")
-                self.links.append((len(self.source),))
+                self.links.append(Links(possible=(len(self.source),)))
             self.put(name.english, name.french)
         elif noun.kind in ("idea", "matter") and roll < 60:
             self.put("of", "de")
@@ -158,7 +159,7 @@ class Clauses(Predicates):
             owned = self.noun((("animal", "building", "vehicle")[self.draw() % 3],), False)
             plural = self.chance(0.3)
             self.words += ("dont", "~les" if plural else "~la" if owned.feminine else "~le")
-            self.links += (at, at)
+            self.links += (Links(at), Links(possible=at))
             self._head(owned, plural, None, None)
             subject = Referent(ILS if plural else IL, owned.feminine, plural, owned.kind)
             self.predicate(subject, budget - 2)

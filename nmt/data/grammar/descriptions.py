@@ -102,7 +102,9 @@ class Descriptions(Circumstances):
         noun = self.noun((kinds[self.draw() % 4],))
         plural = self.chance(0.4)
         be = ("is", "are") if tense == PRESENT else ("was", "were")
-        self.put_block(("there", be[plural]), ("il", "y", "a" if tense == PRESENT else "avait"))
+        self.put_block(
+            ("there", be[plural]), ("il", "y", "a" if tense == PRESENT else "avait"), ((1, 2),)
+        )
         choice = adjectives_of(noun.kind, False)
         adjective = choice.pick(self.draw) if choice is not None and self.chance(0.4) else None
         if plural:

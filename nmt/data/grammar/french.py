@@ -8,8 +8,26 @@ form in `join`.
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
-Links = tuple[int, ...]
+
+class Links(NamedTuple):
+    """The English words (their positions) that one French word is linked to.
+
+    `sure` where the two words mean the same by themselves; `possible` where a word stands for
+    part of a phrase that is translated as a whole, or for grammar alone (an auxiliary without a
+    counterpart, do, to, ne, a reflexive pronoun, a particle).
+    """
+
+    sure: tuple[int, ...] = ()
+    possible: tuple[int, ...] = ()
+
+    def __or__(self, other: Links) -> Links:
+        return Links(
+            tuple(sorted({*self.sure, *other.sure})),
+            tuple(sorted({*self.possible, *other.possible})),
+        )
+
 
 _VOWELS = frozenset("aàâeéèêëiîïoôuùûyœh")
 _ASPIRATED = ("hache", "haie", "hambourg", "harpe", "hérisson", "héros", "hibou", "hongrie", "huit")
@@ -106,7 +124,7 @@ def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
                 if contracted is not None:
                     position -= 1
                     following = contracted
-                    link = tuple(sorted({*links[position], *link}))
+                    link |= links[position]
         elif word == "si" and (following == "il" or following == "ils"):
             following = "s'"
         else:

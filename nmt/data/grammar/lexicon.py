@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from nmt.data.grammar import english, french, french_verbs
+from nmt.data.grammar.french import Links
 from nmt.data.grammar.stream import Weighted
 
 
@@ -67,7 +68,7 @@ class Phrase(NamedTuple):
 
     english: tuple[str, ...]
     french: tuple[str, ...]
-    links: tuple[tuple[int, ...], ...]
+    links: tuple[Links, ...]
 
 
 _SIZES = frozenset(("little", "young", "old", "big", "new", "huge"))
@@ -151,11 +152,11 @@ def _verb(entry: str, subjects: tuple[str, ...], objects: tuple[str, ...]) -> Ve
 
 def _phrase(entry: str) -> Phrase:
     left, right, alignment = entry.split(" = ")
-    links: list[list[int]] = [[] for _ in right.split()]
+    links = [Links() for _ in right.split()]
     for link in alignment.split():
-        i, j = link.split("-")
-        links[int(j)].append(int(i))
-    return Phrase(tuple(left.split()), tuple(right.split()), tuple(map(tuple, links)))
+        i, mark, j = link.partition("p" if "p" in link else "-")
+        links[int(j)] |= Links(possible=(int(i),)) if mark == "p" else Links((int(i),))
+    return Phrase(tuple(left.split()), tuple(right.split()), tuple(links))
 
 
 # The word of rank r (from 0) has a weight of 1 / (r + 1 + offset).

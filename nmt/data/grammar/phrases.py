@@ -104,22 +104,39 @@ class Nouns:
 
     def put(self, source: str, target: str) -> None:
         """One English word for one French word."""
-        self.links.append((len(self.source),))
+        self.links.append(Links((len(self.source),)))
         self.source.append(source)
         self.words.append(target)
 
-    def put_block(self, source: tuple[str, ...], target: tuple[str, ...]) -> None:
-        """English words that mean French words together: all linked to all."""
+    def put_block(
+        self,
+        source: tuple[str, ...],
+        target: tuple[str, ...],
+        sure: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        """English words that mean French words together: all linked to all.
+
+        Args:
+            sure: which of these links (i, j) are; the others are possible.
+        """
         start = len(self.source)
         self.source += source
         self.words += target
-        self.links += [tuple(range(start, start + len(source)))] * len(target)
+        for j in range(len(target)):
+            own = tuple(start + i for i in range(len(source)) if (i, j) in sure)
+            rest = tuple(start + i for i in range(len(source)) if (i, j) not in sure)
+            self.links.append(Links(own, rest))
 
     def put_phrase(self, phrase: Phrase) -> None:
         start = len(self.source)
         self.source += phrase.english
         self.words += phrase.french
-        self.links += [tuple(start + i for i in links) for links in phrase.links]
+        for links in phrase.links:
+            self.links.append(
+                Links(
+                    tuple(start + i for i in links.sure), tuple(start + i for i in links.possible)
+                )
+            )
 
     def noun(self, kinds: tuple[str, ...], mass: bool = True) -> Noun:
         choice = nouns_of(kinds, mass)
@@ -219,8 +236,8 @@ class Nouns:
         at = (len(self.source),)
         self.source.append("'s")
         self.words.append("~la" if noun.feminine else "~le")
-        self.links.append(at)
-        return ["de", *words], [at, *links]
+        self.links.append(Links(possible=at))
+        return ["de", *words], [Links(at), *links]
 
     def _determiner(
         self,
@@ -266,7 +283,7 @@ class Nouns:
         elif determiner == "several":
             self.put("several", "plusieurs")
         elif determiner == "many":
-            self.put_block(("many",), ("beaucoup", "de"))
+            self.put_block(("many",), ("beaucoup", "de"), ((0, 0),))
         elif determiner == "all":
             self.put("all", "toutes" if feminine else "tous")
             self.put("the", "~les")
@@ -289,11 +306,11 @@ class Nouns:
             if not plural and not noun.feminine:
                 form = first.attributive
             self.words.append(form)
-            self.links.append((start + swapped,))
+            self.links.append(Links((start + swapped,)))
         self.put(noun.english[plural], noun.french[plural])
         if second is not None:
             self.words.append(second.french[noun.feminine][plural])
-            self.links.append((start + (first is not None and not swapped),))
+            self.links.append(Links((start + (first is not None and not swapped),)))
 
     def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
         """Writes what follows a noun: a relative clause or a prepositional phrase."""

@@ -177,7 +177,7 @@ class Predicates(Descriptions):
             self.source.append("to")
             if verb.preposition is not None:
                 self.words.append(verb.preposition)
-                self.links.append((at,))
+                self.links.append(Links((at,)))
                 self.action(subject, budget - 2)
             else:
                 self.action(subject, budget - 2, (at,))
@@ -201,18 +201,18 @@ class Predicates(Descriptions):
             self.source.append("not")
         if negated:
             self.words.append("ne")
-            self.links.append((not_at,))
+            self.links.append(Links(possible=(not_at,)))
         self.words.append(french[subject.person])
-        self.links.append((at,))
+        self.links.append(Links((at,)))
         if negated:
             self.words.append("pas")
-            self.links.append((not_at,))
+            self.links.append(Links((not_at,)))
 
     def action(
         self,
         subject: Referent,
         budget: int,
-        to: Links = (),
+        to: tuple[int, ...] = (),
         gerund: bool = False,
         definite: bool = False,
     ) -> None:

@@ -11,7 +11,7 @@ from nmt.data.grammar.stream import RANGE, Draw, stream
 from nmt.errors import Refusal
 
 # Changes when any draw changes; part of the fingerprint of prepared text.
-VERSION = "1"
+VERSION = "2"
 
 # Sixteenths of the language that a split may draw from.
 _SHARES = {"train": range(0, 12), "valid": range(12, 14), "test": range(14, 16)}

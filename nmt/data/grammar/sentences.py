@@ -13,11 +13,20 @@ _TENSES = Weighted([PAST, PRESENT, FUTURE], [48, 33, 19])
 
 
 class Pair(NamedTuple):
-    """A sentence pair: words as Moses tokenises them, and sure links (i, j) from 0, sorted."""
+    """A sentence pair: words as Moses tokenises them, and links (i, j) from 0, sorted.
+
+    No link is both in `sure` and in `possible` (Och and Ney 2003; `nmt.data.grammar.french.Links`).
+    """
 
     source: list[str]
     target: list[str]
-    alignment: list[tuple[int, int]]
+    sure: list[tuple[int, int]]
+    possible: list[tuple[int, int]]
+
+    def pharaoh(self) -> str:
+        """The links on one line: `i-j` a sure one, `ipj` a possible one."""
+        marked = [(*link, "-") for link in self.sure] + [(*link, "p") for link in self.possible]
+        return " ".join(f"{i}{mark}{j}" for i, j, mark in sorted(marked))
 
 
 class Joint(NamedTuple):
@@ -27,6 +36,7 @@ class Joint(NamedTuple):
     english: tuple[str, ...]
     french: tuple[str, ...]
     tenses: dict[str, str]
+    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links; the others are possible
 
 
 _SAME = {PAST: PAST, PRESENT: PRESENT, FUTURE: FUTURE}
@@ -40,7 +50,7 @@ _WHILE = Joint(False, ("while",), ("pendant", "que"), _DURING)
 _WHEN = Joint(False, ("when",), ("quand",), _TIMED)
 _SO = Joint(True, ("so",), ("donc",), _SAME)
 _IF = Joint(False, ("if",), ("si",), {FUTURE: PRESENT})
-_AS_SOON_AS = Joint(False, ("as", "soon", "as"), ("dès", "que"), {PAST: PAST, PRESENT: PRESENT})
+_AS_SOON_AS = Joint(False, ("as", "soon", "as"), ("dès", "que"), _TIMED, ((1, 0), (2, 1)))
 _FURTHER = {
     PAST: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 18, 12, 7, 7]),
     PRESENT: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 20, 9, 8, 7]),
@@ -78,7 +88,7 @@ class Sentence(Clauses):
     def join_clause(self, joint: Joint, tense: str, budget: int) -> None:
         if joint.comma:
             self.put(",", ",")
-        self.put_block(joint.english, joint.french)
+        self.put_block(joint.english, joint.french, joint.sure)
         self.clause(budget - len(joint.english) - joint.comma, joint.tenses[tense])
 
     def write(self) -> Pair:
@@ -118,5 +128,6 @@ class Sentence(Clauses):
         words, links = french.join(self.words, self.links)
         self.source[0] = self.source[0][0].upper() + self.source[0][1:]
         words[0] = words[0][0].upper() + words[0][1:]
-        alignment = sorted((i, j) for j, sources in enumerate(links) for i in sources)
-        return Pair(self.source, words, alignment)
+        sure = {(i, j) for j, word in enumerate(links) for i in word.sure}
+        possible = {(i, j) for j, word in enumerate(links) for i in word.possible}
+        return Pair(self.source, words, sorted(sure), sorted(possible - sure))

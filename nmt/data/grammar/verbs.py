@@ -174,15 +174,15 @@ class Verbs(Nouns):
 
         # English: auxiliary, negation, adverb, verb, its particles, pronoun.
         at = len(source)
-        aux_at: Links = ()
+        aux_at: tuple[int, ...] = ()
         if auxiliary is not None:
             source.append(auxiliary)
             aux_at = (at,)
-        main_at: Links = ()
+        main_at: tuple[int, ...] = ()
         if be and auxiliary is None:
             main_at = (len(source),)
             source.append(main)
-        not_at: Links = ()
+        not_at: tuple[int, ...] = ()
         if negation is not None:
             not_at = tuple(range(len(source), len(source) + len(negation.english)))
             source += negation.english
@@ -205,25 +205,24 @@ class Verbs(Nouns):
             if pronoun.dative and verb.particle is not None:  # speaks to him: lui parle
                 source.append(verb.particle)
             source.append(pronoun.english)
-        do_support = auxiliary in ("do", "does", "did") and tense in (PRESENT, PAST)
 
         # French: ne, pronouns, finite verb, pas, adverb, participle.
         words, links = self.words, self.links
         if negation is not None:
             words.append("ne")
-            links.append((*aux_at, *not_at) if do_support else not_at)
+            links.append(Links(possible=not_at))
         if verb.reflexive:
             words.append(_REFLEXIVE[person])
-            links.append(main_at)
+            links.append(Links(possible=main_at))
         if pronoun is not None:
             words.append(pronoun.french)
-            links.append(tuple(range(pronoun_at, len(source))))
+            links.append(Links((len(source) - 1,), tuple(range(pronoun_at, len(source) - 1))))
         compound = self.is_compound(verb, tense)
         french = verb.french
         if compound:
             helper = _BE if verb.etre else _HAVE
             table = helper.imperfect if tense == PLUPERFECT else helper.present
-            finite_at = aux_at or main_at
+            finite_at = Links(aux_at) if aux_at else Links(possible=main_at)
         else:
             if tense == PRESENT:
                 table = french.present
@@ -233,15 +232,15 @@ class Verbs(Nouns):
                 table = french.conditional
             else:
                 table = french.imperfect
-            finite_at = main_at if do_support and tense == PRESENT else (*aux_at, *main_at)
+            finite_at = Links(main_at[:1], (*aux_at, *main_at[1:]))
         words.append(table[person])
         links.append(finite_at)
         if negation is not None:
             words.append(negation.french)
-            links.append((*aux_at, *not_at) if do_support else not_at)
+            links.append(Links(not_at))
         if adverb is not None:
             words.append(adverb.french)
-            links.append((adverb_at,))
+            links.append(Links((adverb_at,)))
         if compound:
             agrees: Referent | Pronoun | None = None
             if verb.etre:
@@ -252,10 +251,10 @@ class Verbs(Nouns):
                 agrees = preceding
             feminine, plural = (agrees.feminine, agrees.plural) if agrees else (False, False)
             words.append(french.participle[feminine][plural])
-            links.append(main_at)
+            links.append(Links(main_at[:1], main_at[1:]))
         if passive is not None:
             words.append(passive.french.participle[subject.feminine][subject.plural])
-            links.append(passive_at)
+            links.append(Links(passive_at[:1], passive_at[1:]))
 
     @staticmethod
     def is_compound(verb: Verb, tense: str) -> bool:
@@ -273,7 +272,7 @@ class Verbs(Nouns):
         return tense
 
     def infinitive(
-        self, verb: Verb, subject: Referent, to: Links = (), gerund: bool = False
+        self, verb: Verb, subject: Referent, to: tuple[int, ...] = (), gerund: bool = False
     ) -> None:
         """Writes a French infinitive for an English infinitive or gerund.
 
@@ -288,9 +287,9 @@ class Verbs(Nouns):
         at = tuple(range(start, len(self.source)))
         if verb.reflexive:
             self.words.append(_REFLEXIVE[subject.person])
-            self.links.append(at)
+            self.links.append(Links(possible=at))
         self.words.append(verb.french.infinitive)
-        self.links.append((*to, *at))
+        self.links.append(Links(at[:1], (*to, *at[1:])))
 
     def preposition(self, verb: Verb) -> None:
         """Writes the prepositions that a verb takes: `goes to` / `va à`, `obeys` / `obéit à`."""
@@ -301,7 +300,7 @@ class Verbs(Nouns):
             last += 1
             self.source.append(verb.particle)
         self.words.append(verb.preposition)
-        self.links.append((last,))
+        self.links.append(Links((last,)))
 
     def adjective(self, adjective: Adjective, subject: Referent) -> None:
         """Writes an adjective that is said of the subject."""

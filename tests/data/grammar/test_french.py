@@ -3,6 +3,7 @@
 import pytest
 
 from nmt.data.grammar import french, french_verbs
+from nmt.data.grammar.french import Links
 
 
 @pytest.mark.parametrize(
@@ -51,15 +52,16 @@ def test_plurals_of_nouns() -> None:
 )  # fmt: skip
 def test_where_words_meet(derived: str, written: str) -> None:
     words = derived.split()
-    joined, links = french.join(words, [(i,) for i in range(len(words))])
+    joined, links = french.join(words, [Links((i,)) for i in range(len(words))])
     assert " ".join(joined) == written
-    assert sorted(i for link in links for i in link) == list(range(len(words)))
+    assert sorted(i for link in links for i in link.sure) == list(range(len(words)))
 
 
 def test_contraction_has_the_links_of_both_words() -> None:
-    assert french.join(["près", "de", "~le", "lac"], [(0,), (0, 1), (2,), (3,)]) == (
+    links = [Links((0,)), Links((1,), (0,)), Links((2,)), Links((3,))]
+    assert french.join(["près", "de", "~le", "lac"], links) == (
         ["près", "du", "lac"],
-        [(0,), (0, 1, 2), (3,)],
+        [Links((0,)), Links((1, 2), (0,)), Links((3,))],
     )
 
 
