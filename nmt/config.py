@@ -93,6 +93,7 @@ class ModelConfig:
     embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
     alignment: int = key("${size.alignment}", "see size.alignment", minimum=1)
     maxout: int = key("${size.maxout}", "see size.maxout", minimum=1)
+    options: dict[str, Any] = key({}, "keys of a model of your own, by name")
 
 
 @dataclass
