@@ -237,6 +237,12 @@ class DataConfig:
     )
     pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
     pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
+    in_order: str = key(
+        "auto",
+        "write the training pairs once more in the order they are read, for disks that are slow to "
+        "jump about; auto: where they exceed half of the memory",
+        choices=("auto", "always", "never"),
+    )
     cache: str = key("data", "folder of prepared (tokenised and encoded) text")
     workers: int = key(
         0, "processes that make batches ahead of time; 0: the training process itself", minimum=0

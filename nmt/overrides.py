@@ -46,6 +46,7 @@ FREE = (
     "data.workers",
     "data.cache",
     "data.root",
+    "data.in_order",
     "data.test",
     "model.graphs",
     "logger",

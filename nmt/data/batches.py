@@ -27,9 +27,26 @@ def shuffle(count: int, *seeds: int) -> npt.NDArray[np.integer]:
     state = np.zeros(1, np.uint64)
     for seed in seeds:
         state = _mix(state + np.uint64(seed))
-    # The hash is a bijection: without ties, every kind of sorting gives the same order.
-    order = np.argsort(_mix(np.arange(count, dtype=np.uint64) + state))
+    order = _sorted(_mix(np.arange(count, dtype=np.uint64) + state))
     return order.astype(np.int32 if count <= np.iinfo(np.int32).max else np.int64)
+
+
+def _sorted(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """`hashes.argsort()` of distinct numbers, in half the time.
+
+    Sorting them is faster than finding out what would sort them: their places stand in for their
+    last bits, and where these decide, which is hardly ever, they are asked once more.
+    """
+    low = np.uint64(max(len(hashes) - 1, 1).bit_length())
+    keys = (hashes >> low << low) | np.arange(len(hashes), dtype=np.uint64)
+    keys.sort()
+    order = keys & np.uint64((1 << int(low)) - 1)
+    keys >>= low
+    tie = keys[1:] == keys[:-1]
+    if tie.any():
+        tied = np.flatnonzero(np.append(tie, False) | np.append(False, tie))
+        order[tied] = order[tied][np.argsort(hashes[order[tied]])]
+    return order
 
 
 def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -50,6 +67,9 @@ class TrainingSchedule:
         order: `ascending` takes a pool's batches from the shortest to the longest, `random` in an
             order drawn from the seed.
         seed: of the order of the data.
+
+    Attributes:
+        shuffled: (pairs,) rows in the order in which pools fetch them, pass after pass.
     """
 
     def __init__(
@@ -67,7 +87,7 @@ class TrainingSchedule:
         self.order = order
         self.seed = seed
         self._sizes = sizes
-        self._shuffled = shuffle(len(sizes), seed)
+        self.shuffled = shuffle(len(sizes), seed)
         # Batches are asked for in order, by several workers perhaps: the pool at hand and the next.
         self._batches_of = functools.lru_cache(maxsize=2)(self._cut_pool)
 
@@ -96,7 +116,7 @@ class TrainingSchedule:
 
     def epoch(self, update: int) -> float:
         """Passes over the training set before update number `update`."""
-        return self.seen(update) / len(self._shuffled)
+        return self.seen(update) / len(self.shuffled)
 
     @property
     def _pool_size(self) -> int:
@@ -110,8 +130,8 @@ class TrainingSchedule:
     def _pairs(self, pool: int) -> Rows:
         """Rows of a pool's pairs in the order of the shuffled training set, pass after pass."""
         size = self._pool_size
-        places = np.arange(pool * size, (pool + 1) * size) % len(self._shuffled)
-        return self._shuffled[places].astype(np.int64)
+        places = np.arange(pool * size, (pool + 1) * size) % len(self.shuffled)
+        return self.shuffled[places].astype(np.int64)
 
     def _cut_pool(self, pool: int) -> Sequence[Rows]:
         """Rows of each of a pool's batches in the order they are taken."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from nmt.config import Config
 from nmt.data.batch import Batch
 from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
+from nmt.data.in_order import in_order
 from nmt.data.prepare import Prepared
 from nmt.data.splits import HeldOut, Train
 from nmt.errors import Refusal
@@ -39,6 +41,14 @@ class TranslationData(pl.LightningDataModule):
         check_batch_size(config)
         self.prepared = prepared
         self.schedule = make_schedule(prepared.train, config)
+        self.train = in_order(
+            prepared.train,
+            prepared.fingerprint,
+            self.schedule,
+            Path(config.data.cache),
+            config.data.in_order,
+            progress=config.trainer.progress,
+        )
         self._accumulate: int = config.trainer.accumulate
         self._workers: int = config.data.workers
         self._evaluation_batch: int = config.search.batch_size
@@ -51,7 +61,8 @@ class TranslationData(pl.LightningDataModule):
         what the checkpoint knows, however many there are.
         """
         start = self.trainer.global_step if self.trainer else 0
-        batches = MicroBatches(self.prepared.train, self.schedule, self._accumulate, *self._rank())
+        self.schedule.rows(start)  # what workers would each find out for themselves
+        batches = MicroBatches(self.train, self.schedule, self._accumulate, *self._rank())
         return self._loader(batches, CountFrom(start * self._accumulate))
 
     def val_dataloader(self) -> DataLoader[Batch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -121,6 +122,9 @@ class Train(Split):
         encoded: `datasets.Dataset` of columns `source_ids` and `target_ids`, in step with `rows`.
         lengths: (pairs of the corpus, 4) words of source and target, ids of source and target.
         max_length: longest sentence kept, in words of either side.
+
+    Attributes:
+        kept: (pairs,) row of the corpus of every pair.
     """
 
     def __init__(
@@ -137,26 +141,36 @@ class Train(Split):
         self._columns = [IdColumn(encoded, name) for name in ("source_ids", "target_ids")]
         self._lengths = lengths
         short = (lengths[:, 0] <= max_length) & (lengths[:, 1] <= max_length)
-        self._kept = np.flatnonzero(short).astype(np.int32)
+        self.kept = np.flatnonzero(short).astype(np.int32)
+        self._copy: Any = None
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.kept)
+
+    def read_from(self, copy_: Any) -> Train:
+        """The same pairs, whose ids are read from a copy: `copy_[i]` as `ids(i)` would give them."""
+        other = copy.copy(self)
+        other._copy = copy_
+        return other
 
     def ids(self, number: int) -> tuple[Array, Array]:
+        if self._copy is not None:
+            pair: tuple[Array, Array] = self._copy[number]
+            return pair
         row = self._row(number)
         source, target = self._columns
         return source[row], target[row]
 
     @functools.cached_property
     def sizes(self) -> Array:
-        return self._lengths[:, 2:][self._kept]
+        return self._lengths[:, 2:][self.kept]
 
     @property
     def words(self) -> Array:
-        return self._lengths[:, :2][self._kept]
+        return self._lengths[:, :2][self.kept]
 
     def _row(self, number: int) -> int:
-        return int(self._kept[number])
+        return int(self.kept[number])
 
 
 class IdColumn:
