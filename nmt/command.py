@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import logging
 import os
 import sys
@@ -112,6 +113,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
         @functools.wraps(main)
         def program() -> None:
             introduce()
+            about = inspect.getdoc(sys.modules[main.__module__]) or ""
+            OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help
             os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
             failed: list[Exception] = []
 

@@ -1,7 +1,9 @@
-"""Text to memory-mapped, encoded pairs; `nmt.train` does the same when it needs to.
+r"""Text to memory-mapped, encoded pairs; `nmt.train` does the same when it needs to.
 
 python -m nmt.prepare data=grammar
-python -m nmt.prepare data=text data.train.source=train.en data.train.target=train.fr …
+python -m nmt.prepare +experiment=rnnsearch50 regime=paper
+python -m nmt.prepare data=text data.train.source=train.en data.train.target=train.fr \
+    data.valid.source=valid.en data.valid.target=valid.fr
 """
 
 from __future__ import annotations

@@ -577,10 +577,26 @@ class TestEveryCommand:
         assert re.search(r"^(seed|runs): ", ended.out, re.MULTILINE)
         assert not (program.folder / "outputs").exists()
 
-    def test_helps(self, program):
-        asked = program("train", "--help")
-        assert asked.code == 0
-        assert "experiment: rnnencdec30, rnnencdec50, rnnsearch30, rnnsearch50" in asked.out
+    @pytest.mark.parametrize(
+        ("command", "does", "shown"),
+        [
+            ("train", "Trains a model", "experiment: rnnencdec30, rnnencdec50, rnnsearch30"),
+            ("evaluate", "Runs the whole test protocol", "stress: lengths"),
+            ("translate", "Translates standard input", "search: beam, greedy"),
+            ("compare", "Sets runs", "resamples: 1000"),
+            ("prepare", "Text to memory-mapped", "tokenizer: bpe, words"),
+            ("baseline", "Trains a phrase-based system", "data: grammar, multi30k, text"),
+        ],
+    )
+    def test_helps(self, program, command, does, shown):
+        """What it does, three examples or more, what can be chosen, and where the keys are."""
+        asked = program(command, "--help")
+        assert asked.code == 0, asked.err
+        assert asked.out.startswith(f"python -m nmt.{command}: {does}")
+        examples = re.findall(rf"^ *python -m nmt\.{command}\b", asked.out, re.MULTILINE)
+        assert len(examples) > 3  # the first line is the title
+        assert shown in asked.out
+        assert "docs/configuration.md" in asked.out
 
 
 @pytest.mark.slow
