@@ -580,8 +580,10 @@ def load(config: DictConfig) -> Config:
     return loaded
 
 
-def plain(config: Config) -> dict[str, Any]:
-    """A configuration as dictionaries and lists, for files and checkpoints."""
+def plain(config: Any) -> dict[str, Any]:
+    """A configuration, or a section of one, as dictionaries and lists, for files and checkpoints."""
+    if isinstance(config, DictConfig):
+        config = OmegaConf.to_object(config)
     return dataclasses.asdict(config)
 
 

@@ -80,12 +80,12 @@ def local_files(text: TextConfig, data: DataConfig) -> tuple[list[tuple[Path, ..
 
 def _from_line_aligned(pairs: list[tuple[Path, ...]], text: TextConfig, key: str) -> Corpus:
     """Pairs of files put after one another."""
-    contents = [[content(check_file(path, key)) for path in pair] for pair in pairs]
-    if len(pairs) == 1:  # the same text as the two files named one by one
-        identity = digest("files", contents[0], text.tokenised, text.pairs)
-        return Corpus(key, identity, text.tokenised, (LineAligned(pairs[0], text.pairs),))
+    checked = [tuple(check_file(path, key) for path in pair) for pair in pairs]
+    if len(checked) == 1:  # the same text as the two files named one by one
+        return _line_aligned(checked[0], text, key)
+    parts = tuple(LineAligned(pair, None) for pair in checked)
+    contents = [[content(path) for path in pair] for pair in checked]
     identity = digest("joined files", contents, text.tokenised, text.pairs)
-    parts = tuple(LineAligned(pair, None) for pair in pairs)
     limited = parts if text.pairs is None else (First(parts, text.pairs),)
     return Corpus(key, identity, text.tokenised, limited)
 
@@ -105,8 +105,13 @@ def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
         if (value := getattr(text, side))
     ]
     paths = tuple(check_file(below(data.root, path), f"{key}.{side}") for side, path in named)
+    return _line_aligned(paths, text, key)
+
+
+def _line_aligned(paths: tuple[Path, ...], text: TextConfig, key: str) -> Corpus:
+    part = LineAligned(paths, text.pairs)  # before the digests: it tells when a file changes
     identity = digest("files", [content(path) for path in paths], text.tokenised, text.pairs)
-    return Corpus(key, identity, text.tokenised, (LineAligned(paths, text.pairs),))
+    return Corpus(key, identity, text.tokenised, (part,))
 
 
 def below(root: str | None, path: str) -> str:

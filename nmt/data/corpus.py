@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.data.lines import read_parallel
+from nmt.data.lines import Stamp, check_unchanged, read_parallel
+from nmt.errors import Refusal
 
 PART = 5_000  # rows of a part, where a corpus can be read in parts by several processes
 
@@ -50,14 +51,31 @@ def read_parts(parts: Sequence[Any]) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class LineAligned:
-    """Line i of two files, and of a third one with alignments where there is one."""
+    """Line i of two files, and of a third one with alignments where there is one.
+
+    It is made before the files' digests are taken and refuses files that have changed since, so
+    that rows are those of the content they are kept under.
+    """
 
     paths: tuple[Path, ...]
     limit: int | None
+    stamps: tuple[Stamp, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stamps", self.stamps or tuple(map(Stamp.of, self.paths)))
 
     def __iter__(self) -> Iterator[Row]:
-        for source, target, *alignment in read_parallel(self.paths, self.limit):
-            yield Row(source, target, alignment[0] if alignment else None)
+        try:
+            for source, target, *alignment in read_parallel(self.paths, self.limit):
+                yield Row(source, target, alignment[0] if alignment else None)
+        except Refusal:
+            self._check()  # a file that is being written looks damaged, or out of step
+            raise
+        self._check()
+
+    def _check(self) -> None:
+        for path, stamp in zip(self.paths, self.stamps, strict=True):
+            check_unchanged(path, stamp)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import zstandard
 
@@ -29,9 +29,42 @@ def _open_xz(path: Path) -> BinaryIO:
     return cast(BinaryIO, lzma.LZMAFile(path, "rb"))
 
 
+class _Zstandard(io.RawIOBase):
+    """Frames one after another. The library's own reader takes a file cut short for a whole one."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+        self._rest = b""  # compressed bytes after the end of a frame
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._rest or self._file.read(1 << 17)
+            if not data:
+                if self._begun and not self._frame.eof:
+                    raise EOFError("the file ends in the middle of a compressed frame")
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._begun = True
+            self._ready = self._frame.decompress(data)
+            self._rest = self._frame.unused_data
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 def _open_zstandard(path: Path) -> BinaryIO:
-    reader = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), read_across_frames=True)
-    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, reader)))
+    return cast(BinaryIO, io.BufferedReader(_Zstandard(path), 1 << 20))
 
 
 OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
@@ -60,22 +93,52 @@ def check_file(path: str | Path, key: str) -> Path:
     return file
 
 
+class Stamp(NamedTuple):
+    """What changes when a file is written to or replaced."""
+
+    inode: int
+    size: int
+    modified: int  # nanoseconds
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        status = path.stat()
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def check_unchanged(path: Path, stamp: Stamp) -> None:
+    """Raises Refusal where a file is no longer what it was when `stamp` was taken."""
+    try:
+        unchanged = Stamp.of(path) == stamp
+    except OSError:
+        unchanged = False
+    if not unchanged:
+        raise Refusal(f"{path}: changed while it was read; start again when it is complete")
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Lines of a UTF-8 file (plain, .gz, .xz, .zst) without their ends, one at a time.
 
     Raises:
-        Refusal: naming file and line where the text is not UTF-8 or the file is damaged.
+        Refusal: naming file and line where the text is not UTF-8, holds a NUL byte, or the file is
+            damaged.
     """
     number = 0
     try:
         with OPENERS.get(path.suffix, lambda path: path.open("rb"))(path) as stream:
             for number, raw in enumerate(stream, 1):
+                if b"\0" in raw:
+                    raise Refusal(
+                        f"{path}:{number}: NUL byte at column {raw.index(0) + 1}; a UTF-16 file must"
+                        " be converted to UTF-8, a stray NUL removed"
+                    )
                 line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
                 yield line.removeprefix(BOM) if number == 1 else line
     except UnicodeDecodeError as error:
+        byte, column = error.object[error.start], error.start + 1
         raise Refusal(
-            f"{path}:{number}: not UTF-8 (byte {error.object[error.start]:#04x} at column"
-            f" {error.start + 1}); convert the file to UTF-8"
+            f"{path}:{number}: not UTF-8 (byte {byte:#04x} at column {column});"
+            " convert the file to UTF-8"
         ) from error
     except DAMAGED as error:
         raise Refusal(f"{path}:{number + 1}: cannot be read further ({error})") from error

@@ -1,9 +1,9 @@
 """Text to encoded pairs, once: what follows reads memory-mapped files.
 
-Two kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.texts`), `pairs-*`
-is training text encoded with the vocabularies learnt from it. The cap on length is applied when
-they are opened, and test sets are encoded in memory, so that runs which differ in either share the
-rest.
+Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.texts`),
+`filtered-*` what filters left of one (`nmt.data.filters`), `pairs-*` training text encoded with the
+vocabularies learnt from it, with a manifest. The cap on length is applied when they are opened, and
+test sets are encoded in memory, so that runs which differ in either share the rest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ import numpy as np
 from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
+from nmt.data import manifest
 from nmt.data.cache import build_once
 from nmt.data.corpora import open_corpus
 from nmt.data.corpus import digest
+from nmt.data.filters import filter_text
 from nmt.data.splits import HeldOut, Train
 from nmt.data.subwords import Subwords
 from nmt.data.texts import TokenisedText, open_arrow, processes, tokenise_corpus
@@ -60,9 +62,10 @@ class Prepared:
         valid: development pairs.
         test: test sets by name, in the order of the configuration.
         manifest: counts, plain values: `vocabulary.<side>` (`kind`, `size`, `types`), `max_length`,
-            and `splits.<name>`: `lines`, `empty` and `too_long` (left out), `pairs` (kept), and for
-            each side `<side>_words` and `<side>_unknown` (share of the words outside the
-            vocabulary; of the training split before the cap).
+            `selection`, and `splits.<name>`: `lines`, `empty` and `too_long` (left out), `pairs`
+            (kept), and for each side `<side>_words` and `<side>_unknown` (share of the words
+            outside the vocabulary; of the training split before the cap); of the training split
+            also `dropped`, by reason.
         fingerprints: one for each split, by name (`train`, `valid`, `test.<name>`).
         fingerprint: of all that training depends on: training and development text, tokenisation
             and vocabularies. Test sets do not enter.
@@ -94,7 +97,11 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
     """
     _check(data, tokenizer)
     with progress_bars(progress):
-        text = _tokenised(data.train, data, "data.train", tokenizer.normalise, raw=False)
+        text = filter_text(
+            _tokenised(data.train, data, "data.train", tokenizer.normalise, raw=False),
+            data,
+            lambda: _tokenised(data.in_domain, data, "data.in_domain", tokenizer.normalise, False),
+        )
         settings = _vocabulary_settings(tokenizer)
         fingerprint = digest(FORMAT, text.fingerprint, settings)
         folder = build_once(
@@ -106,14 +113,16 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         counts = json.loads((folder / "counts.json").read_text("utf-8"))
         source_vocabulary = load_vocabulary(state["source"])
         target_vocabulary = load_vocabulary(state["target"] or state["source"])
+        lengths = np.load(folder / "lengths.npy", mmap_mode="r")
         train = Train(
             cast(Any, text.rows),
             source_vocabulary,
             target_vocabulary,
             open_arrow(folder),
-            np.load(folder / "lengths.npy", mmap_mode="r"),
+            lengths,
             data.max_length,
         )
+        manifest.write_manifest(folder, data, tokenizer, text, counts, lengths[:, :2])
         if not len(train):
             raise Refusal(
                 f"data.max_length={data.max_length}: no training pair is that short on both sides"
@@ -132,19 +141,21 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         }
     valid, *tests = held_out.values()
     splits = {key.removeprefix("data."): split for key, (split, _) in held_out.items()}
-    manifest = {
+    counted = {
         "vocabulary": counts["vocabulary"],
         "max_length": data.max_length,
+        "selection": data.selection,
         "splits": {
             "train": {
                 "lines": text.lines,
                 "empty": text.empty,
+                "dropped": dict(text.dropped),
                 "too_long": len(text.rows) - len(train),
                 "pairs": len(train),
                 **counts["train"],
             },
             **{
-                name: _held_out_counts(split, tokenised)
+                name: manifest.held_out_counts(split, tokenised)
                 for (name, split), (_, tokenised) in zip(
                     splits.items(), held_out.values(), strict=True
                 )
@@ -160,7 +171,7 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         train=train,
         valid=valid[0],
         test={split.name: split for split, _ in tests},
-        manifest=manifest,
+        manifest=counted,
         fingerprints=fingerprints,
         fingerprint=digest(fingerprint, fingerprints["valid"]),
         languages=_languages(data),
@@ -214,25 +225,7 @@ def progress_bars(shown: bool) -> Iterator[None]:
 
 def describe(prepared: Prepared) -> str:
     """A short table of counts, for people."""
-    splits = prepared.manifest["splits"]
-    width = max(map(len, [*splits, "split"]))
-    lines = [
-        f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
-        f" {'words':>23} {'unknown':>15}"
-    ]
-    for name, counts in splits.items():
-        words = f"{counts['source_words']:,} / {counts['target_words']:,}"
-        unknown = f"{counts['source_unknown']:.2%} / {counts['target_unknown']:.2%}"
-        lines.append(
-            f"{name:<{width}} {counts['pairs']:>10,} {counts['empty']:>8,}"
-            f" {counts['too_long']:>9,} {words:>23} {unknown:>15}"
-        )
-    for side, counts in prepared.manifest["vocabulary"].items():
-        of = f" of {counts['types']:,} types" if counts["types"] else ""
-        kind = "words" if counts["kind"] == Vocabulary.kind else "subwords"
-        lines.append(f"{side} vocabulary: {counts['size']:,} {kind}{of}, </s> and <unk>")
-    lines.append(f"fingerprint: {prepared.fingerprint}")
-    return "\n".join(lines)
+    return manifest.describe(prepared.manifest, prepared.fingerprint)
 
 
 def _languages(data: DataConfig) -> tuple[str, str]:
@@ -262,7 +255,9 @@ def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:
 def _tokenised(
     text: TextConfig, data: DataConfig, key: str, normalise: bool, raw: bool
 ) -> TokenisedText:
-    split = key.split(".")[1]
+    split = {"data.train": "train", "data.in_domain": "train", "data.valid": "valid"}.get(
+        key, "test"
+    )
     corpus = open_corpus(text, data, key, split)
     return tokenise_corpus(
         corpus, _languages(data), cache=Path(data.cache), normalise=normalise, raw=raw
@@ -352,18 +347,3 @@ class _Encode:
             "source_ids": [self.source.encode(line.split(" ")) for line in rows["source"]],
             "target_ids": [self.target.encode(line.split(" ")) for line in rows["target"]],
         }
-
-
-def _held_out_counts(split: HeldOut, text: TokenisedText) -> dict[str, Any]:
-    counts: dict[str, Any] = {
-        "lines": text.lines,
-        "empty": text.empty,
-        "too_long": 0,
-        "pairs": len(split),
-    }
-    pairs = [split.ids(number) for number in range(len(split))]
-    for side, name in enumerate(("source", "target")):
-        ids = np.concatenate([pair[side] for pair in pairs])
-        counts[f"{name}_words"] = int(split.words[:, side].sum(dtype=np.int64))
-        counts[f"{name}_unknown"] = np.count_nonzero(ids == UNKNOWN) / (len(ids) - len(split))
-    return counts

@@ -10,8 +10,8 @@ import importlib.metadata
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +54,19 @@ class TokenisedText:
             spaces), `source_words` and `target_words` (their numbers), `alignment`, and, except
             for training text, `source_text` and `target_text` (raw).
         fingerprint: changes when a row could.
-        lines: rows of the corpus, those with an empty side included.
+        lines: rows of the corpus, those with an empty side and those dropped included.
+        dropped: rows that filters left out, by reason (`nmt.data.filters`).
     """
 
     rows: datasets.Dataset
     fingerprint: str
     lines: int
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def empty(self) -> int:
         """Rows left out because a side has no words."""
-        return self.lines - len(self.rows)
+        return self.lines - len(self.rows) - sum(self.dropped.values())
 
 
 def tokenise_corpus(
