@@ -1,0 +1,253 @@
+"""What the documentation marks as quick is typed, in order, in tiny form; what comes of it is checked.
+
+Each page has a folder of its own, with the files it gives the content of, and those it takes the
+reader to have. Among them are a scoring function and a model from outside the package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from forked import run
+from shown import PAGES, ROOT, Shown, blocks, files, in_block
+
+from nmt.config import Config, ModelConfig
+from nmt.data.grammar import draw
+from nmt.models import build
+
+QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
+LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files
+SMALL = ("trainer.progress=false", "logger=none", "report.heatmaps=0", "evaluation.resamples=20")
+GRAMMAR = {"train_pairs": 64, "valid_pairs": 8, "test_pairs": 6, "by_length_pairs": 7}
+TINY = {
+    "prepare": ("regime=tiny", "trainer.progress=false"),
+    "train": (
+        *("regime=tiny", "trainer=cpu", *SMALL, "trainer.max_steps=4", "trainer.valid_every=2"),
+        *(f"data.grammar.{name}={pairs}" for name, pairs in GRAMMAR.items()),
+    ),
+    "evaluate": SMALL,
+    "compare": ("resamples=20",),
+    "translate": (),
+}
+
+
+@dataclass
+class Played:
+    """A page whose quick blocks were run: its folder, and the names its Python code has made."""
+
+    folder: Path
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def results(self, name: str) -> dict[str, Any]:
+        return json.loads((self.folder / "runs" / name / "results.json").read_text())
+
+    def weights(self, name: str) -> dict[str, torch.Tensor]:
+        path = self.folder / "runs" / name / "checkpoints/last.ckpt"
+        return torch.load(path, weights_only=True)["state_dict"]
+
+    def module(self, name: str) -> types.ModuleType:
+        spec = importlib.util.spec_from_file_location(name, self.folder / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def type(self, command: Shown) -> None:
+        """Runs a command as it is shown, but for its size."""
+        name = command.module.removeprefix("nmt.")
+        made = sorted(self.folder.glob("outputs/*/*"))
+        newest = str(made[-1].relative_to(self.folder)) if made else ""
+        shown = [word.replace("outputs/DATE/TIME", newest) for word in command.words]
+        smaller = {word.partition("=")[0] for word in TINY[name]}
+        words = [word for word in shown if word.partition("=")[0] not in smaller]
+        text = (self.folder / command.stdin).read_bytes() if command.stdin else b""
+        there = {"PYTHONPATH": str(self.folder)}  # as `python -m` does
+        ended = run(name, *words, *TINY[name], cwd=self.folder, env=there, stdin=text)
+        assert ended.code == 0, f"{command}\n{ended.said}"
+        if command.stdout:
+            (self.folder / command.stdout).write_bytes((self.folder / ".stdout0").read_bytes())
+
+    def execute(self, code: str) -> None:
+        """Runs Python code of the page; names stay from block to block."""
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()):
+            exec(code, self.names)
+
+
+def prepare_folder(folder: Path, page: str) -> None:
+    """The files that the page gives, and those that stand for the reader's own."""
+    for name, content in files(page).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    for split, count in LINES.items():
+        pairs = [draw(1, split, k, mean_length=8) for k in range(count)]
+        for language, sentences in {
+            "en": [pair.source for pair in pairs],
+            "fr": [pair.target for pair in pairs],
+        }.items():
+            text = "".join(" ".join(words) + "\n" for words in sentences)
+            (folder / f"{split.removeprefix('test:')}.{language}").write_text(text)
+    (folder / "moses-output.txt").write_text((folder / "test.fr").read_text())
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Played]:
+    """play("own-scoring.md"): that page, its quick blocks run once."""
+    done: dict[str, Played] = {}
+
+    def once(name: str) -> Played:
+        if name not in done:
+            page = next(page for page in PAGES if page.name == name).read_text()
+            played = Played(tmp_path_factory.mktemp(name.removesuffix(".md")))
+            prepare_folder(played.folder, page)
+            for block in blocks(page):
+                if block.mark == "quick" and block.language == "python":
+                    pytest.importorskip("pandas")
+                    played.execute(block.text)
+                elif block.mark == "quick":
+                    shown = in_block(block)
+                    assert shown, f"nothing to run in {block.text}"
+                    for command in shown:
+                        played.type(command)
+            done[name] = played
+        return done[name]
+
+    return once
+
+
+def test_the_pages_that_are_run():
+    """Those that the index marks, and the README."""
+    index = (ROOT / "docs/README.md").read_text()
+    assert [page.name for page in QUICK if page.parent == ROOT] == ["README.md"]
+    for page in (ROOT / "docs").glob("*.md"):
+        assert (f"]({page.name}) ✓" in index) == (page in QUICK), page.name
+
+
+@pytest.mark.parametrize("page", [page.name for page in QUICK])
+def test_what_is_marked_quick_runs(play, page):
+    played = play(page)
+    assert list(played.folder.glob("**/results.json"))
+
+
+def test_the_readmes_translations_and_page(play):
+    folder = play("README.md").folder
+    assert len((folder / "some.fr").read_text().splitlines()) == LINES["test:some"]
+    table = (folder / "comparison/tables/tables.md").read_text()
+    assert "moses" in table
+    assert list(folder.glob("outputs/*/*/translations/mine-joined40.jsonl"))
+
+
+class TestOwnCorpus:
+    def test_the_named_files_are_the_text(self, play):
+        played = play("own-corpus.md")
+        assert list(played.results("mine")["test"]) == ["mine"]
+        assert played.results("mine")["test"]["mine"]["pairs"] == LINES["test"]
+        source = (played.folder / "test.en").read_text().splitlines()[0]
+        first = (played.folder / "runs/mine/translations/mine.jsonl").read_text().splitlines()[0]
+        assert json.loads(first)["source"] == source.split()
+
+    def test_a_file_of_ones_own_is_an_option_of_the_group(self, play):
+        config = play("own-corpus.md").results("subwords")["config"]
+        assert config["data"]["title"] == "ours"
+        assert config["tokenizer"]["kind"] == "bpe"
+
+
+class TestOwnScoring:
+    """A scoring function from outside the package: added, trained, reloaded, compared."""
+
+    def test_it_is_trained(self, play):
+        played = play("own-scoring.md")
+        assert played.results("fused")["scoring"] == "Bilinear"
+        matrix = played.weights("fused")["decoder.context.scoring.M"]
+        assert matrix.shape == (16, 16)
+        assert not torch.equal(matrix, torch.eye(16))
+
+    def test_its_derivative_is_right(self, play):
+        score = play("own-scoring.md").module("my_scores").Bilinear(5).double()
+        torch.nn.init.normal_(score.M)
+        query = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+        keys = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
+        grad = torch.randn(2, 3, 4, dtype=torch.float64)
+        expected = torch.autograd.grad(score(query, keys), [query, keys, score.M], grad)
+        torch.testing.assert_close(score.backward(grad, query, keys), expected)
+
+    def test_both_recurrences_train_the_same_weights(self, play):
+        played = play("own-scoring.md")
+        assert played.results("plain")["config"]["model"]["recurrence"] == "plain"
+        assert played.results("fused")["config"]["model"]["recurrence"] == "fused"
+        torch.testing.assert_close(
+            played.weights("fused"), played.weights("plain"), rtol=1e-4, atol=1e-5
+        )
+
+    def test_its_checkpoint_is_read_only_where_it_is_trusted(self, play):
+        """With `trust` it was, by the commands of the page."""
+        played = play("own-scoring.md")
+        assert played.results("greedy")["scoring"] == "Bilinear"
+        assert len((played.folder / "some.fr").read_text().splitlines()) == LINES["test:some"]
+        there = {"PYTHONPATH": str(played.folder)}
+        typed = "checkpoint=runs/fused/checkpoints/best.ckpt"
+        ended = run("translate", typed, cwd=played.folder, env=there, stdin=b"a\n")
+        assert ended.code == 2
+        assert "add trust=[my_scores]" in ended.said
+
+    def test_the_page_names_it(self, play):
+        page = (play("own-scoring.md").folder / "comparison/comparison.html").read_text()
+        for name in ("scoring Bilinear, recurrence plain", "scoring Additive, recurrence fused"):
+            assert f"RNNsearch-50 ({name})" in page
+
+
+class TestOwnModel:
+    def test_it_is_trained_with_a_key_of_its_own(self, play):
+        played = play("own-model.md")
+        found = played.results("mean")
+        assert (found["model"], found["name"]) == ("RNNmean", "RNNmean-50")
+        assert found["config"]["model"]["options"] == {"share": 0.5}
+        assert played.results("last")["config"]["model"]["options"] == {"share": 0}
+        mean, last = played.weights("mean"), played.weights("last")
+        assert mean.keys() == last.keys()
+        assert not torch.equal(mean["decoder.W_s"], last["decoder.W_s"])
+        assert played.results("greedy")["model"] == "RNNmean"
+
+    def test_without_a_share_it_is_rnnencdec(self, play):
+        """And with all of it the summary is the mean, padding left out."""
+        module = play("own-model.md").module("my_models")
+        sizes = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
+        model = ModelConfig(scoring=None, options={"share": 0.0}, **sizes)
+        mine = module.RNNmean(model, 11, 13)
+        model._target_ = "nmt.models.RNNencdec"
+        paper = build(Config(model=model), 11, 13)
+        paper.load_state_dict(mine.state_dict())
+        source = torch.tensor([[3, 4, 5, 0], [6, 0, 0, 0]])
+        mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()
+        torch.testing.assert_close(mine.encoder(source, mask), paper.encoder(source, mask))
+        mine.encoder.share = 1.0
+        states, summary = mine.encoder(source, mask)
+        torch.testing.assert_close(summary[1], states[1, :2].mean(0))
+
+
+class TestReadingResults:
+    def test_the_frames_hold_what_the_files_say(self, play):
+        names = play("reading-results.md").names
+        search = names["runs"]["search"]["test"]["by_length"]
+        scores = [bucket["score"] for bucket in search["by_length"]]
+        assert names["by_length"]["search"].tolist() == scores
+        assert list(names["table"].index) == ["encdec", "search"]
+        assert len(names["validations"]) == 4
+
+    def test_sums_of_sentences_are_the_corpus_score(self, play):
+        names = play("reading-results.md").names
+        rows = names["sentences"]["search"]
+        total = names["bleu"](names["pd"].DataFrame(rows["bleu_stats"].tolist()).sum())
+        expected = names["runs"]["search"]["test"]["by_length"]["bleu"]["all"]["score"]
+        assert total == pytest.approx(expected)
+        assert names["gain"].notna().all()
