@@ -251,12 +251,22 @@ def _by_keys(runs: list[Run]) -> list[str]:
     }
     few = dict(list(differing.items())[:2])
     parts = [
-        ", ".join(
-            f"{key.rsplit('.', 1)[-1]} {'–' if v[i] is MISSING else v[i]}" for key, v in few.items()
-        )
-        for i in range(len(runs))
+        ", ".join(_setting(key, values[i]) for key, values in few.items()) for i in range(len(runs))
     ]
     return [f" ({part})" if part else "" for part in parts]
+
+
+def _setting(key: str, value: Any) -> str:
+    """A key and its value in few letters; a class goes by its own name and its section's.
+
+    >>> _setting("optimizer.lr", 0.1), _setting("model.scoring._target_", "mine.scores.Bilinear")
+    ('lr 0.1', 'scoring Bilinear')
+    """
+    *section, name = key.split(".")
+    shown = "–" if value is MISSING else str(value)
+    if name == "_target_" and section:
+        name, shown = section[-1], shown.rpartition(".")[2]
+    return f"{name} {shown}"
 
 
 def _by_folder(runs: list[Run]) -> list[str]:

@@ -99,6 +99,11 @@ def named(name: str, **config: object) -> Run:
 def test_equal_names_are_told_apart_by_what_differs() -> None:
     beams = [named("a", search={"beam_size": size}) for size in (1, 12)]
     assert [run.label for run in label_apart(beams)] == ["a (beam_size 1)", "a (beam_size 12)"]
+    scores = [
+        named("a", model={"scoring": {"_target_": target}}) for target in ("mine.Bilinear", "n.Dot")
+    ]
+    labels = [run.label for run in label_apart(scores)]
+    assert labels == ["a (scoring Bilinear)", "a (scoring Dot)"]
     alike = [named("a", x=1), named("a", x=1), named("b", x=1)]
     assert [run.label for run in label_apart(alike)] == ["a", "a #2", "b"]
 
