@@ -106,15 +106,14 @@ def write(folder: Path, train: Train, order: Array, progress: bool = False) -> N
         while first < len(order):
             end = int(np.searchsorted(starts[::2], starts[2 * first] + BLOCK, "right")) - 1
             end = max(end, first + 1)
-            base = int(starts[2 * first])
-            block = np.empty(int(starts[2 * end]) - base, np.int32)
+            edges = starts[2 * first : 2 * end + 1] - starts[2 * first]
+            block = np.empty(edges[-1], np.int32)
             numbers = order[first:end]
-            for at in np.argsort(numbers):
-                place = 2 * (first + int(at))
-                begin, middle, stop = (starts[place : place + 3] - base).tolist()
-                block[begin:middle], block[middle:stop] = train.ids(int(numbers[at]))
+            for place in np.argsort(numbers).tolist():
+                begin, middle, stop = edges[2 * place : 2 * place + 3].tolist()
+                block[begin:middle], block[middle:stop] = train.ids(int(numbers[place]))
+                bar.update()
             block.tofile(stream)
-            bar.update(end - first)
             first = end
     starts.flush()
     places.flush()
