@@ -22,7 +22,7 @@ from nmt.report.comparison import compare_set, edges, test_sets
 from nmt.report.figures import draw_for_papers
 from nmt.report.page import build_page
 from nmt.report.runs import Run, find_runs, outside_system
-from nmt.report.tables import write_compared_tables
+from nmt.report.tables import write_tables
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def main(composed: DictConfig) -> None:
     everyone = [*found.runs, *others]
     comparisons = [compare_set(everyone, name, config.resamples) for name in test_sets(everyone)]
     output = Path(config.output)
-    write_compared_tables(everyone, comparisons, output / "tables")
+    write_tables(everyone, comparisons, output / "tables")
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
     if formats:
         draw_for_papers(everyone, output / "figures", formats, config.report.sentence)

@@ -72,11 +72,11 @@ class ComparisonPage(Callback):
         from nmt.report.comparison import compare_set, test_sets
         from nmt.report.page import build_page
         from nmt.report.runs import find_runs
-        from nmt.report.tables import write_compared_tables
+        from nmt.report.tables import write_tables
 
         found = find_runs([self.sweep])
         comparisons = [compare_set(found.runs, name) for name in test_sets(found.runs)]
-        write_compared_tables(found.runs, comparisons, self.sweep / self.tables)
+        write_tables(found.runs, comparisons, self.sweep / self.tables)
         build_page(
             found.runs,
             self.sweep / self.page,

@@ -37,7 +37,7 @@ def build_page(runs, path, **kwargs):
 module("nmt.report.comparison", test_sets=lambda runs: ["a"], compare_set=lambda runs, name: 0)
 module("nmt.report.page", build_page=build_page)
 module("nmt.report.runs", find_runs=lambda patterns: Found(*patterns))
-module("nmt.report.tables", write_compared_tables=lambda runs, made, folder: folder.mkdir())
+module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())
 
 @hydra.main(version_base=None, config_path=None, config_name="app")
 def main(cfg):

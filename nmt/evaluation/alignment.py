@@ -203,7 +203,10 @@ def alignment_scores(counts: Sequence[int] | np.ndarray) -> dict[str, float | No
     }
 
 
-def weight_on_end(weights: np.ndarray) -> float:
-    """Mean weight on the source `</s>` over the target words: (I + 1, J + 1) -> 0 to 1."""
+def weight_on_end(weights: np.ndarray) -> float | None:
+    """Mean weight on the source `</s>` over the target words: (I + 1, J + 1) -> 0 to 1.
+
+    None where the target has no word.
+    """
     rows = np.asarray(weights)[:-1, -1]
-    return float(rows.mean()) if len(rows) else 0.0
+    return float(rows.mean()) if len(rows) else None

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from nmt.config import EvaluationConfig, SearchConfig
 from nmt.data.batch import Batch, collate
 from nmt.data.vocabulary import SPECIAL, UNKNOWN
-from nmt.evaluation.alignment import Gold, sentence_counts
+from nmt.evaluation.alignment import Gold, sentence_counts, weight_on_end
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import spread
@@ -183,7 +183,7 @@ class Testing(pl.LightningModule):
         )
         scores: Record = {
             "spread": float(spread(between).mean()),
-            "end_weight": float(between[:-1, -1].mean()) if len(between) > 1 else None,
+            "end_weight": weight_on_end(between),
         }
         if example.gold is not None:
             null = self.evaluation.alignment.null

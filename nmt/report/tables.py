@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
-from nmt.report.comparison import SetComparison, bucket_name, compare_set, test_sets
+from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.runs import MISSING, Run, differing_keys
 
 
@@ -263,20 +263,10 @@ def differences_table(runs: Sequence[Run]) -> Table:
     return Table("differences", "Where the configurations differ", columns, rows)
 
 
-def write_tables(runs: Sequence[Run], folder: str | Path, resamples: int = 1000) -> list[Path]:
-    """Writes `tables.md` and a CSV file a table, and returns their paths.
-
-    Args:
-        resamples: bootstrap resamples behind the differences; 0 leaves them out.
-    """
-    comparisons = [compare_set(runs, name, resamples) for name in test_sets(runs)]
-    return write_compared_tables(runs, comparisons, folder)
-
-
-def write_compared_tables(
+def write_tables(
     runs: Sequence[Run], comparisons: Sequence[SetComparison], folder: str | Path
 ) -> list[Path]:
-    """As `write_tables`, of comparisons that were made already."""
+    """Writes `tables.md` and a CSV file a table, and returns their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tables = all_tables(runs, comparisons)

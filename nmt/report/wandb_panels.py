@@ -82,14 +82,6 @@ def define_metrics(run: Any) -> None:
         run.define_metric("length/*", step_metric=LENGTH, step_sync=False)
 
 
-def by_length_scalars(by_length: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """BLEU of each bucket as `valid/bleu_by_length/11-20`, for any logger."""
-    return {
-        f"valid/bleu_by_length/{bucket_name(dict(bucket))}": float(bucket["score"])
-        for bucket in by_length
-    }
-
-
 def log_validation(
     run: Any,
     update: int,

@@ -50,6 +50,7 @@ def test_counts_and_error_by_hand():
     assert scores["recall"] == 0.5
     assert scores["on_end_of_sentence"] == pytest.approx(2 / 3)
     assert weight_on_end(WEIGHTS) == pytest.approx((0.10 + 0.40 + 0.55) / 3)
+    assert weight_on_end(WEIGHTS[-1:]) is None
 
 
 def test_error_over_a_set_is_of_summed_counts():

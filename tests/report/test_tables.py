@@ -2,6 +2,7 @@ import csv
 import io
 from pathlib import Path
 
+from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.runs import Run
 from nmt.report.tables import (
@@ -76,7 +77,11 @@ def test_only_differing_keys_are_listed(runs: list[Run]) -> None:
 
 
 def test_files_are_written(runs: list[Run], tmp_path: Path) -> None:
-    paths = write_tables(runs[::2], tmp_path / "tables", resamples=20)
+    few = runs[::2]
+    comparisons = [
+        compared.compare_set(few, name, resamples=20) for name in compared.test_sets(few)
+    ]
+    paths = write_tables(few, comparisons, tmp_path / "tables")
     names = {path.name for path in paths}
     assert {"tables.md", "scores_newstest.csv", "by_length_mine.csv", "training.csv"} <= names
     assert {"significance_newstest.csv", "differences.csv", "published.csv"} <= names
