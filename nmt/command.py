@@ -6,6 +6,7 @@ stopped by one.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import inspect
@@ -125,6 +126,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                 except Exception as error:
                     if HydraConfig.get().mode is not RunMode.RUN:
                         raise  # a launcher in this process counts the job as failed
+                    if isinstance(error, Refusal) and rank() == 0:
+                        leave_nothing(Path(HydraConfig.get().runtime.output_dir), name)
                     failed.append(error)  # past Hydra, which would print its own lines about it
 
             def application() -> None:
@@ -139,6 +142,24 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
         return program
 
     return decorate
+
+
+def leave_nothing(folder: Path, name: str) -> None:
+    """Removes the run folder of a command that was refused before it left anything in it.
+
+    Args:
+        folder: which Hydra has made; it stays where it holds more than Hydra's files and the log.
+        name: of the command.
+    """
+    made = [folder / ".hydra" / f"{part}.yaml" for part in ("config", "hydra", "overrides")]
+    made.append(folder / f"{name}.log")
+    if not made[0].exists() or {path for path in folder.rglob("*") if path.is_file()} - set(made):
+        return
+    with contextlib.suppress(OSError):  # a folder that someone stands in, or writes to, stays
+        for path in made:
+            path.unlink(missing_ok=True)
+        made[0].parent.rmdir()
+        folder.rmdir()
 
 
 def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) -> int:

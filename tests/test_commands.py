@@ -283,6 +283,17 @@ class TestRefusals:
         assert ended.code == 2
         assert "data.train.source: missing" in ended.err
 
+    def test_a_refused_run_leaves_no_folder_but_what_was_there(self, program):
+        typed = ("data=text", "data.train.source=no.en", "data.train.target=no.fr")
+        kept = program.folder / "kept"
+        kept.mkdir()
+        (kept / "notes.txt").write_text("mine")
+        for folder in ("refused", "kept"):
+            ended = program("train", *typed, f"hydra.run.dir={folder}")
+            assert ended.code == 2, ended.err
+        assert not (program.folder / "refused").exists()
+        assert (kept / "notes.txt").read_text() == "mine"
+
     @pytest.mark.parametrize("command", ["evaluate", "translate"])
     @pytest.mark.parametrize(
         ("typed", "said"),
