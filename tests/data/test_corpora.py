@@ -265,7 +265,7 @@ def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path) -> 
     pair = draw(3, "valid", 4, mean_length=22.0, max_length=80)
     assert rows[4]["source"] == " ".join(pair.source)
     assert rows[4]["target_words"] == len(pair.target)
-    assert rows[4]["alignment"] == " ".join(f"{i}-{j}" for i, j in pair.alignment)
+    assert rows[4]["alignment"] == pair.pharaoh()
     assert rows[4]["source_text"].endswith(pair.source[-2] + ".")
 
     text = TextConfig(grammar="by_length", pairs=7)
