@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import logging
+import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +18,7 @@ from filelock import FileLock
 from nmt.errors import Failure, Refusal
 
 log = logging.getLogger(__name__)
+_building: list[Path] = []  # folders that this process is filling
 
 
 def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
@@ -21,7 +26,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
 
     `build` fills a temporary folder that is renamed when it is complete, so that a folder under its
     final name never lacks anything. Of several processes one builds and the others wait for it; the
-    lock goes with its process, so that a killed one holds up nobody.
+    lock goes with its process and those it has started, so that a killed one holds up nobody.
 
     Raises:
         Refusal: where the cache cannot be written.
@@ -38,14 +43,30 @@ def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
             for abandoned in cache.glob(f".{name}-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
             unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache))
+            _building.append(unfinished)
             try:
                 build(unfinished)
                 unfinished.chmod(0o755)
                 unfinished.rename(folder)
             finally:
+                _building.remove(unfinished)
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Failure(f"data.cache={cache}: no space left for prepared text") from error
         raise Refusal(f"data.cache={cache}: cannot be written ({error})") from error
     return folder
+
+
+def _end_with_parent() -> None:
+    """A process that was forked to help with a folder ends when the one that builds it is killed.
+
+    It would else wait for work for ever, with its memory and perhaps the lock.
+    """
+    if _building and sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_with_parent)

@@ -63,6 +63,32 @@ def test_damaged_file_is_named(tmp_path: Path, suffix: str) -> None:
         list(read_lines(path))
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("frames", [1, 2])
+def test_file_cut_short_is_named(tmp_path: Path, suffix: str, frames: int) -> None:
+    compress = {
+        ".gz": gzip.compress,
+        ".xz": lzma.compress,
+        ".zst": zstandard.ZstdCompressor().compress,
+    }[suffix]
+    lines = [f"line {number * number}" for number in range(3000)]
+    data = compress("\n".join(lines).encode())
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(data * (frames - 1) + data[: len(data) // 2])
+    read: list[str] = []
+    with pytest.raises(Refusal, match=rf"text\{suffix}:\d+: cannot be read further"):
+        read.extend(read_lines(path))
+    path.write_bytes(data * frames)
+    assert list(read_lines(path))[-1] == lines[-1]
+
+
+def test_line_with_a_nul_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"fine\nf\0ne\n")
+    with pytest.raises(Refusal, match=r"text:2: NUL byte at column 2"):
+        list(read_lines(path))
+
+
 def test_parallel_files_stay_in_step(tmp_path: Path) -> None:
     left, right = tmp_path / "left", tmp_path / "right"
     left.write_text("a\nb\nc\n")
