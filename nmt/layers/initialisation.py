@@ -4,10 +4,9 @@
 embeddings included, N(0, 0.01²).
 
 `glorot`: recurrent matrices orthogonal, biases 0, every other matrix by Glorot's rule (uniform),
-and embeddings N(0, 0.3²): wide enough to move gates and readouts from the first update on. In one
-toy run each (translate word for word, neighbours swapped; 256 units, Adam 1e-3, batch 80) the NLL
-a word after 500 updates was 0.8 nats with 0.3, 2.7 with N(0, 1/E), vectors of unit length, and 0.7
-with N(0, 1).
+and embeddings N(0, 1): wide enough to move gates and readouts from the first update on, and for an
+annotation to be about its own word above all. With N(0, 0.3²) the attention of articles settles on
+the noun to the right, whose gender they need, and of prepositions likewise (docs/results.md).
 """
 
 from __future__ import annotations
@@ -41,5 +40,5 @@ def initialise_matrix(matrix: Tensor, kind: str) -> None:
 
 def initialise_embedding(embedding: nn.Embedding, kind: str) -> None:
     """A table of word vectors."""
-    deviation = 0.01 if kind == "paper" else 0.3
+    deviation = 0.01 if kind == "paper" else 1.0
     nn.init.normal_(embedding.weight, std=deviation)

@@ -68,7 +68,7 @@ def test_glorot():
     )
     for side in ("encoder", "decoder"):
         table = parameters[f"{side}.embedding.weight"]
-        assert table.std().item() == pytest.approx(0.3, rel=0.05)
+        assert table.std().item() == pytest.approx(1.0, rel=0.05)
 
 
 def test_unknown_kind_is_refused():
