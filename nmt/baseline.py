@@ -18,8 +18,9 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt import run
+from nmt.checks import load
 from nmt.command import command
-from nmt.config import BaselineConfig, load, plain
+from nmt.config import BaselineConfig, plain
 from nmt.data.prepare import Prepared, describe, prepare
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.checks import validate_keys
 from nmt.command import command
-from nmt.config import CompareConfig, EvaluationConfig, validate_keys
+from nmt.config import CompareConfig, EvaluationConfig
 from nmt.data.tokenise import tokeniser
 from nmt.errors import Refusal
 from nmt.evaluation.external import read_external

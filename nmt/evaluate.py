@@ -15,8 +15,9 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt import run
+from nmt.checks import load
 from nmt.command import command, rank
-from nmt.config import Config, load
+from nmt.config import Config
 from nmt.data.prepare import prepare, prepare_held_out
 from nmt.errors import Refusal
 from nmt.models.stored import Stored, read_checkpoint

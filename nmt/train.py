@@ -16,8 +16,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt import run
+from nmt.checks import load
 from nmt.command import command
-from nmt.config import load
 from nmt.data.module import TranslationData
 from nmt.data.prepare import describe, prepare
 from nmt.models import build

@@ -20,8 +20,8 @@ from omegaconf import DictConfig
 from tqdm import tqdm
 
 from nmt import run
+from nmt.checks import load, validate_keys
 from nmt.command import command
-from nmt.config import load, validate_keys
 from nmt.evaluation.alignment import format_links, hard_links
 from nmt.models.stored import read_checkpoint
 from nmt.models.translation import Sentence, Translation, Translations

@@ -17,8 +17,8 @@ import pytest
 import torch
 from omegaconf import DictConfig
 
+from nmt.checks import load, validate_keys
 from nmt.command import conf_folder, exit_code, introduce
-from nmt.config import load, validate_keys
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {

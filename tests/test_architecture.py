@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = {"train", "evaluate", "translate", "compare", "prepare", "baseline"}
-FOR_ALL = {"config", "errors", "files", "devices", "extras"}
+FOR_ALL = {"config", "checks", "errors", "files", "devices", "extras"}
 MAY_KNOW = {
     "layers": set(),
     "data": {*FOR_ALL},

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from nmt.checks import load
 from nmt.command import conf_folder
-from nmt.config import SCHEMAS, Config, entries, load, plain
+from nmt.config import SCHEMAS, Config, entries, plain
 from nmt.reference import reference, type_name
 
 MODELS = {

@@ -18,8 +18,8 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 from shown import PAGES, ROOT, Shown, blocks, commands, files, in_block, recipe
 
+from nmt.checks import load, validate_keys
 from nmt.command import conf_folder, introduce
-from nmt.config import load, validate_keys
 from nmt.errors import Refusal
 
 # what stands for a thing of the reader's own, and what the test takes for it

@@ -10,7 +10,8 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config import Config, TextConfig, load
+from nmt.checks import load
+from nmt.config import Config, TextConfig
 from nmt.data.prepare import prepare
 from nmt.errors import Refusal
 from nmt.models import build

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config import Config, SearchConfig, load, plain, validate
+from nmt.checks import load, validate
+from nmt.config import Config, SearchConfig, plain
 from nmt.data.vocabulary import Encoding, load_vocabulary
 from nmt.errors import Refusal
 from nmt.files import verify, write_atomically

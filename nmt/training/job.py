@@ -11,8 +11,9 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from nmt.checks import validate
 from nmt.command import rank
-from nmt.config import Config, validate
+from nmt.config import Config
 from nmt.data.prepare import Prepared
 from nmt.devices import precision
 from nmt.errors import Refusal

@@ -195,7 +195,7 @@ def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):
     process = app.start(SWEEP, "sleep=0,30,31")
     wait_for(app.folder / "s/1/started")
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (app.folder / "s/1/checkpoint").read_text() == str(int(signal.SIGINT))
     assert "1 of 3 jobs finished" in output
@@ -210,7 +210,7 @@ def test_sigterm_is_passed_on_to_all_running_jobs(app):
     for n in "01":
         wait_for(app.folder / f"s/{n}/started")
     process.terminate()
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 143, output
     assert [(app.folder / f"s/{n}/checkpoint").read_text() for n in "01"] == ["15", "15"]
 
@@ -219,7 +219,7 @@ def test_a_job_that_does_not_end_is_killed(app):
     process = app.start(SWEEP, "sleep=60", "stubborn=true", "hydra.launcher.grace_seconds=0.5")
     wait_for(app.folder / "s/0/started")
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "job 0 stopped by SIGKILL" in output
 

@@ -9,7 +9,8 @@ import torch
 from omegaconf import OmegaConf
 from torch.utils.data import DataLoader
 
-from nmt.config import Config, SearchConfig, validate
+from nmt.checks import validate
+from nmt.config import Config, SearchConfig
 from nmt.data.splits import HeldOut
 from nmt.data.vocabulary import Vocabulary
 from nmt.errors import Refusal

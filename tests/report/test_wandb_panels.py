@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from run_folders import make_run
 
-from nmt.config import ReportConfig, load, plain
+from nmt.checks import load
+from nmt.config import ReportConfig, plain
 from nmt.report import wandb_panels
 from nmt.report.figures import draw_run
 from nmt.report.heatmap import choose_four
