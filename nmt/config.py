@@ -46,6 +46,9 @@ def key(
     return field(default=default, metadata=metadata)
 
 
+INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
+
+
 @dataclass
 class SizeConfig:
     """Sizes of the layers; the paper's letters and values in brackets."""
@@ -72,7 +75,7 @@ class ModelConfig:
         "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
         choices=("previous", "current"),
     )
-    init: str = key("paper", "initialisation of the weights", choices=("paper", "glorot"))
+    init: str = key("paper", "initialisation of the weights", choices=INITS)
     dropout: float = key(
         0.0, "share of embedding and readout entries dropped in training", minimum=0, below=1
     )
@@ -199,6 +202,9 @@ class DataConfig:
     test: dict[str, Any] = key({}, "test sets by name, each with the keys of data.valid")
     grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
     filters: FilterConfig = key(FilterConfig, "training pairs left out for what they are")
+    init: str = key(
+        "glorot", "model.init that suits the text; taken by regime=laptop and tiny", choices=INITS
+    )
     selection: str = key(
         "none",
         "axelrod: of the training pairs keep those nearest to data.in_domain, by the difference of "

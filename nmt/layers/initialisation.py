@@ -1,19 +1,22 @@
-"""How weights are drawn before training (appendix B.1), and a wider draw that attends sooner.
+"""How weights are drawn before training (appendix B.1), and wider draws that attend sooner.
 
 `paper`: recurrent matrices orthogonal; W_a, U_a ~ N(0, 0.001²); v_a and biases 0; all else,
 embeddings included, N(0, 0.01²).
 
 `glorot`: recurrent matrices orthogonal, biases 0, every other matrix by Glorot's rule (uniform),
-and embeddings N(0, 1): wide enough to move gates and readouts from the first update on, and for an
-annotation to be about its own word above all. With N(0, 0.3²) the attention of articles settles on
-the noun to the right, whose gender they need, and of prepositions likewise (docs/results.md).
+and embeddings N(0, 0.3²): wide enough to move gates and readouts from the first update on.
+
+`wide`: as `glorot`, with embeddings N(0, 1). An annotation is then about its own word above all, and
+attention falls on the word that is translated and not on a neighbour that has taken it up; but words
+that are seldom seen keep more of their first, random vector (docs/results.md measures both).
 """
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-KINDS = ("paper", "glorot")
+EMBEDDINGS = {"paper": 0.01, "glorot": 0.3, "wide": 1.0}  # standard deviations
+KINDS = tuple(EMBEDDINGS)
 
 
 def initialise(module: nn.Module, kind: str) -> None:
@@ -23,7 +26,7 @@ def initialise(module: nn.Module, kind: str) -> None:
     gave.
     """
     if kind not in KINDS:
-        raise ValueError(f"init is {kind!r}; it must be 'paper' or 'glorot'")
+        raise ValueError(f"init is {kind!r}; it must be one of {', '.join(KINDS)}")
     for layer in module.modules():
         draw = getattr(layer, "initialise", None)
         if callable(draw):
@@ -40,5 +43,4 @@ def initialise_matrix(matrix: Tensor, kind: str) -> None:
 
 def initialise_embedding(embedding: nn.Embedding, kind: str) -> None:
     """A table of word vectors."""
-    deviation = 0.01 if kind == "paper" else 1.0
-    nn.init.normal_(embedding.weight, std=deviation)
+    nn.init.normal_(embedding.weight, std=EMBEDDINGS[kind])

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from nmt.layers import initialise
+from nmt.layers.initialisation import KINDS
 from tests.layers.nets import Net
 
 WIDE = {
@@ -28,7 +29,7 @@ def recurrent(name):
     return name.endswith((".U", ".U_gates"))
 
 
-@pytest.mark.parametrize("kind", ["paper", "glorot"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
 def test_recurrent_matrices_are_orthogonal(kind, scoring):
     found = {name: p for name, p in drawn(kind, scoring).items() if recurrent(name)}
@@ -49,8 +50,9 @@ def test_paper():
             assert abs(parameter.mean().item()) < 0.001, name
 
 
-def test_glorot():
-    parameters = drawn("glorot")
+@pytest.mark.parametrize(("kind", "deviation"), [("glorot", 0.3), ("wide", 1.0)])
+def test_glorot(kind, deviation):
+    parameters = drawn(kind)
     for name, blocks in {
         "decoder.context.W_a": 1,
         "decoder.context.U_a": 1,
@@ -68,11 +70,11 @@ def test_glorot():
     )
     for side in ("encoder", "decoder"):
         table = parameters[f"{side}.embedding.weight"]
-        assert table.std().item() == pytest.approx(1.0, rel=0.05)
+        assert table.std().item() == pytest.approx(deviation, rel=0.05)
 
 
 def test_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="'paper' or 'glorot'"):
+    with pytest.raises(ValueError, match="one of paper, glorot, wide"):
         initialise(nn.Linear(1, 1), "xavier")
 
 
