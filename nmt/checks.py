@@ -89,12 +89,7 @@ def _validate_together(config: DictConfig) -> None:
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):
             raise Refusal(f"{where}={rising}: must rise")
-    shares = config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate
-    if config.data.batch_by == "sentences" and config.data.batch_size % shares:
-        raise Refusal(
-            f"data.batch_size={config.data.batch_size}: must be a multiple of trainer.devices x "
-            f"trainer.num_nodes x trainer.accumulate = {shares}"
-        )
+    check_batch_size(config)
     if config.search.nbest > config.search.beam_size:
         raise Refusal(
             f"search.nbest={config.search.nbest}: must be at most search.beam_size="
@@ -111,6 +106,23 @@ def _validate_together(config: DictConfig) -> None:
         raise Refusal(
             f"optimizer.warmup={config.optimizer.warmup}: must be below trainer.max_steps="
             f"{config.trainer.max_steps}"
+        )
+
+
+def check_batch_size(config: Config | DictConfig) -> None:
+    """Refuses a batch that devices and micro-batches cannot share out evenly.
+
+    A batch by tokens has no fixed number of sentences: its shares may differ by one.
+    """
+    if config.data.batch_by == "tokens":
+        return
+    trainer, size = config.trainer, config.data.batch_size
+    shares = trainer.devices * trainer.num_nodes * trainer.accumulate
+    if size % shares:
+        raise Refusal(
+            f"data.batch_size={size}: must be a multiple of trainer.devices x trainer.num_nodes x"
+            f" trainer.accumulate = {trainer.devices} x {trainer.num_nodes} x {trainer.accumulate}"
+            f" = {shares}"
         )
 
 

@@ -12,7 +12,6 @@ import hashlib
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,63 +40,65 @@ REASONS = (
     "not_selected",
 )
 JUDGED = datasets.Features({"reason": datasets.Value("uint8"), "hash": datasets.Value("int64")})
-DUPLICATE, NOT_SELECTED = (REASONS.index(name) + 1 for name in ("duplicate", "not_selected"))
+NUMBERS = {name: number for number, name in enumerate(REASONS, 1)}  # as they are stored; 0: kept
 
 Array = npt.NDArray[Any]
 
 
 def filter_text(
-    text: TokenisedText, data: DataConfig, in_domain: Callable[[], TokenisedText]
+    text: TokenisedText, data: DataConfig, in_domain: TokenisedText | None
 ) -> TokenisedText:
     """The training text without the pairs that `data.filters` and `data.selection` leave out.
 
     Args:
         text: all of it.
         data: section `data` of the configuration.
-        in_domain: gives the text that `data.selection` compares with; called only where one is
-            needed.
+        in_domain: the text that `data.selection` compares with; None where nothing is selected.
 
     Returns:
         `text` itself where nothing is asked for; else one with `dropped` by reason.
 
     Raises:
-        Refusal: where a filter cannot run, or leaves no pair.
+        Refusal: where no pair is left.
     """
     asked = {
         name: value
         for name, value in plain(data.filters).items()
         if value not in (None, False, 0, "none")
     }
-    selecting = data.selection != "none"
-    if not asked and not selecting:
+    if not asked and in_domain is None:
         return text
     languages = (data.languages[0], data.languages[1])
     settings: list[Any] = [FORMAT, text.fingerprint, asked, list(languages)]
     if data.filters.other_language is not None:
-        check_identifier(languages, f"data.filters.other_language={data.filters.other_language}")
         settings.append(importlib.metadata.version("py3langid"))
-    nearest = None
-    if selecting:
-        check_selection(data)
-        nearest = in_domain()
-        settings += [nearest.fingerprint, data.selection_target_words, data.selection_order]
+    if in_domain is not None:
+        settings += [in_domain.fingerprint, data.selection_target_words, data.selection_order]
         settings.append(importlib.metadata.version("sil-thot"))
     fingerprint = digest("filtered", settings)
     folder = build_once(
         Path(data.cache),
         f"filtered-{fingerprint}",
-        lambda folder: _build(folder, text, data, languages, nearest),
+        lambda folder: _build(folder, text, data, languages, in_domain),
     )
     dropped = json.loads((folder / "dropped.json").read_text())
     return TokenisedText(open_arrow(folder), fingerprint, text.lines, dropped)
 
 
-def check_selection(data: DataConfig) -> None:
-    """Refuses a selection that lacks a setting, or the package that it needs."""
-    key = f"data.selection={data.selection}"
-    if not data.selection_target_words:
-        raise Refusal(f"{key}: say how much is kept, with data.selection_target_words")
-    need("thot.common", "thot", key)
+def check_filters(data: DataConfig) -> None:
+    """Refuses what filters and selection would miss: a setting, a package, a language.
+
+    Called before any text is read.
+    """
+    other = data.filters.other_language
+    if other is not None:
+        languages = (data.languages[0], data.languages[1])
+        check_identifier(languages, f"data.filters.other_language={other}")
+    if data.selection != "none":
+        key = f"data.selection={data.selection}"
+        if not data.selection_target_words:
+            raise Refusal(f"{key}: say how much is kept, with data.selection_target_words")
+        need("thot.common", "thot", key)
 
 
 def _build(
@@ -105,7 +106,7 @@ def _build(
     text: TokenisedText,
     data: DataConfig,
     languages: tuple[str, str],
-    nearest: TokenisedText | None,
+    in_domain: TokenisedText | None,
 ) -> None:
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -124,14 +125,14 @@ def _build(
     if data.filters.duplicates != "none":
         rows = np.flatnonzero(reasons == 0)
         repeated = ~first_occurrences(judged.data.column("hash").to_numpy()[rows].view(np.uint64))
-        reasons[rows[repeated]] = DUPLICATE
-    if nearest is not None and not reasons.all():
+        reasons[rows[repeated]] = NUMBERS["duplicate"]
+    if in_domain is not None and not reasons.all():
         scores = cross_entropy_differences(
-            text.rows, reasons == 0, nearest.rows, data.selection_order, scratch, workers
+            text.rows, reasons == 0, in_domain.rows, data.selection_order, scratch, workers
         )
         words = text.rows.data.column("target_words").to_numpy()
         selected = best(scores, words, data.selection_target_words)
-        reasons[(reasons == 0) & ~selected] = NOT_SELECTED
+        reasons[(reasons == 0) & ~selected] = NUMBERS["not_selected"]
     counts = np.bincount(reasons, minlength=len(REASONS) + 1).tolist()
     dropped = {name: count for name, count in zip(REASONS, counts[1:], strict=True) if count}
     if not counts[0]:
@@ -197,17 +198,17 @@ class _Judge:
         ratio, characters = filters.length_ratio, filters.word_characters
         sides = list(zip((source, target), self.languages, strict=True))
         if ratio and max(source_words, target_words) > ratio * min(source_words, target_words):
-            return 1
+            return NUMBERS["length_ratio"]
         if characters and max(map(len, f"{source} {target}".split(" "))) > characters:
-            return 2
+            return NUMBERS["long_word"]
         if filters.identical and source == target:
-            return 3
+            return NUMBERS["identical"]
         script = filters.script
         if script is not None and any(in_script(*side) < script for side in sides):
-            return 4
+            return NUMBERS["wrong_script"]
         other = filters.other_language
         if other is not None and any(is_other(*side, other) for side in sides):
-            return 5
+            return NUMBERS["wrong_language"]
         return 0
 
 

@@ -13,13 +13,13 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from nmt.checks import check_batch_size
 from nmt.config import Config
 from nmt.data.batch import Batch
 from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
 from nmt.data.in_order import in_order
 from nmt.data.prepare import Prepared
 from nmt.data.splits import HeldOut, Train
-from nmt.errors import Refusal
 
 
 class TranslationData(pl.LightningDataModule):
@@ -106,23 +106,6 @@ def make_schedule(train: Train, config: Config) -> TrainingSchedule:
     if data.batch_by == "tokens":
         return TokenSchedule(train.sizes, data.batch_tokens, *settings)
     return TrainingSchedule(train.sizes, data.batch_size, *settings)
-
-
-def check_batch_size(config: Config) -> None:
-    """Refuses a batch that devices and micro-batches cannot share out evenly.
-
-    A batch by tokens has no fixed number of sentences: its shares may differ by one.
-    """
-    if config.data.batch_by == "tokens":
-        return
-    trainer, size = config.trainer, config.data.batch_size
-    shares = trainer.devices * trainer.num_nodes * trainer.accumulate
-    if size % shares:
-        raise Refusal(
-            f"data.batch_size={size}: must be a multiple of trainer.devices × trainer.num_nodes ×"
-            f" trainer.accumulate = {trainer.devices} × {trainer.num_nodes} × {trainer.accumulate}"
-            f" = {shares}"
-        )
 
 
 class CountFrom(Sampler[int]):

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nmt.errors import Failure
+
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 SPECIAL = (BEGIN, END, UNKNOWN)
 BUCKETS = 3, 10  # Thot's weights depend on how often a history was seen: so many ranges, so wide
@@ -57,7 +59,7 @@ def write_model(
         np.array(
             [
                 0,
-                *(numbers.get(w, unknown) if w in vocabulary else unknown for w in s.split(" ")),
+                *(numbers[w] if w in vocabulary else unknown for w in s.split(" ")),
                 1,
             ],
             np.uint32,
@@ -101,7 +103,7 @@ def load_model(path: Path) -> Any:
 
     model = NGramLanguageModel()
     if not model.load(str(path)):
-        raise OSError(f"{path}: Thot cannot load the counts")
+        raise Failure(f"{path}: Thot cannot load the counts")
     return model
 
 

@@ -27,7 +27,7 @@ from nmt.data import manifest
 from nmt.data.cache import build_once
 from nmt.data.corpora import open_corpus
 from nmt.data.corpus import digest
-from nmt.data.filters import filter_text
+from nmt.data.filters import check_filters, filter_text
 from nmt.data.splits import HeldOut, Train
 from nmt.data.subwords import Subwords
 from nmt.data.texts import TokenisedText, open_arrow, processes, tokenise_corpus
@@ -97,11 +97,11 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
     """
     _check(data, tokenizer)
     with progress_bars(progress):
-        text = filter_text(
-            _tokenised(data.train, data, "data.train", tokenizer.normalise, raw=False),
-            data,
-            lambda: _tokenised(data.in_domain, data, "data.in_domain", tokenizer.normalise, False),
-        )
+        normalise, in_domain = tokenizer.normalise, None
+        if data.selection != "none":  # the small text first: what is wrong with it shows at once
+            in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise, raw=False)
+        text = _tokenised(data.train, data, "data.train", normalise, raw=False)
+        text = filter_text(text, data, in_domain)
         settings = _vocabulary_settings(tokenizer)
         fingerprint = digest(FORMAT, text.fingerprint, settings)
         folder = build_once(
@@ -244,6 +244,7 @@ def _check(data: DataConfig, tokenizer: TokenizerConfig) -> None:
             f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
             f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
         )
+    check_filters(data)
 
 
 def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:

@@ -13,8 +13,9 @@ import pytorch_lightning as pl
 import torch
 from omegaconf import DictConfig
 
+from nmt.checks import check_batch_size
 from nmt.data.batch import Batch
-from nmt.data.module import MicroBatches, TranslationData, check_batch_size
+from nmt.data.module import MicroBatches, TranslationData
 from nmt.data.prepare import prepare
 from nmt.errors import Refusal
 

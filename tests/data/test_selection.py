@@ -165,6 +165,7 @@ def test_selection_that_lacks_something_is_refused(config: DictConfig, write: Wr
     config.data.in_domain = TextConfig()
     with pytest.raises(Refusal, match=r"data\.in_domain\.source: missing"):
         prepare(config.data, config.tokenizer, progress=False)
+    assert not [*Path(config.data.cache).glob("text-*")]  # refused before any text was worked on
     mixed(config, write)
     config.data.selection_target_words = 1
     with pytest.raises(Refusal, match=r"data\.selection: none of 300 .* is left"):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from nmt.config import INITS
 from nmt.layers import initialise
 from nmt.layers.initialisation import KINDS
 from tests.layers.nets import Net
@@ -71,6 +72,10 @@ def test_glorot(kind, deviation):
     for side in ("encoder", "decoder"):
         table = parameters[f"{side}.embedding.weight"]
         assert table.std().item() == pytest.approx(deviation, rel=0.05)
+
+
+def test_the_configuration_knows_the_kinds():
+    assert INITS == KINDS
 
 
 def test_unknown_kind_is_refused():
