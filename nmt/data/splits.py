@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import copy
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from nmt.data.vocabulary import Encoding
 Array = npt.NDArray[Any]
 
 
-class Split:
+class Split(ABC):
     """Pairs of one split, numbered from 0.
 
     `split[i]` is a dictionary: `source` and `target` (lists of words), `source_ids` and
@@ -56,19 +57,19 @@ class Split:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[number] for number in range(len(self)))
 
+    @abstractmethod
     def ids(self, number: int) -> tuple[Array, Array]:
         """Ids of source and target of a pair, END included."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def sizes(self) -> Array:
         """(pairs, 2) ids of source and target of every pair, END included."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def words(self) -> Array:
         """(pairs, 2) words of source and target of every pair, without END."""
-        raise NotImplementedError
 
     def text(self, number: int) -> tuple[str, str]:
         """Source and target of a pair, words separated by spaces."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from nmt.data.grammar import lexicon
 from nmt.data.grammar.french import Links
 from nmt.data.grammar.lexicon import Verb
@@ -126,6 +128,7 @@ class Circumstances(Verbs):
         self.noun_phrase(("event", "contest"), min(budget - 1, 4), definite=True, singular=True)
         self.depth -= 1
 
+    @abstractmethod
     def action(
         self,
         subject: Referent,
@@ -135,4 +138,3 @@ class Circumstances(Verbs):
         definite: bool = False,
     ) -> None:
         """Writes an infinitive and its complements."""
-        raise NotImplementedError

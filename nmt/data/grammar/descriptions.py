@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from nmt.data.grammar import lexicon
 from nmt.data.grammar.circumstances import Circumstances
 from nmt.data.grammar.phrases import Referent, adjectives_of
@@ -115,6 +117,6 @@ class Descriptions(Circumstances):
         self._head(noun, plural, None, adjective)
         self.place(max(3, budget - 4), small=noun.kind == "thing")
 
+    @abstractmethod
     def subject(self, budget: int, kind: str | None = None) -> Referent:
         """Writes a subject."""
-        raise NotImplementedError

@@ -7,6 +7,7 @@ French (adjectives, possessors, pronouns) is written there at once; nothing is a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cache
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ def _in_english(first: Adjective | None, second: Adjective | None) -> list[str]:
     return words
 
 
-class Nouns:
+class Nouns(ABC):
     """The part of a derivation that writes noun phrases."""
 
     def __init__(self, draw: Draw) -> None:
@@ -312,6 +313,6 @@ class Nouns:
             self.words.append(second.french[noun.feminine][plural])
             self.links.append(Links((start + (first is not None and not swapped),)))
 
+    @abstractmethod
     def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
         """Writes what follows a noun: a relative clause or a prepositional phrase."""
-        raise NotImplementedError

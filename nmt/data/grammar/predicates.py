@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from nmt.data.grammar import lexicon
 from nmt.data.grammar.descriptions import Descriptions
 from nmt.data.grammar.french import Links
@@ -258,6 +260,6 @@ class Predicates(Descriptions):
         self.depth -= 1
         self.tense = outer
 
+    @abstractmethod
     def clause(self, budget: int, tense: str) -> None:
         """Writes a subject and a predicate."""
-        raise NotImplementedError
