@@ -17,7 +17,7 @@ import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt import run
+from nmt import finish, protocol
 from nmt.checks import load
 from nmt.command import command
 from nmt.config import BaselineConfig, plain
@@ -48,7 +48,7 @@ def main(composed: DictConfig) -> None:
     log.info("prepared text:\n%s", describe(prepared))
     with logging_to(config, folder) as logger:
         content = measure(config, prepared, folder)
-        run.publish(config, folder, content, [logger] if logger else [])
+        finish.publish(config, folder, content, [logger] if logger else [])
 
 
 def measure(config: BaselineConfig, prepared: Prepared, folder: Path) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def measure(config: BaselineConfig, prepared: Prepared, folder: Path) -> dict[st
         parameters=None,
         config={key: plain(config)[key] for key in (*SECTIONS, "seed", "phrase_based")},
         overrides=list(HydraConfig.get().overrides.task),
-        command=run.command_line(),
+        command=finish.command_line(),
         train={"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights},
         valid={"bleu": bleu},
         history=[],
@@ -126,7 +126,7 @@ def test_on(
         written.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
     records.write_translations(folder, split.name, written)
     scores = summary.summarise(written, config.evaluation)
-    run.say(split.name, scores)
+    protocol.say(split.name, scores)
     return scores
 
 

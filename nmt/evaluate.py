@@ -14,7 +14,7 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt import run
+from nmt import finish, protocol
 from nmt.checks import load
 from nmt.command import command, rank
 from nmt.config import Config
@@ -55,7 +55,7 @@ def main(composed: DictConfig) -> None:
     typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
     config = load(apply_typed(stored.config, composed, typed, only=MINE))
     sets = chosen_sets(config, stored, list(composed.sets))
-    run.check_early(config)
+    job.check_early(config)
     prepared = None
     if config.evaluation.alignment.yardstick:
         prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
@@ -64,13 +64,13 @@ def main(composed: DictConfig) -> None:
     log.info("%s, trained for %d updates", config.name, stored.update)
     with explained(config), logging_to(config, folder) as logger:
         trainer = make_trainer(config, folder, [], logger)
-        coders = run.languages(config, stored.source_vocabulary, stored.target_vocabulary)
+        coders = protocol.languages(config, stored.source_vocabulary, stored.target_vocabulary)
         with ending_together(trainer):
-            scores = run.test_sets(trainer, model, config, coders, sets, folder, dictionary)
+            scores = protocol.test_sets(trainer, model, config, coders, sets, folder, dictionary)
         if trainer.is_global_zero:
             if prepared is not None:
-                run.add_yardstick(scores, sets, prepared.train, config)
-            content = run.describe(
+                protocol.add_yardstick(scores, sets, prepared.train, config)
+            content = finish.describe(
                 config,
                 model,
                 train={"updates": stored.update},
@@ -79,7 +79,7 @@ def main(composed: DictConfig) -> None:
                 test=scores,
                 sources={"checkpoint": str(stored.path.resolve()), "sha256": stored.sha256},
             )
-            run.publish(config, folder, content, trainer.loggers)
+            finish.publish(config, folder, content, trainer.loggers)
 
 
 def refuse_used(folder: Path) -> None:
@@ -110,8 +110,8 @@ def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, l
             normalise=config.tokenizer.normalise,
             progress=config.trainer.progress,
         )
-        sets[name] = run.examples(split, config.data.test[name])
-        sets |= run.stress_examples(name, sets[name], config.stress)
+        sets[name] = protocol.examples(split, config.data.test[name])
+        sets |= protocol.stress_examples(name, sets[name], config.stress)
     return sets
 
 

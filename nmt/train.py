@@ -15,11 +15,12 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt import run
+from nmt import protocol
 from nmt.checks import load
 from nmt.command import command
 from nmt.data.module import TranslationData
 from nmt.data.prepare import describe, prepare
+from nmt.finish import finish
 from nmt.models import build
 from nmt.models.stored import describe_run
 from nmt.training import job
@@ -42,13 +43,13 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json."""
     resumed, composed = job.resume(composed, folder)
     config = load(composed)
-    run.check_early(config)
+    job.check_early(config)
     job.quiet()
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     job.refuse_other_data(resumed, prepared.fingerprint)
     log.info("prepared text:\n%s", describe(prepared))
     tests = config.data.test
-    sets = {name: run.examples(split, tests[name]) for name, split in prepared.test.items()}
+    sets = {name: protocol.examples(split, tests[name]) for name, split in prepared.test.items()}
 
     pl.seed_everything(config.seed, verbose=False)
     model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
@@ -64,7 +65,7 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
             with stop.deferring():
                 path = resumed.path if resumed else None
                 trainer.fit(model, data, ckpt_path=path, weights_only=True)
-            run.finish(config, folder, trainer, model, prepared, sets, watch)
+            finish(config, folder, trainer, model, prepared, sets, watch)
 
 
 if __name__ == "__main__":

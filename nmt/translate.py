@@ -19,7 +19,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from tqdm import tqdm
 
-from nmt import run
+from nmt import protocol
 from nmt.checks import load, validate_keys
 from nmt.command import command
 from nmt.evaluation.alignment import format_links, hard_links
@@ -48,7 +48,7 @@ def main(composed: DictConfig) -> None:
     wants_attention = bool(composed.alignments or composed.heatmap or composed.page)
     translations = Translations(
         stored.translator(config),
-        run.languages(config, stored.source_vocabulary, stored.target_vocabulary),
+        protocol.languages(config, stored.source_vocabulary, stored.target_vocabulary),
         config,
         tokenised=composed.tokenised,
         attention=wants_attention,

@@ -16,7 +16,7 @@ from nmt.data.prepare import prepare
 from nmt.errors import Refusal
 from nmt.models import build
 from nmt.models.translation import Translations
-from nmt.run import languages
+from nmt.protocol import languages
 from nmt.stream import batches_of_lines
 
 AWKWARD = (

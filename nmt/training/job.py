@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytorch_lightning as pl
+import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
@@ -15,18 +16,39 @@ from nmt.checks import validate
 from nmt.command import rank
 from nmt.config import Config
 from nmt.data.prepare import Prepared
+from nmt.data.vocabulary import SPECIAL
 from nmt.devices import precision
 from nmt.errors import Refusal
 from nmt.evaluation import results
-from nmt.models import Translator
+from nmt.evaluation.yardstick import check_installed
+from nmt.models import Translator, build
 from nmt.models.stored import Stored, read_checkpoint
 from nmt.overrides import apply_typed, refuse_changes
 from nmt.training.checkpoints import Checkpoints, Seeds, find_checkpoint, settle
+from nmt.training.loggers import check_logger
 from nmt.training.progress import Progress
 from nmt.training.signals import Stop
 from nmt.training.validation import Validation
 
 log = logging.getLogger(__name__)
+
+
+def check_early(config: Config) -> None:
+    """Refuses at the start what would be found missing after hours of work.
+
+    Raises:
+        Refusal: for an extra, a device, a key of W&B, or a class that is not there.
+    """
+    if config.evaluation.alignment.yardstick:
+        check_installed()
+    check_logger(config.logger)
+    if config.trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise Refusal(
+            f"trainer.accelerator={config.trainer.accelerator}: no GPU is there; "
+            "take trainer.accelerator=cpu, or auto"
+        )
+    with torch.device("meta"):
+        build(config, len(SPECIAL), len(SPECIAL))
 
 
 def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfig]:
