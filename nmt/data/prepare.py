@@ -9,46 +9,26 @@ test sets are encoded in memory, so that runs which differ in either share the r
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
-import itertools
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import datasets
-import numpy as np
 from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.data import manifest
-from nmt.data.cache import build_once
 from nmt.data.corpora import open_corpus
 from nmt.data.corpus import digest
+from nmt.data.encode import encode_text
 from nmt.data.filters import check_filters, filter_text
 from nmt.data.splits import HeldOut, Train
 from nmt.data.subwords import Subwords
-from nmt.data.texts import TokenisedText, open_arrow, processes, tokenise_corpus
+from nmt.data.texts import TokenisedText, tokenise_corpus
 from nmt.data.vocabulary import (
-    SPECIAL,
-    UNKNOWN,
     Encoding,
-    Vocabulary,
-    load_vocabulary,
-    rank_words,
 )
 from nmt.errors import Refusal
-
-FORMAT = 1
-LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; longer is "longer than any cap"
-ENCODED = datasets.Features(
-    {
-        "source_ids": datasets.List(datasets.Value("int32")),
-        "target_ids": datasets.List(datasets.Value("int32")),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -102,27 +82,18 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
             in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise, raw=False)
         text = _tokenised(data.train, data, "data.train", normalise, raw=False)
         text = filter_text(text, data, in_domain)
-        settings = _vocabulary_settings(tokenizer)
-        fingerprint = digest(FORMAT, text.fingerprint, settings)
-        folder = build_once(
-            Path(data.cache),
-            f"pairs-{fingerprint}",
-            lambda folder: _encode_training(folder, text, tokenizer, progress),
-        )
-        state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
-        counts = json.loads((folder / "counts.json").read_text("utf-8"))
-        source_vocabulary = load_vocabulary(state["source"])
-        target_vocabulary = load_vocabulary(state["target"] or state["source"])
-        lengths = np.load(folder / "lengths.npy", mmap_mode="r")
+        encoded = encode_text(text, tokenizer, Path(data.cache), progress)
+        counts = encoded.counts
         train = Train(
             cast(Any, text.rows),
-            source_vocabulary,
-            target_vocabulary,
-            open_arrow(folder),
-            lengths,
+            encoded.source_vocabulary,
+            encoded.target_vocabulary,
+            encoded.ids(),
+            encoded.lengths,
             data.max_length,
         )
-        manifest.write_manifest(folder, data, tokenizer, text, counts, lengths[:, :2])
+        words = encoded.lengths[:, :2]
+        manifest.write_manifest(encoded.folder, data, tokenizer, text, counts, words)
         if not len(train):
             raise Refusal(
                 f"data.max_length={data.max_length}: no training pair is that short on both sides"
@@ -132,8 +103,8 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
                 section,
                 data,
                 key,
-                source_vocabulary,
-                target_vocabulary,
+                encoded.source_vocabulary,
+                encoded.target_vocabulary,
                 normalise=tokenizer.normalise,
                 progress=progress,
             )
@@ -166,14 +137,14 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         key.removeprefix("data."): tokenised.fingerprint for key, (_, tokenised) in held_out.items()
     }
     return Prepared(
-        source_vocabulary=source_vocabulary,
-        target_vocabulary=target_vocabulary,
+        source_vocabulary=encoded.source_vocabulary,
+        target_vocabulary=encoded.target_vocabulary,
         train=train,
         valid=valid[0],
         test={split.name: split for split, _ in tests},
         manifest=counted,
         fingerprints=fingerprints,
-        fingerprint=digest(fingerprint, fingerprints["valid"]),
+        fingerprint=digest(encoded.fingerprint, fingerprints["valid"]),
         languages=_languages(data),
     )
 
@@ -263,88 +234,3 @@ def _tokenised(
     return tokenise_corpus(
         corpus, _languages(data), cache=Path(data.cache), normalise=normalise, raw=raw
     )
-
-
-def _vocabulary_settings(tokenizer: TokenizerConfig) -> list[Any]:
-    version = importlib.metadata.version("tokenizers")
-    sizes = [tokenizer.source_size, tokenizer.target_size]
-    return [tokenizer.kind, *sizes, tokenizer.joint, version]
-
-
-def _encode_training(
-    folder: Path, text: TokenisedText, tokenizer: TokenizerConfig, progress: bool
-) -> None:
-    """Fills a folder: vocabularies, encoded pairs, their lengths and counts."""
-    source, source_types = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
-    target, target_types = source, source_types
-    if not tokenizer.joint:
-        target, target_types = _learn(text, ["target"], tokenizer, tokenizer.target_size, progress)
-    encoded = text.rows.map(
-        _Encode(source, target),
-        batched=True,
-        remove_columns=text.rows.column_names,
-        features=ENCODED,
-        num_proc=processes(len(text.rows)),
-        cache_file_name=str(folder / "pairs.arrow"),
-        new_fingerprint=folder.name,
-        desc="encode data.train",
-    )
-    lengths = np.lib.format.open_memmap(folder / "lengths.npy", "w+", np.uint16, (len(encoded), 4))
-    counts: dict[str, Any] = {}
-    for side, name in enumerate(("source", "target")):
-        words = text.rows.data.column(f"{name}_words").to_numpy()
-        lengths[:, side] = np.minimum(words, LONGEST)
-        total = unknown = start = 0
-        for chunk in encoded.data.column(f"{name}_ids").chunks:
-            ids = np.diff(chunk.offsets.to_numpy())
-            lengths[start : start + len(chunk), 2 + side] = np.minimum(ids, LONGEST)
-            start += len(chunk)
-            total += int(ids.sum()) - len(chunk)
-            unknown += int(np.count_nonzero(chunk.flatten().to_numpy() == UNKNOWN))
-        counts[f"{name}_words"] = int(words.sum(dtype=np.int64))
-        counts[f"{name}_unknown"] = unknown / total
-    lengths.flush()
-    learnt = {"source": (source, source_types), "target": (target, target_types)}
-    vocabulary = {
-        name: {"kind": side.kind, "size": len(side) - len(SPECIAL), "types": types}
-        for name, (side, types) in learnt.items()
-    }
-    # A joint vocabulary is stored once.
-    state = {"source": source.state(), "target": None if tokenizer.joint else target.state()}
-    (folder / "vocabularies.json").write_text(json.dumps(state, ensure_ascii=False), "utf-8")
-    (folder / "counts.json").write_text(json.dumps({"train": counts, "vocabulary": vocabulary}))
-
-
-def _learn(
-    text: TokenisedText,
-    sides: list[str],
-    tokenizer: TokenizerConfig,
-    size: int,
-    progress: bool,
-) -> tuple[Encoding, int | None]:
-    """A vocabulary and the number of distinct words (None for subwords, which are not counted)."""
-    if tokenizer.kind == Subwords.kind:
-        sides = ["source", "target"] if tokenizer.joint else sides
-        return Subwords.learn(_sentences(text, sides), size, progress=progress), None
-    words = rank_words(_sentences(text, sides), progress=progress)
-    return Vocabulary(words[:size]), len(words)
-
-
-def _sentences(text: TokenisedText, sides: list[str]) -> Iterator[str]:
-    columns = [text.rows.data.column(side).chunks for side in sides]
-    for chunk in itertools.chain.from_iterable(columns):
-        yield from chunk.to_pylist()
-
-
-@dataclass(frozen=True)
-class _Encode:
-    source: Encoding
-    target: Encoding
-
-    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[list[int]]]:
-        # Processes share the cores already; the library's own threads do not survive a fork.
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        return {
-            "source_ids": [self.source.encode(line.split(" ")) for line in rows["source"]],
-            "target_ids": [self.target.encode(line.split(" ")) for line in rows["target"]],
-        }

@@ -236,5 +236,5 @@ def test_encoded_text_does_not_depend_on_the_number_of_processes(
     alone = encoded()
     shutil.rmtree(config.data.cache)
     monkeypatch.setattr("nmt.data.texts.processes", lambda rows: 3)
-    monkeypatch.setattr("nmt.data.prepare.processes", lambda rows: 2)
+    monkeypatch.setattr("nmt.data.encode.processes", lambda rows: 2)
     assert encoded() == alone

@@ -1,0 +1,163 @@
+"""A tokenised text becomes vocabularies and encoded pairs, in a folder of the cache."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config import TokenizerConfig
+from nmt.data.cache import build_once
+from nmt.data.corpus import digest
+from nmt.data.subwords import Subwords
+from nmt.data.texts import TokenisedText, open_arrow, processes
+from nmt.data.vocabulary import (
+    SPECIAL,
+    UNKNOWN,
+    Encoding,
+    Vocabulary,
+    load_vocabulary,
+    rank_words,
+)
+
+FORMAT = 1
+LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; longer is "longer than any cap"
+ENCODED = datasets.Features(
+    {
+        "source_ids": datasets.List(datasets.Value("int32")),
+        "target_ids": datasets.List(datasets.Value("int32")),
+    }
+)
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """Training text with the vocabularies learnt from it.
+
+    Attributes:
+        folder: where it lies.
+        fingerprint: of the text and of the settings of the vocabularies.
+        source_vocabulary: learnt from the whole text.
+        target_vocabulary: as `source_vocabulary`.
+        counts: `train` and `vocabulary`, as in `Prepared.manifest`.
+        lengths: (pairs, 4) words of source and target, ids of source and target, memory-mapped.
+    """
+
+    folder: Path
+    fingerprint: str
+    source_vocabulary: Encoding
+    target_vocabulary: Encoding
+    counts: dict[str, Any]
+    lengths: npt.NDArray[np.uint16]
+
+    def ids(self) -> datasets.Dataset:
+        """A row a pair, `source_ids` and `target_ids`, memory-mapped."""
+        return open_arrow(self.folder)
+
+
+def encode_text(
+    text: TokenisedText, tokenizer: TokenizerConfig, cache: Path, progress: bool
+) -> EncodedText:
+    """Learns vocabularies from a text and encodes it, as far as the cache does not have it."""
+    version = importlib.metadata.version("tokenizers")
+    sizes = [tokenizer.source_size, tokenizer.target_size]
+    settings = [tokenizer.kind, *sizes, tokenizer.joint, version]
+    fingerprint = digest(FORMAT, text.fingerprint, settings)
+    folder = build_once(
+        cache, f"pairs-{fingerprint}", lambda folder: _encode(folder, text, tokenizer, progress)
+    )
+    state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
+    return EncodedText(
+        folder,
+        fingerprint,
+        load_vocabulary(state["source"]),
+        load_vocabulary(state["target"] or state["source"]),
+        json.loads((folder / "counts.json").read_text("utf-8")),
+        np.load(folder / "lengths.npy", mmap_mode="r"),
+    )
+
+
+def _encode(folder: Path, text: TokenisedText, tokenizer: TokenizerConfig, progress: bool) -> None:
+    """Fills a folder: vocabularies, encoded pairs, their lengths and counts."""
+    source, source_types = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
+    target, target_types = source, source_types
+    if not tokenizer.joint:
+        target, target_types = _learn(text, ["target"], tokenizer, tokenizer.target_size, progress)
+    encoded = text.rows.map(
+        _Encoder(source, target),
+        batched=True,
+        remove_columns=text.rows.column_names,
+        features=ENCODED,
+        num_proc=processes(len(text.rows)),
+        cache_file_name=str(folder / "pairs.arrow"),
+        new_fingerprint=folder.name,
+        desc="encode data.train",
+    )
+    lengths = np.lib.format.open_memmap(folder / "lengths.npy", "w+", np.uint16, (len(encoded), 4))
+    counts: dict[str, Any] = {}
+    for side, name in enumerate(("source", "target")):
+        words = text.rows.data.column(f"{name}_words").to_numpy()
+        lengths[:, side] = np.minimum(words, LONGEST)
+        total = unknown = start = 0
+        for chunk in encoded.data.column(f"{name}_ids").chunks:
+            ids = np.diff(chunk.offsets.to_numpy())
+            lengths[start : start + len(chunk), 2 + side] = np.minimum(ids, LONGEST)
+            start += len(chunk)
+            total += int(ids.sum()) - len(chunk)
+            unknown += int(np.count_nonzero(chunk.flatten().to_numpy() == UNKNOWN))
+        counts[f"{name}_words"] = int(words.sum(dtype=np.int64))
+        counts[f"{name}_unknown"] = unknown / total
+    lengths.flush()
+    learnt = {"source": (source, source_types), "target": (target, target_types)}
+    vocabulary = {
+        name: {"kind": side.kind, "size": len(side) - len(SPECIAL), "types": types}
+        for name, (side, types) in learnt.items()
+    }
+    # A joint vocabulary is stored once.
+    state = {"source": source.state(), "target": None if tokenizer.joint else target.state()}
+    (folder / "vocabularies.json").write_text(json.dumps(state, ensure_ascii=False), "utf-8")
+    (folder / "counts.json").write_text(json.dumps({"train": counts, "vocabulary": vocabulary}))
+
+
+def _learn(
+    text: TokenisedText,
+    sides: list[str],
+    tokenizer: TokenizerConfig,
+    size: int,
+    progress: bool,
+) -> tuple[Encoding, int | None]:
+    """A vocabulary and the number of distinct words (None for subwords, which are not counted)."""
+    if tokenizer.kind == Subwords.kind:
+        sides = ["source", "target"] if tokenizer.joint else sides
+        return Subwords.learn(_sentences(text, sides), size, progress=progress), None
+    words = rank_words(_sentences(text, sides), progress=progress)
+    return Vocabulary(words[:size]), len(words)
+
+
+def _sentences(text: TokenisedText, sides: list[str]) -> Iterator[str]:
+    columns = [text.rows.data.column(side).chunks for side in sides]
+    for chunk in itertools.chain.from_iterable(columns):
+        yield from chunk.to_pylist()
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    source: Encoding
+    target: Encoding
+
+    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[list[int]]]:
+        # Processes share the cores already; the library's own threads do not survive a fork.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        return {
+            "source_ids": [self.source.encode(line.split(" ")) for line in rows["source"]],
+            "target_ids": [self.target.encode(line.split(" ")) for line in rows["target"]],
+        }
