@@ -1,91 +1,15 @@
-"""Tables like the paper's: rows of numbers, and how they are written in Markdown, CSV and on the page."""
+"""The tables of a comparison: the paper's Tables 1 and 2, length, significance, settings."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.runs import MISSING, Run, differing_keys
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: the key of its cells, its heading, and how many decimals a number gets."""
-
-    key: str
-    title: str
-    digits: int = 2
-    text: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows by column key. A cell is None, text, a number, or (score, low, high).
-
-    Attributes:
-        notes: what a reader must know to read the numbers, a sentence each.
-    """
-
-    name: str
-    title: str
-    columns: list[Column]
-    rows: list[dict[str, Any]]
-    notes: list[str] = field(default_factory=list)
-
-    def markdown(self) -> str:
-        """The table with its title and notes in Markdown."""
-        lines = [f"### {self.title}", ""]
-        lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
-        lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
-        for row in self.rows:
-            cells = (_markdown(show(row.get(c.key), c)) for c in self.columns)
-            lines.append("| " + " | ".join(cells) + " |")
-        lines += [f"\n{_markdown(note)}" for note in self.notes]
-        return "\n".join(lines) + "\n"
-
-    def csv(self) -> str:
-        """The table as CSV: full precision, an interval in two columns of its own."""
-        ranged = {c.key for c in self.columns if any(_ranged(row.get(c.key)) for row in self.rows)}
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        heading: list[str] = []
-        for column in self.columns:
-            heading.append(column.key)
-            if column.key in ranged:
-                heading += [f"{column.key}_low", f"{column.key}_high"]
-        writer.writerow(heading)
-        for row in self.rows:
-            cells: list[Any] = []
-            for column in self.columns:
-                value = row.get(column.key)
-                if column.key in ranged:
-                    cells += list(value) if isinstance(value, tuple) else [value, None, None]
-                else:
-                    cells.append(value)
-            writer.writerow(["" if cell is None else cell for cell in cells])
-        return out.getvalue()
-
-
-def show(value: Any, column: Column) -> str:
-    """A cell as people read it; a dash where there is nothing."""
-    if value is None:
-        return "–"
-    if _ranged(value):
-        score, low, high = value
-        if low is None or high is None:
-            return show(score, column)
-        return f"{score:.{column.digits}f} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
-    if isinstance(value, bool | str):
-        return str(value)
-    if isinstance(value, int) or column.digits == 0:
-        return f"{value:,.0f}".replace(",", "\u202f")
-    return f"{value:,.{column.digits}f}".replace(",", "\u202f")
+from nmt.report.table import Column, Table
 
 
 def scores_table(comparison: SetComparison) -> Table:
@@ -321,10 +245,6 @@ def _range(score: dict[str, Any] | None) -> tuple[float, float | None, float | N
     return score["score"], score.get("low"), score.get("high")
 
 
-def _ranged(value: Any) -> bool:
-    return isinstance(value, tuple)
-
-
 def _value(value: Any) -> str | None:
     if value is MISSING:
         return None
@@ -333,7 +253,3 @@ def _value(value: Any) -> str | None:
 
 def _gigabytes(size: float | None) -> float | None:
     return None if size is None else size / 1e9
-
-
-def _markdown(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -5,13 +5,11 @@ from pathlib import Path
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.runs import Run
+from nmt.report.table import Column, Table, show
 from nmt.report.tables import (
-    Column,
-    Table,
     differences_table,
     lengths_table,
     scores_table,
-    show,
     training_table,
     write_tables,
 )

@@ -13,31 +13,18 @@ from nmt.config import ReportConfig
 from nmt.files import write_atomically
 from nmt.report.comparison import SetComparison, compare_set, test_sets
 from nmt.report.page import embed
+from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.overview import overview
-from nmt.report.page.sentences import alignment_rows, decoding, thinned, translation_rows
+from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.runs import Run
+from nmt.report.table import Column, Table, show
 from nmt.report.tables import (
-    Column,
-    Table,
     differences_table,
     lengths_table,
     published_table,
     scores_table,
-    show,
     training_table,
 )
-
-PAGE_BYTES = 2_900_000
-"""Size that a page is kept under by leaving out translations, evenly over the lengths."""
-
-ALIGNMENT_BYTES = 1_900_000
-"""Size that the alignments of a page are kept under: first the smallest weights go, then sentences."""
-
-FLOORS = (0.0, 2e-4, 1e-3)
-"""Weights that are too small to be kept, tried one after another until the alignments fit."""
-
-FEWEST = 200
-"""Translations a test set that a page holds however large the rest is."""
 
 LEAST_WORDS = 30
 """Shortest sentence that translations side by side show at first."""
@@ -81,7 +68,7 @@ def build_page(
     everyone = [*runs, *external]
     if comparisons is None:
         comparisons = [compare_set(everyone, name, resamples) for name in test_sets(everyone)]
-    alignments, kept = _fitted_alignments(everyone, (report or ReportConfig()).sentences)
+    alignments, kept = fitted_alignments(everyone, (report or ReportConfig()).sentences)
     translations = {name: translation_rows(everyone, name) for name in test_sets(everyone)}
     sections = "\n".join(
         [
@@ -96,8 +83,8 @@ def build_page(
         alignments,
         embed.packed_text("library", embed.chart_library()),
     ]
-    room = PAGE_BYTES - sum(map(_size, payloads)) - _size(sections) - 120_000
-    payloads.append(_fitted(translations, kept, room))
+    beside = sum(map(size, (*payloads, sections)))
+    payloads.append(fitted_translations(translations, kept, beside))
     subtitle = _plural(len(runs), "run")
     if external:
         subtitle += f" and {_plural(len(external), 'outside system')}"
@@ -169,55 +156,8 @@ def _write(
     return Path(path)
 
 
-def _fitted_alignments(runs: Sequence[Run], limit: int) -> tuple[str, dict[str, set[int]]]:
-    """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
-    for floor in FLOORS:
-        rows = {
-            name: _bounded(alignment_rows(runs, name, floor), limit) for name in test_sets(runs)
-        }
-        text = embed.packed("alignments", rows)
-        if _size(text) <= ALIGNMENT_BYTES:
-            break
-    while _size(text) > ALIGNMENT_BYTES and limit > 1:
-        limit = max(1, int(limit * min(0.95, ALIGNMENT_BYTES / _size(text))))
-        rows = {name: _bounded(sentences, limit) for name, sentences in rows.items()}
-        text = embed.packed("alignments", rows)
-    return text, {name: {row["id"] for row in sentences} for name, sentences in rows.items()}
-
-
-def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """At most `limit` sentences: those most runs have, then spread over the lengths they are sorted by."""
-    if len(sentences) <= limit:
-        return sentences
-    most = max((len(sentence["by"]) for sentence in sentences), default=0)
-    shared = [sentence for sentence in sentences if len(sentence["by"]) == most]
-    pool = shared if len(shared) >= limit else sentences
-    return [pool[int(number * len(pool) / limit)] for number in range(limit)]
-
-
-def _fitted(translations: dict[str, Any], kept: dict[str, set[int]], room: int) -> str:
-    """The payload of translations, thinned out until it fits in `room` bytes."""
-    share = 1.0
-    while True:
-        counts = {
-            name: max(min(FEWEST, rows["total"]), int(share * rows["total"]))
-            for name, rows in translations.items()
-        }
-        some = {
-            name: thinned(rows, counts[name], kept[name]) for name, rows in translations.items()
-        }
-        text = embed.packed("translations", some)
-        if _size(text) <= room or all(counts[name] <= FEWEST for name in counts):
-            return text
-        share *= max(0.0, min(0.95, 0.97 * room / _size(text)))
-
-
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
 
 
 def _navigation() -> str:

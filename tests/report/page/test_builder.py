@@ -10,7 +10,7 @@ from run_folders import MARKUP
 
 from nmt.config import ReportConfig
 from nmt.report.comparison import compare_set
-from nmt.report.page import build_explorer, build_page, builder
+from nmt.report.page import build_explorer, build_page, fitting
 from nmt.report.runs import Run
 
 
@@ -108,8 +108,8 @@ def test_a_large_page_leaves_out_translations_but_no_alignment(
     comparisons = [compare_set(runs, name, 0) for name in ("newstest", "mine")]
     whole = build_page(runs, tmp_path / "whole.html", comparisons=comparisons)
     limit = whole.stat().st_size - 30_000
-    monkeypatch.setattr(builder, "PAGE_BYTES", limit)
-    monkeypatch.setattr(builder, "FEWEST", 10)
+    monkeypatch.setattr(fitting, "PAGE_BYTES", limit)
+    monkeypatch.setattr(fitting, "FEWEST", 10)
     path = build_page(runs, tmp_path / "small.html", comparisons=comparisons)
     assert path.stat().st_size < limit
     before, after = Elements(whole.read_text()), Elements(path.read_text())
@@ -124,7 +124,7 @@ def test_alignments_lose_small_weights_before_sentences(
     runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def alignments(limit: int) -> tuple[int, list]:
-        monkeypatch.setattr(builder, "ALIGNMENT_BYTES", limit)
+        monkeypatch.setattr(fitting, "ALIGNMENT_BYTES", limit)
         path = build_page(runs[2:], tmp_path / "p.html", resamples=0)
         elements = Elements(path.read_text())
         assert len(elements.scripts["alignments"]) < limit

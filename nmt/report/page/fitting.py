@@ -1,0 +1,76 @@
+"""What of many long sentences a page can hold: it stays small enough to be mailed and opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nmt.report.comparison import test_sets
+from nmt.report.page import embed
+from nmt.report.page.sentences import alignment_rows, thinned
+from nmt.report.runs import Run
+
+PAGE_BYTES = 2_900_000
+"""Size that a page is kept under by leaving out translations, evenly over the lengths."""
+
+FRAME_BYTES = 120_000
+"""What the page has besides its sections and data: style and programs."""
+
+ALIGNMENT_BYTES = 1_900_000
+"""Size that the alignments of a page are kept under: first the smallest weights go, then sentences."""
+
+FLOORS = (0.0, 2e-4, 1e-3)
+"""Weights that are too small to be kept, tried one after another until the alignments fit."""
+
+FEWEST = 200
+"""Translations a test set that a page holds however large the rest is."""
+
+
+def fitted_alignments(runs: Sequence[Run], limit: int) -> tuple[str, dict[str, set[int]]]:
+    """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
+    for floor in FLOORS:
+        rows = {
+            name: _bounded(alignment_rows(runs, name, floor), limit) for name in test_sets(runs)
+        }
+        text = embed.packed("alignments", rows)
+        if size(text) <= ALIGNMENT_BYTES:
+            break
+    while size(text) > ALIGNMENT_BYTES and limit > 1:
+        limit = max(1, int(limit * min(0.95, ALIGNMENT_BYTES / size(text))))
+        rows = {name: _bounded(sentences, limit) for name, sentences in rows.items()}
+        text = embed.packed("alignments", rows)
+    return text, {name: {row["id"] for row in sentences} for name, sentences in rows.items()}
+
+
+def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """At most `limit` sentences: those most runs have, then spread over the lengths they are sorted by."""
+    if len(sentences) <= limit:
+        return sentences
+    most = max((len(sentence["by"]) for sentence in sentences), default=0)
+    shared = [sentence for sentence in sentences if len(sentence["by"]) == most]
+    pool = shared if len(shared) >= limit else sentences
+    return [pool[int(number * len(pool) / limit)] for number in range(limit)]
+
+
+def fitted_translations(
+    translations: dict[str, Any], kept: dict[str, set[int]], beside: int
+) -> str:
+    """The payload of translations, thinned out until it fits in a page with `beside` bytes of other content."""
+    room = PAGE_BYTES - FRAME_BYTES - beside
+    share = 1.0
+    while True:
+        counts = {
+            name: max(min(FEWEST, rows["total"]), int(share * rows["total"]))
+            for name, rows in translations.items()
+        }
+        some = {
+            name: thinned(rows, counts[name], kept[name]) for name, rows in translations.items()
+        }
+        text = embed.packed("translations", some)
+        if size(text) <= room or all(counts[name] <= FEWEST for name in counts):
+            return text
+        share *= max(0.0, min(0.95, 0.97 * room / size(text)))
+
+
+def size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

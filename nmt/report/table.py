@@ -1,0 +1,90 @@
+"""A table: rows of numbers, and how they are written in Markdown, in CSV and for the eye."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: the key of its cells, its heading, and how many decimals a number gets."""
+
+    key: str
+    title: str
+    digits: int = 2
+    text: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows by column key. A cell is None, text, a number, or (score, low, high).
+
+    Attributes:
+        notes: what a reader must know to read the numbers, a sentence each.
+    """
+
+    name: str
+    title: str
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """The table with its title and notes in Markdown."""
+        lines = [f"### {self.title}", ""]
+        lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
+        lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
+        for row in self.rows:
+            cells = (_markdown(show(row.get(c.key), c)) for c in self.columns)
+            lines.append("| " + " | ".join(cells) + " |")
+        lines += [f"\n{_markdown(note)}" for note in self.notes]
+        return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """The table as CSV: full precision, an interval in two columns of its own."""
+        ranged = {c.key for c in self.columns if any(_ranged(row.get(c.key)) for row in self.rows)}
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        heading: list[str] = []
+        for column in self.columns:
+            heading.append(column.key)
+            if column.key in ranged:
+                heading += [f"{column.key}_low", f"{column.key}_high"]
+        writer.writerow(heading)
+        for row in self.rows:
+            cells: list[Any] = []
+            for column in self.columns:
+                value = row.get(column.key)
+                if column.key in ranged:
+                    cells += list(value) if isinstance(value, tuple) else [value, None, None]
+                else:
+                    cells.append(value)
+            writer.writerow(["" if cell is None else cell for cell in cells])
+        return out.getvalue()
+
+
+def show(value: Any, column: Column) -> str:
+    """A cell as people read it; a dash where there is nothing."""
+    if value is None:
+        return "–"
+    if _ranged(value):
+        score, low, high = value
+        if low is None or high is None:
+            return show(score, column)
+        return f"{score:.{column.digits}f} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int) or column.digits == 0:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:,.{column.digits}f}".replace(",", "\u202f")
+
+
+def _ranged(value: Any) -> bool:
+    return isinstance(value, tuple)
+
+
+def _markdown(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
