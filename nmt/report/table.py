@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,16 @@ class Column:
     text: bool = False
 
 
+class Spread(NamedTuple):
+    """A figure of several runs: its mean and its (sample) standard deviation."""
+
+    mean: float
+    deviation: float
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows by column key. A cell is None, text, a number, or (score, low, high).
+    """Rows by column key. A cell is None, text, a number, (score, low, high), or a Spread.
 
     Attributes:
         notes: what a reader must know to read the numbers, a sentence each.
@@ -44,24 +52,20 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """The table as CSV: full precision, an interval in two columns of its own."""
-        ranged = {c.key for c in self.columns if any(_ranged(row.get(c.key)) for row in self.rows)}
+        """The table as CSV: full precision, an interval in two columns of its own, a deviation in one."""
+        beside = {c.key: _beside(row.get(c.key) for row in self.rows) for c in self.columns}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         heading: list[str] = []
         for column in self.columns:
-            heading.append(column.key)
-            if column.key in ranged:
-                heading += [f"{column.key}_low", f"{column.key}_high"]
+            heading += [column.key, *(f"{column.key}_{end}" for end in beside[column.key])]
         writer.writerow(heading)
         for row in self.rows:
             cells: list[Any] = []
             for column in self.columns:
                 value = row.get(column.key)
-                if column.key in ranged:
-                    cells += list(value) if isinstance(value, tuple) else [value, None, None]
-                else:
-                    cells.append(value)
+                parts = list(value) if isinstance(value, tuple) else [value]
+                cells += parts + [None] * (1 + len(beside[column.key]) - len(parts))
             writer.writerow(["" if cell is None else cell for cell in cells])
         return out.getvalue()
 
@@ -70,7 +74,9 @@ def show(value: Any, column: Column) -> str:
     """A cell as people read it; a dash where there is nothing."""
     if value is None:
         return "–"
-    if _ranged(value):
+    if isinstance(value, Spread):
+        return f"{value.mean:.{column.digits}f} ± {value.deviation:.{column.digits}f}"
+    if isinstance(value, tuple):
         score, low, high = value
         if low is None or high is None:
             return show(score, column)
@@ -82,8 +88,12 @@ def show(value: Any, column: Column) -> str:
     return f"{value:,.{column.digits}f}".replace(",", "\u202f")
 
 
-def _ranged(value: Any) -> bool:
-    return isinstance(value, tuple)
+def _beside(cells: Iterable[Any]) -> tuple[str, ...]:
+    """Endings of the further CSV columns that a column needs."""
+    found = list(cells)
+    if any(isinstance(cell, Spread) for cell in found):
+        return ("sd",)
+    return ("low", "high") if any(isinstance(cell, tuple) for cell in found) else ()
 
 
 def _markdown(text: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
+from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
-from nmt.report.table import Column, Table
+from nmt.report.table import Column, Spread, Table
 
 
 def scores_table(comparison: SetComparison) -> Table:
@@ -75,6 +77,44 @@ def published_table() -> Table:
     return Table("published", "The paper's figures", columns, published_rows(), [note])
 
 
+def seeds_table(comparison: SetComparison) -> Table:
+    """Mean and standard deviation over the seeds of each group of runs; no rows where no group has two runs."""
+    groups = grouped(comparison.runs)
+    rows = []
+    for name, runs in groups.items():
+        scores = [comparison.scores[run.label] for run in runs]
+        cells = {
+            "group": name,
+            "runs": len(runs),
+            "all": _spread(_score(s["bleu"].get("all")) for s in scores),
+            "no_unk": _spread(_score(s["bleu"].get("no_unk")) for s in scores),
+            "nll": _spread(s.get("nll_per_sentence") for s in scores),
+            "aer": _spread((s.get("alignment") or {}).get("error_rate") for s in scores),
+        }
+        for bucket in _buckets(comparison):
+            found = (row for run in runs for row in comparison.lengths[run.label])
+            cells[bucket] = _spread(row["score"] for row in found if bucket_name(row) == bucket)
+        rows.append(cells)
+    columns = [
+        Column("group", "Runs that differ by their seed", text=True),
+        Column("runs", "Seeds", 0),
+        Column("all", "BLEU all"),
+        Column("no_unk", "BLEU no UNK"),
+        Column("nll", "NLL a sentence"),
+        Column("aer", "AER", 3),
+        *(Column(name, name, 1) for name in _buckets(comparison)),
+    ]
+    return Table(
+        f"seeds_{comparison.name}",
+        f"Over seeds, on {comparison.name}",
+        columns,
+        rows if any(len(runs) > 1 for runs in groups.values()) else [],
+        [
+            "Mean ± standard deviation over seeds; BLEU by number of words in the columns on the right."
+        ],
+    )
+
+
 def training_table(runs: Sequence[Run]) -> Table:
     """A table like the paper's Table 2: what the training took."""
     rows = []
@@ -114,10 +154,7 @@ def training_table(runs: Sequence[Run]) -> Table:
 
 def lengths_table(comparison: SetComparison) -> Table:
     """BLEU of every run in every bucket, and how far it falls."""
-    buckets: dict[str, int] = {}
-    for rows in comparison.lengths.values():
-        buckets |= {bucket_name(row): row["from"] for row in rows}
-    names = sorted(buckets, key=lambda name: buckets[name])
+    names = _buckets(comparison)
     table_rows = []
     for run in comparison.runs:
         cells: dict[str, Any] = {"run": run.label}
@@ -207,6 +244,7 @@ def all_tables(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> lis
     """Every table that has rows, in the order people read them."""
     makers: tuple[Callable[[SetComparison], Table], ...] = (
         scores_table,
+        seeds_table,
         lengths_table,
         significance_table,
     )
@@ -243,6 +281,25 @@ def _range(score: dict[str, Any] | None) -> tuple[float, float | None, float | N
     if score is None or score.get("score") is None:
         return None
     return score["score"], score.get("low"), score.get("high")
+
+
+def _buckets(comparison: SetComparison) -> list[str]:
+    """Names of all buckets, short sentences first."""
+    rows = (row for rows in comparison.lengths.values() for row in rows)
+    starts = {bucket_name(row): row["from"] for row in rows}
+    return sorted(starts, key=lambda name: starts[name])
+
+
+def _score(score: dict[str, Any] | None) -> float | None:
+    return None if score is None else score.get("score")
+
+
+def _spread(values: Iterable[float | None]) -> Spread | float | None:
+    """Mean and deviation of what is known; of a single run its figure."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    return Spread(statistics.mean(known), statistics.stdev(known))
 
 
 def _value(value: Any) -> str | None:

@@ -5,11 +5,12 @@ from pathlib import Path
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.runs import Run
-from nmt.report.table import Column, Table, show
+from nmt.report.table import Column, Spread, Table, show
 from nmt.report.tables import (
     differences_table,
     lengths_table,
     scores_table,
+    seeds_table,
     training_table,
     write_tables,
 )
@@ -26,6 +27,15 @@ def test_cells_are_shown_with_interval_thin_spaces_or_a_dash() -> None:
 def test_markup_and_bars_are_harmless_in_markdown() -> None:
     table = Table("t", "T", [Column("a", "A", text=True)], [{"a": "<b>x|y</b>\nz"}])
     assert table.markdown().splitlines()[-1] == "| &lt;b>x\\|y&lt;/b> z |"
+
+
+def test_deviations_have_a_column_in_csv() -> None:
+    columns = [Column("group", "Group", text=True), Column("all", "BLEU", 1)]
+    table = Table(
+        "t", "T", columns, [{"group": "a", "all": Spread(20.25, 1.5)}, {"group": "b", "all": 3.0}]
+    )
+    assert "| a | 20.2 ± 1.5 |" in table.markdown()
+    assert table.csv().splitlines() == ["group,all,all_sd", "a,20.25,1.5", "b,3.0,"]
 
 
 def test_csv_keeps_full_precision_and_splits_intervals() -> None:
@@ -49,6 +59,25 @@ def test_scores_stand_beside_the_papers(comparison: SetComparison) -> None:
     assert "100 sentences" in notes
     assert "tok:13a" in notes
     assert "beam size 12" in notes
+
+
+def test_seeds_are_summed_up_by_mean_and_deviation(comparison: SetComparison) -> None:
+    table = seeds_table(comparison)
+    rows = {row["group"]: row for row in table.rows}
+    assert list(rows) == ["RNNencdec-50", "RNNsearch-50"]
+    for name, row in rows.items():
+        runs = [comparison.scores[f"{name} seed {seed}"] for seed in (1, 2)]
+        first, second = (one["bleu"]["all"]["score"] for one in runs)
+        assert row["runs"] == 2
+        assert abs(row["all"].mean - (first + second) / 2) < 1e-9
+        assert abs(row["all"].deviation - abs(first - second) / 2**0.5) < 1e-9
+        bucket = [one["by_length"][-1]["score"] for one in runs]
+        assert abs(row[table.columns[-1].key].mean - sum(bucket) / 2) < 1e-9
+    assert rows["RNNencdec-50"]["aer"] is None
+
+
+def test_without_a_second_seed_there_is_no_table_of_seeds(runs: list[Run]) -> None:
+    assert seeds_table(compared.compare_set(runs[::2], "mine", resamples=0)).rows == []
 
 
 def test_training_is_told_as_in_table_2(runs: list[Run]) -> None:

@@ -17,12 +17,13 @@ from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.runs import Run
-from nmt.report.table import Column, Table, show
+from nmt.report.table import Column, Spread, Table, show
 from nmt.report.tables import (
     differences_table,
     lengths_table,
     published_table,
     scores_table,
+    seeds_table,
     training_table,
 )
 
@@ -177,7 +178,7 @@ def _overview_sections(
     return Template(embed.asset("overview.html")).substitute(
         unfinished=note,
         lengths=_per_set(comparisons, lengths_table),
-        scores=_per_set(comparisons, scores_table),
+        scores=_per_set(comparisons, scores_table) + _per_set(comparisons, seeds_table, "group"),
         published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
         training=_table(training_table(runs)),
     )
@@ -189,9 +190,12 @@ def _least_words(comparisons: Sequence[SetComparison]) -> int:
     return LEAST_WORDS if max(starts, default=0) >= LEAST_WORDS else 0
 
 
-def _per_set(comparisons: Sequence[SetComparison], make: Any) -> str:
+def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> str:
+    tables = {one.name: make(one) for one in comparisons}
     return "".join(
-        f'<div data-set="{escape(one.name)}">{_table(make(one))}</div>' for one in comparisons
+        f'<div data-set="{escape(name)}">{_table(table, key)}</div>'
+        for name, table in tables.items()
+        if table.rows
     )
 
 
@@ -216,7 +220,10 @@ def _table(table: Table, key: str = "run") -> str:
 def _cell(value: Any, column: Column) -> str:
     if column.text:
         return f'<td class="text">{escape(show(value, column))}</td>'
-    if isinstance(value, tuple):
+    if isinstance(value, Spread):
+        number, text = value.mean, escape(show(value.mean, column))
+        text += f' <span class="interval">± {value.deviation:.{column.digits}f}</span>'
+    elif isinstance(value, tuple):
         number, low, high = value
         text = escape(show(number, column))
         if low is not None and high is not None:

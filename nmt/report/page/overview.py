@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from nmt.evaluation.published import SOURCE, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
+from nmt.report.groups import grouped
 from nmt.report.runs import Run
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
@@ -19,38 +19,24 @@ _COVERED_BELOW = ("logger", "report", "checkpoint", "hydra")
 
 def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
     """All that is small: the payload that charts, filters and matrices are drawn from."""
-    groups = list(dict.fromkeys(run.group for run in runs))
+    groups = grouped(runs)
+    of = {run.label: n for n, alike in enumerate(groups.values()) for run in alike}
     return {
         "runs": [
             {
                 "label": run.label,
-                "group": groups.index(run.group),
+                "group": of[run.label],
                 "seed": run.seed,
                 "external": run.external,
                 "history": run.results.get("history") or [],
             }
             for run in runs
         ],
-        "groups": group_names(runs, groups),
+        "groups": list(groups),
         "filters": filters(runs),
         "sets": {comparison.name: _set(comparison) for comparison in comparisons},
         "published": {"source": SOURCE, "rows": published_rows()},
     }
-
-
-def group_names(runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
-    """One name a group of seeds: its runs' names without the seed."""
-    names = []
-    for group in groups:
-        members = [run for run in runs if run.group == group]
-        labels = {re.sub(r" seed \S+$", "", run.label) for run in members}
-        names.append(labels.pop() if len(labels) == 1 else members[0].label)
-    seen: dict[str, int] = {}
-    for index, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            names[index] = f"{name} ({seen[name]})"
-    return names
 
 
 def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:

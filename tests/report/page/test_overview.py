@@ -1,4 +1,4 @@
-from nmt.report.page.overview import filters, group_names
+from nmt.report.page.overview import filters
 from nmt.report.runs import Run
 
 
@@ -27,9 +27,3 @@ def test_runs_are_filtered_by_what_was_swept() -> None:
 def test_a_typed_key_that_cuts_as_another_is_left_out() -> None:
     runs = [run("a", "x=1", "y=p", seed=1), run("b", "x=2", "y=q", seed=2)]
     assert [entry["key"] for entry in filters(runs)] == ["seed"]
-
-
-def test_groups_have_names_without_seeds_and_apart() -> None:
-    runs = [run("a seed 1"), run("a seed 2"), run("b seed 1")]
-    groups = list(dict.fromkeys(r.group for r in runs))
-    assert group_names(runs, groups) == ["a", "b"]
