@@ -165,9 +165,9 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
 
 
 def label_apart(runs: Sequence[Run]) -> list[Run]:
-    """The same runs with labels made unique by what tells them apart: the seed, a key, the folder."""
+    """The same runs with labels made unique by what tells them apart: keys, the seed, the folder."""
     apart = list(runs)
-    for distinguish in (_by_seed, _by_keys, _by_folder, _by_number):
+    for distinguish in (_by_keys, _by_seed, _by_folder, _by_number):
         alike: dict[str, list[int]] = {}
         for index, run in enumerate(apart):
             alike.setdefault(run.label, []).append(index)

@@ -1,5 +1,5 @@
 from nmt.report.groups import grouped
-from nmt.report.runs import Run
+from nmt.report.runs import Run, label_apart
 
 
 def run(label: str, seed: int, **keys: object) -> Run:
@@ -11,6 +11,19 @@ def test_a_group_is_what_only_seeds_tell_apart() -> None:
     groups = grouped(runs)
     assert list(groups) == ["a", "b"]
     assert groups["a"] == [runs[0], runs[2]]
+
+
+def test_a_key_is_named_before_the_seed() -> None:
+    grid = [(lr, seed) for lr in (1, 2) for seed in (1, 2)]
+    runs = label_apart([run("a", seed, lr=lr) for lr, seed in [*grid, (3, 1)]])
+    assert [one.label for one in runs] == [
+        "a (lr 1) seed 1",
+        "a (lr 1) seed 2",
+        "a (lr 2) seed 1",
+        "a (lr 2) seed 2",
+        "a (lr 3)",
+    ]
+    assert list(grouped(runs)) == ["a (lr 1)", "a (lr 2)", "a (lr 3)"]
 
 
 def test_groups_of_one_name_are_numbered() -> None:
