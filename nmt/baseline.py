@@ -41,6 +41,7 @@ SECTIONS = ("name", "experiment", "regime", "data", "tokenizer", "evaluation", "
 def main(composed: DictConfig) -> None:
     check_installed()
     folder = Path(HydraConfig.get().runtime.output_dir)
+    job.refuse_used(folder)
     config = load(composed)
     assert isinstance(config, BaselineConfig)
     job.quiet()

@@ -19,20 +19,21 @@ from nmt.errors import Refusal
 FILE_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
-def load(config: DictConfig) -> Config:
+def load(config: DictConfig, training: bool = True) -> Config:
     """A composed configuration as checked, plain objects. Raises Refusal as `validate`."""
-    validate(config)
+    validate(config, training)
     loaded = OmegaConf.to_object(config)
     assert isinstance(loaded, Config)
     return loaded
 
 
-def validate(config: DictConfig) -> None:
+def validate(config: DictConfig, training: bool = True) -> None:
     """Refuses values that types alone let through, and gives the test sets their types.
 
     Args:
         config: a composed configuration whose structure comes from `Config`; `data.test.<name>`
             become `TextConfig`s.
+        training: whether it is for training; the devices of a test share out no training batch.
 
     Raises:
         Refusal: naming the key, the value found and the values accepted.
@@ -50,6 +51,8 @@ def validate(config: DictConfig) -> None:
             raise Refusal(f"{where}: {reason}; it takes the keys of data.valid") from error
     validate_keys(config)
     _validate_together(config)
+    if training:
+        check_batch_size(config)
 
 
 def validate_keys(config: DictConfig) -> None:
@@ -75,9 +78,10 @@ def _validate_together(config: DictConfig) -> None:
             f"search.replace_unk={config.search.replace_unk}: RNNencdec attends to no word that "
             "could stand for <unk>; leave it none, or take model=rnnsearch"
         )
-    if config.search.replace_unk == "dictionary" and config.tokenizer.kind == "bpe":
+    if config.search.replace_unk != "none" and config.tokenizer.kind == "bpe":
         raise Refusal(
-            "search.replace_unk=dictionary: tokenizer=bpe leaves no word unknown; leave it none"
+            f"search.replace_unk={config.search.replace_unk}: tokenizer=bpe leaves no word unknown; "
+            "leave it none"
         )
     if config.search.replace_unk == "dictionary" and not config.evaluation.dictionary_sample:
         raise Refusal(
@@ -85,11 +89,18 @@ def _validate_together(config: DictConfig) -> None:
         )
     if len(config.data.languages) != 2:
         raise Refusal("data.languages: must be a source and a target language, such as [en,fr]")
+    for name in config.data.test:
+        if str(name).endswith(".detok"):  # translations/<set>.detok.txt is another set's text
+            raise Refusal(f"data.test.{name}: a name cannot end in .detok; take another")
+    if any(kind in str(config.trainer.strategy) for kind in ("spawn", "fork", "notebook")):
+        raise Refusal(
+            f"trainer.strategy={config.trainer.strategy}: ranks must be processes that are started "
+            "anew; take ddp"
+        )
     for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):
             raise Refusal(f"{where}={rising}: must rise")
-    check_batch_size(config)
     if config.search.nbest > config.search.beam_size:
         raise Refusal(
             f"search.nbest={config.search.nbest}: must be at most search.beam_size="

@@ -12,6 +12,7 @@ import functools
 import inspect
 import logging
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -57,6 +58,9 @@ def conf_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "conf"
 
 
+STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
+
+
 def introduce() -> None:
     """Makes the schemas, and the functions that name run folders, known to Hydra."""
     register()
@@ -88,13 +92,13 @@ def run_folder(resume: str | None = None) -> str:
     return f"outputs/{job_id() or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
 
 
-def config_subfolder(resume: str | None = None) -> str | None:
-    """Where Hydra writes the composed configuration: going on with a run keeps the original one."""
+def config_subfolder(folder: str) -> str | None:
+    """Where Hydra writes the composed configuration: what a run was started with stays."""
     if rank() > 0:
         return None
-    return (
-        ".hydra" if resume in (None, "auto") else f".hydra/resumed-{datetime.now():%Y%m%d-%H%M%S}"
-    )
+    if not (Path(folder) / ".hydra" / "config.yaml").exists():
+        return ".hydra"
+    return f".hydra/again-{STARTED}"
 
 
 def log_file(folder: str, name: str) -> str:
@@ -145,12 +149,16 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
 
 
 def leave_nothing(folder: Path, name: str) -> None:
-    """Removes the run folder of a command that was refused before it left anything in it.
+    """Removes what Hydra wrote for a command that was refused before it left anything of its own.
 
     Args:
         folder: which Hydra has made; it stays where it holds more than Hydra's files and the log.
         name: of the command.
     """
+    again = folder / ".hydra" / f"again-{STARTED}"  # the folder is of an earlier run
+    if again.exists():
+        shutil.rmtree(again, ignore_errors=True)
+        return
     made = [folder / ".hydra" / f"{part}.yaml" for part in ("config", "hydra", "overrides")]
     made.append(folder / f"{name}.log")
     if not made[0].exists() or {path for path in folder.rglob("*") if path.is_file()} - set(made):

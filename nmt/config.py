@@ -219,7 +219,10 @@ class DataConfig:
     )
     in_domain: TextConfig = key(TextConfig, "text that data.selection compares with")
     max_length: int = key(
-        50, "longest training sentence, in words of either side before any subword split", minimum=1
+        50,
+        "longest training sentence, in words of either side before any subword split",
+        minimum=1,
+        maximum=65534,  # lengths are kept in 16 bits
     )
     batch_by: str = key(
         "sentences",
@@ -325,7 +328,7 @@ class TrainerConfig:
         "threads of one process on a CPU; more pay only on an idle machine with large layers",
         minimum=1,
     )
-    progress: bool = key(True, "show a progress bar")
+    progress: bool = key(True, "show bars and the lines between them, in preparing and testing too")
     log_every: int = key(20, "updates between two lines of training scores", minimum=1)
 
 
@@ -335,9 +338,11 @@ class SearchConfig:
 
     beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses returned a sentence", minimum=1)
-    max_ratio: float = key(3.0, "stop after this many words for each source word", above=0)
+    max_ratio: float = key(
+        3.0, "stop after this many symbols for each source symbol, </s> counted", above=0
+    )
     min_ratio: float = key(
-        0.0, "forbid </s> before this many words for each source word", minimum=0
+        0.0, "forbid </s> before this many symbols for each source symbol, </s> counted", minimum=0
     )
     length_penalty: float = key(
         0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
@@ -378,7 +383,7 @@ class EvaluationConfig:
     resamples: int = key(1000, "bootstrap resamples behind an interval; 0: no intervals", minimum=0)
     confidence: float = key(0.95, "share of the resamples inside an interval", above=0, below=1)
     alignment: AlignmentConfig = key(AlignmentConfig, "alignment error rate")
-    train_sample: int = key(3000, "training pairs whose NLL is reported", minimum=0)
+    train_sample: int = key(3000, "training pairs whose NLL is reported; 0: none", minimum=0)
     dictionary_sample: int = key(
         20000,
         "training pairs whose attention teaches the dictionary of search.replace_unk; 0: none",
@@ -414,9 +419,13 @@ class ReportConfig:
 class LoggerConfig:
     """Where training scores go while they are made."""
 
-    name: str = key("wandb", "logger", choices=("wandb", "csv", "tensorboard", "none"))
+    name: str = key(
+        "wandb", "where the scores of training go", choices=("wandb", "csv", "tensorboard", "none")
+    )
     mode: str = key(
-        "offline", "wandb: offline needs no account", choices=("offline", "online", "disabled")
+        "offline",
+        "wandb: kept here for `wandb sync` (no account), sent at once, or nothing at all",
+        choices=("offline", "online", "disabled"),
     )
     project: str = key("nmt", "wandb: project")
     entity: str | None = key(None, "wandb: user or team")
@@ -438,7 +447,10 @@ class Config:
     """The whole configuration of a training run."""
 
     name: str = key("${model.title}-${data.max_length}", "the run's name in tables and figures")
-    experiment: str = key("custom", "row of the paper's Table 1 this run stands for")
+    experiment: str = key(
+        "custom",
+        "row of the paper's Table 1 this run stands for; `updates` has an entry of this name",
+    )
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "paper"))
     updates: dict[str, int] = key(
         {}, "updates of each experiment at this scale (set by the regime)"

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 
 from nmt import finish, protocol
 from nmt.checks import load
-from nmt.command import command, rank
+from nmt.command import command
 from nmt.config import Config
 from nmt.data.prepare import prepare, prepare_held_out
 from nmt.errors import Refusal
@@ -50,10 +50,11 @@ OWN = ("checkpoint", "sets", "trust")
 def main(composed: DictConfig) -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     job.quiet()
-    refuse_used(folder)
+    job.refuse_used(folder)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
     typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
-    config = load(apply_typed(stored.config, composed, typed, only=MINE))
+    typed = [o for o in typed if o != "resume=auto"]  # a sweep gone on with: a test starts anew
+    config = load(apply_typed(stored.config, composed, typed, only=MINE), training=False)
     sets = chosen_sets(config, stored, list(composed.sets))
     job.check_early(config)
     prepared = None
@@ -82,13 +83,6 @@ def main(composed: DictConfig) -> None:
             finish.publish(config, folder, content, trainer.loggers)
 
 
-def refuse_used(folder: Path) -> None:
-    """Refuses to write over another run."""
-    used = [name for name in ("results.json", "checkpoints") if (folder / name).exists()]
-    if used and rank() == 0:
-        raise Refusal(f"hydra.run.dir={folder}: holds a run already ({used[0]}); take another")
-
-
 def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, list[Example]]:
     """The test sets named (or all), and those made of joined sentences where asked for."""
     unknown = [name for name in names if name not in config.data.test]
@@ -110,8 +104,7 @@ def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, l
             normalise=config.tokenizer.normalise,
             progress=config.trainer.progress,
         )
-        sets[name] = protocol.examples(split, config.data.test[name])
-        sets |= protocol.stress_examples(name, sets[name], config.stress)
+        sets |= protocol.example_sets(split, config)
     return sets
 
 

@@ -26,7 +26,7 @@ from nmt.report.page import build_page
 from nmt.report.runs import Run
 from nmt.report.wandb_panels import log_test
 from nmt.training.checkpoints import BEST
-from nmt.training.job import Watch
+from nmt.training.job import Watch, own_code
 from nmt.training.loggers import PatientWandbLogger, Row
 
 PAGE = "report.html"
@@ -45,9 +45,7 @@ def finish(
 ) -> None:
     """Tests the best checkpoint of a training run and writes all that it leaves behind."""
     trainer.strategy.barrier()
-    typed = [config.model._target_, str((config.model.scoring or {}).get("_target_"))]
-    trust = [target.rpartition(".")[0] for target in typed]  # it ran all the while
-    best = read_checkpoint(folder / "checkpoints" / BEST, trust)
+    best = read_checkpoint(folder / "checkpoints" / BEST, own_code(config))
     model.load_state_dict(best.weights)
     coders = protocol.languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
     train = training_summary(config, trainer, model, prepared, watch)

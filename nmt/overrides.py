@@ -22,7 +22,12 @@ GROUPS = {
     "data": ["data", "tokenizer"],
     "optimizer": ["optimizer"],
     # a trainer is a choice of devices; how long and how precisely is the regime's and the run's
-    "trainer": ["trainer.accelerator", "trainer.devices", "trainer.strategy"],
+    "trainer": [
+        "trainer.accelerator",
+        "trainer.devices",
+        "trainer.num_nodes",
+        "trainer.strategy",
+    ],
     "search": ["search"],
     "logger": ["logger"],
     "stress": ["stress"],
@@ -57,6 +62,7 @@ FREE = (
     "checkpoint",
     "updates",
 )
+FIXED = ("search.max_ratio",)  # of what is FREE: it ends the translations that choose the best
 
 
 def typed_paths(overrides: Sequence[str], only: Sequence[str] = ()) -> list[str]:
@@ -97,11 +103,16 @@ def apply_typed(
     Raises:
         Refusal: for an experiment or regime other than the stored one, or a path not in `only`.
     """
-    _refuse_other_names(stored, overrides)
+    _refuse_other_names(stored, composed, overrides)
     config, composed = stored.copy(), composed.copy()
     OmegaConf.resolve(composed)
+    deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
     with open_dict(config):
         for path in typed_paths(overrides, only):
+            parent, _, name = path.rpartition(".")
+            if path in deleted - set(GROUPS):
+                (OmegaConf.select(config, parent) if parent else config).pop(name, None)
+                continue
             OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
     return config
 
@@ -114,17 +125,18 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
     """
     before, now = dict(_flat(stored, "")), dict(_flat(config, ""))
     for path in sorted(before.keys() | now.keys()):
-        if before.get(path) != now.get(path) and not _below(path, FREE):
+        free = _below(path, FREE) and path not in FIXED
+        if before.get(path) != now.get(path) and not free:
             raise Refusal(
                 f"{path}={now.get(path)}: the run was started with {before.get(path)}; going on "
                 "with it cannot change this, start a new run instead"
             )
 
 
-def _refuse_other_names(stored: DictConfig, overrides: Sequence[str]) -> None:
+def _refuse_other_names(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> None:
     for override in _parsed(overrides):
-        name = override.key_or_group
-        if name in NAMES and override.value() != stored[name]:
+        name = override.key_or_group  # a file of one's own may set no name: compare what it set
+        if name in NAMES and composed[name] != stored[name]:
             raise Refusal(f"{name}={override.value()}: the checkpoint is of {name}={stored[name]}")
 
 

@@ -18,8 +18,9 @@ from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Encoding
+from nmt.errors import Refusal
 from nmt.evaluation import records, summary
-from nmt.evaluation.alignment import parse_links
+from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.stress import Pair, stress_sets
 from nmt.evaluation.yardstick import yardsticks
 from nmt.layers import Attention
@@ -39,14 +40,23 @@ def examples(split: Split, text: TextConfig) -> list[Example]:
     """
     found = []
     for number, pair in enumerate(split):
-        gold = None
-        if pair["alignment"] is not None:
-            where = f"data.test.{split.name}.alignment={text.alignment}:{pair['line'] + 1}"
-            lengths = len(pair["source"]), len(pair["target"])
-            links, base = pair["alignment"], text.alignment_base
-            gold = parse_links(links, base=base, where=where, lengths=lengths)
+        gold = gold_links(pair, text, f"data.test.{split.name}")
         found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
     return found
+
+
+def example_sets(split: Split, config: Config) -> dict[str, list[Example]]:
+    """A prepared test set by its name, and those of joined sentences that `stress` makes of it.
+
+    Raises:
+        Refusal: as `examples`, and where a made set has the name of another.
+    """
+    sentences = examples(split, config.data.test[split.name])
+    made = stress_examples(split.name, sentences, config.stress)
+    taken = made.keys() & config.data.test.keys()
+    if taken:
+        raise Refusal(f"data.test.{min(taken)}: stress makes a test set of this name; take another")
+    return {split.name: sentences, **made}
 
 
 def stress_examples(
@@ -164,8 +174,9 @@ def add_yardstick(
     )
     for name, beside in found.items():
         scores[name]["alignment"]["yardstick"] = beside
-        rates = {aligner: beside[aligner]["error_rate"] for aligner in ("hmm", "fast_align")}
-        log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates.values())
+        rates = [beside[aligner]["error_rate"] for aligner in ("hmm", "fast_align")]
+        if None not in rates:
+            log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates)
 
 
 def own_dictionary(

@@ -39,12 +39,15 @@ exit code 2 and one or two lines that name it.
 - `null` takes a value away where the type allows it.
 """
 NOTES = {
-    "evaluate": "Besides these, the keys of `search`, `evaluation`, `report`, `stress`, `logger`, "
-    "`trainer` and `data.test` can be typed, and `data.cache`; the rest comes from the checkpoint.",
-    "translate": "Besides these, the keys of `search`, `trainer` and `evaluation.alignment` can be "
-    "typed; the rest comes from the checkpoint.",
+    "evaluate": "Besides these, `name`, `trust`, `data.root`, `data.cache` and the keys of `search`, "
+    "`evaluation`, `report`, `stress`, `logger`, `trainer` and `data.test` can be typed; the rest "
+    "comes from the checkpoint.",
+    "translate": "Besides these, `trust` and the keys of `search`, `trainer` and "
+    "`evaluation.alignment` can be typed; the rest comes from the checkpoint.",
     "compare": "It has these keys alone.",
-    "baseline": "Besides these, it has the keys above.",
+    "baseline": "Besides these, `name`, `experiment`, `regime`, `seed`, `trainer.progress` and the "
+    "keys of `data`, `tokenizer`, `evaluation`, `report` and `logger` have an effect; the others of a "
+    "training run have none.",
 }
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "value"}
 

@@ -48,8 +48,11 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     job.refuse_other_data(resumed, prepared.fingerprint)
     log.info("prepared text:\n%s", describe(prepared))
-    tests = config.data.test
-    sets = {name: protocol.examples(split, tests[name]) for name, split in prepared.test.items()}
+    sets = {
+        name: sentences
+        for split in prepared.test.values()
+        for name, sentences in protocol.example_sets(split, config).items()
+    }
 
     pl.seed_everything(config.seed, verbose=False)
     model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary))

@@ -22,6 +22,7 @@ from tqdm import tqdm
 from nmt import protocol
 from nmt.checks import load, validate_keys
 from nmt.command import command
+from nmt.errors import Refusal
 from nmt.evaluation.alignment import format_links, hard_links
 from nmt.models.stored import read_checkpoint
 from nmt.models.translation import Sentence, Translation, Translations
@@ -32,7 +33,17 @@ from nmt.stream import batches_of_lines
 from nmt.training import job
 
 MINE = ("search", "trainer", "evaluation.alignment")
-OWN = ("checkpoint", "nbest", "scores", "detokenise", "tokenised", "alignments", "heatmap", "page")
+OWN = (
+    "checkpoint",
+    "trust",
+    "nbest",
+    "scores",
+    "detokenise",
+    "tokenised",
+    "alignments",
+    "heatmap",
+    "page",
+)
 
 
 @command("translate")
@@ -40,11 +51,13 @@ def main(composed: DictConfig) -> None:
     job.quiet()
     validate_keys(composed)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
-    typed = [o for o in HydraConfig.get().overrides.task if not o.startswith((*OWN, "trust"))]
+    typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
+    if any(o.startswith("search.nbest=") for o in typed):
+        raise Refusal("search.nbest: type nbest= instead, the translations a line")
     stored_config = apply_typed(stored.config, composed, typed, only=MINE)
     stored_config.search.nbest = composed.nbest
     stored_config.search.beam_size = max(composed.nbest, stored_config.search.beam_size)
-    config = load(stored_config)
+    config = load(stored_config, training=False)
     wants_attention = bool(composed.alignments or composed.heatmap or composed.page)
     translations = Translations(
         stored.translator(config),
@@ -76,7 +89,9 @@ def write(sentence: Sentence, options: Any, null: float) -> None:
         sys.stdout.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
         return
     number = [str(sentence.number)] if options.nbest > 1 else []
-    lines = [[*number, ""]] if not sentence.translations else []
+    lines = []
+    if not sentence.translations:  # an empty line: as many columns as any other
+        lines = [[*number, *[""] * (1 + options.scores + bool(options.alignments))]]
     for found in sentence.translations:
         score = [f"{found.score:.4f}"] if options.scores else []
         text = found.text if options.detokenise else " ".join(found.words)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.data import vocabulary
+from nmt.search import hypothesis
+
 ROOT = Path(__file__).parents[1]
 COMMANDS = {"train", "evaluate", "translate", "compare", "prepare", "baseline"}
 FOR_ALL = {"config", "checks", "errors", "files", "devices", "extras"}
@@ -57,6 +60,11 @@ def test_dependencies_point_one_way(part):
     assert files
     for file in files:
         assert known(file) <= MAY_KNOW[part] | {part}, file
+
+
+def test_search_and_data_number_the_symbols_alike():
+    """`search` does not know `data`: what both name must be the same."""
+    assert (hypothesis.END, hypothesis.UNKNOWN) == (vocabulary.END, vocabulary.UNKNOWN)
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "paper.md"])

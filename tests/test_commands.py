@@ -228,7 +228,7 @@ class TestTrain:
             import tensorboard  # noqa: F401
         except ImportError:
             assert found.code == 2
-            assert "needs the extra: pip install 'nmt[tensorboard]'" in found.err
+            assert "logger=tensorboard: needs the extra 'tensorboard'" in found.err
         else:
             assert found.code == 0, found.err
             assert list((program.folder / "board").glob("**/events.out.*"))
@@ -293,6 +293,31 @@ class TestRefusals:
             assert ended.code == 2, ended.err
         assert not (program.folder / "refused").exists()
         assert (kept / "notes.txt").read_text() == "mine"
+
+    @pytest.mark.parametrize("command", ["train", "evaluate", "baseline"])
+    def test_a_finished_run_is_not_written_over(self, program, rnnsearch, command):
+        before = {path: path.stat().st_mtime_ns for path in sorted(rnnsearch.rglob("*"))}
+        typed = [BEST] if command == "evaluate" else ["seed=99"]
+        ended = program(command, *typed, f"hydra.run.dir={rnnsearch}")
+        assert ended.code == 2, ended.err
+        assert "holds" in ended.err
+        after = {path: path.stat().st_mtime_ns for path in sorted(rnnsearch.rglob("*"))}
+        changed = {path.name for path in before if before[path] != after.get(path)}
+        assert changed <= {".hydra", "train.log"}
+        assert {path.name for path in after.keys() - before.keys()} <= {f"{command}.log"}
+
+    def test_gold_links_of_the_development_text_are_read_before_training(self, program, tmp_path):
+        for name, content in (("s", "a b\nc d\n"), ("t", "x y\nz w\n"), ("gold", "0-0\n0-7\n")):
+            (tmp_path / name).write_text(content)
+        texts = [
+            f"data.{part}.{side}={tmp_path / side[0]}"
+            for part in ("train", "valid")
+            for side in ("source", "target")
+        ]
+        gold = [f"data.valid.alignment={tmp_path}/gold", "data.valid.tokenised=true"]
+        ended = program("train", "data=text", *texts, *gold, "hydra.run.dir=gold", *QUICK)
+        assert ended.code == 2, ended.err
+        assert f"data.valid.alignment={tmp_path}/gold:2: '0-7' lies outside" in ended.err
 
     @pytest.mark.parametrize("command", ["evaluate", "translate"])
     @pytest.mark.parametrize(
@@ -437,6 +462,11 @@ class TestTranslate:
         assert not any(set(line) & set("\r\x85\u2028\0") for line in found)
         assert files(program.folder) == before
 
+    def test_the_number_of_translations_is_its_own_key(self, program, rnnsearch):
+        ended = program("translate", BEST, "search.nbest=2", stdin=b"the cat .\n")
+        assert (ended.code, ended.out) == (2, "")
+        assert "search.nbest: type nbest= instead" in ended.err
+
     def test_nothing_in_nothing_out(self, program, rnnsearch):
         assert program("translate", BEST)[:2] == (0, "")
 
@@ -447,7 +477,7 @@ class TestTranslate:
         assert ended.code == 0, ended.err
         rows = [line.split("\t") for line in ended.out.splitlines()]
         assert [row[0] for row in rows] == ["1"] * 3 + ["2"] + ["3"] * 3
-        assert rows[3] == ["2", ""]
+        assert rows[3] == ["2", "", "", ""]
         for block, words in ((rows[:3], 6), (rows[4:], 4)):
             scores = [float(row[1]) for row in block]
             assert scores == sorted(scores, reverse=True)

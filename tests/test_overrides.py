@@ -47,6 +47,40 @@ def test_only_what_was_typed_is_taken(composer, stored):
     assert "mine" not in stored.data.test
 
 
+def test_a_test_set_can_be_left_out_again_and_again(composer, stored):
+    typed = ["~data.test.by_length"]
+    found = apply_typed(stored, composer(*typed), typed)
+    assert list(found.data.test) == ["test"]
+    again = apply_typed(found, composer(*typed), typed)
+    assert again == found
+    refuse_changes(found, again)
+    assert list(stored.data.test) == ["test", "by_length"]
+
+
+def test_one_machine_is_taken_with_its_devices(composer, stored):
+    several = stored.copy()
+    several.trainer.num_nodes, several.trainer.devices = 2, 4
+    found = apply_typed(several, composer("trainer=cpu"), ["trainer=cpu"], only=MINE)
+    assert (found.trainer.num_nodes, found.trainer.devices) == (1, 1)
+
+
+def test_an_experiment_file_that_sets_no_name_is_known_by_what_it_sets(composer, stored):
+    nameless = stored.copy()
+    nameless.experiment = "custom"
+    typed = ["+experiment=mine"]
+    assert apply_typed(nameless, composer(), typed) == nameless
+    with pytest.raises(Refusal, match=r"experiment=mine: the checkpoint is of experiment=rnn"):
+        apply_typed(stored, composer(), typed)
+
+
+def test_a_test_may_have_any_number_of_devices(stored):
+    odd = stored.copy()
+    odd.trainer.devices = 3
+    assert load(odd, training=False).trainer.devices == 3
+    with pytest.raises(Refusal, match=r"data\.batch_size=16: must be a multiple"):
+        load(odd)
+
+
 def test_a_group_replaces_all_of_its_keys(composer, stored):
     found = apply_typed(stored, composer("search=greedy"), ["search=greedy"])
     assert (found.search.beam_size, found.search.max_ratio) == (1, 3.0)
@@ -113,6 +147,7 @@ def test_going_on_may_change_what_the_result_does_not_depend_on(composer, stored
         ("optimizer=adadelta", "optimizer.decay_from=0.0: the run was started with 0.7;"),
         ("model.state_input=current", "model.state_input=current: the run was started with prev"),
         ("data.train.pairs=9", "data.train.pairs=9: the run was started with 400;"),
+        ("search.max_ratio=2.5", "search.max_ratio=2.5: the run was started with 1.5;"),
         ("trainer.monitor=bleu", "trainer.monitor=bleu: the run was started with nll;"),
     ],
 )

@@ -64,7 +64,7 @@ def filter_text(
     asked = {
         name: value
         for name, value in plain(data.filters).items()
-        if value not in (None, False, 0, "none")
+        if value != getattr(FilterConfig(), name)
     }
     if not asked and in_domain is None:
         return text

@@ -132,7 +132,10 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
     # A cache folder is named after the commit, which names the content; the path above it is not
     # part of the identity, so that it is the same on another machine.
     commits = sorted({Path(file["filename"]).parent.name for file in dataset.cache_files})
-    identity = digest("hub", text.hub, config, text.hub_split, commits, list(data.languages), pairs)
+    languages = list(data.languages)
+    identity = digest(
+        "hub", text.hub, config, text.hub_split, commits, languages, pairs, text.tokenised
+    )
     parts = tuple(
         _Hub(dataset, (source, target), start, min(start + PART, pairs))
         for start in range(0, pairs, PART)
@@ -141,6 +144,12 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
 
 
 def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """Test sets of sacrebleu by name, one after the other.
+
+    Raises:
+        Refusal: for a name or a pair of languages that it does not have, or a set that can be had
+            neither from its cache nor from the network.
+    """
     from sacrebleu.dataset import DATASETS
 
     pair = "-".join(data.languages)

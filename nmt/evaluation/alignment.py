@@ -5,11 +5,13 @@ target symbols, both with `</s>` last; J and I words of either side without it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from nmt.config import TextConfig
 from nmt.errors import Refusal
 
 Link = tuple[int, int]
@@ -74,6 +76,24 @@ def parse_links(
         if match[2] == "-":
             sure.add(link)
     return Gold(frozenset(sure), frozenset(possible))
+
+
+def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | None:
+    """The gold links of a prepared pair; None where it has none.
+
+    Args:
+        pair: of a split (`nmt.data.splits`).
+        text: section of the configuration that describes the text.
+        key: name of that section, such as `data.valid`, for the message.
+
+    Raises:
+        Refusal: as `parse_links`, naming file and line.
+    """
+    if pair["alignment"] is None:
+        return None
+    where = f"{key}.alignment={text.alignment}:{pair['line'] + 1}"
+    lengths = len(pair["source"]), len(pair["target"])
+    return parse_links(pair["alignment"], base=text.alignment_base, where=where, lengths=lengths)
 
 
 def format_links(links: Iterable[Link], base: int = 0) -> str:

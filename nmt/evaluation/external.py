@@ -1,10 +1,10 @@
 """Hypotheses of an outside system (Moses, a commercial one, a person), from a plain file."""
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nmt.data.lines import check_file, read_lines
+from nmt.data.tokenise import split
 from nmt.errors import Refusal
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order
@@ -50,7 +50,7 @@ def read_external(
         tokenised = looks_tokenised(lines)
     records = []
     for line, sentence in zip(lines, ordered, strict=True):
-        hypothesis = split_tokens(line) if tokenised else tokenise(line)
+        hypothesis = split(line) if tokenised else tokenise(line)
         text = detokenise(hypothesis) if tokenised else line
         records.append(system_record(sentence, hypothesis, text))
     return records
@@ -86,8 +86,3 @@ def looks_tokenised(lines: Sequence[str]) -> bool:
     apart = sum(token in {",", "."} for token in tokens)
     attached = sum(len(token) > 1 and token[-1] in ",." for token in tokens)
     return apart > attached
-
-
-def split_tokens(line: str) -> list[str]:
-    """Tokens separated by spaces or tabs; a no-break space inside a token stays where it is."""
-    return [token for token in re.split(r"[ \t]+", line) if token]

@@ -85,5 +85,6 @@ class FixedContext(nn.Module):
         """None: a fixed vector is not searched."""
 
     def forward(self, state: Tensor, memory: Memory) -> Reading:
+        """The same context (B, K, A) for each of K states (B, K, H); no weights, no scores."""
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)  # (B, K, A)
         return Reading(context, None, None)

@@ -26,8 +26,8 @@ class GatedUnit(nn.Module):
     are stacked, so that an input is multiplied once: `W` (3H, E), `C` (3H, A), `U_gates` (2H, H)
     for z and r, `U` (H, H), `bias` (3H).
 
-    Initialisation: U, U_z, U_r orthogonal and biases 0 under both kinds; W and C from N(0, 0.01²)
-    under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot`.
+    Initialisation: U, U_z, U_r orthogonal and biases 0 under all kinds; W and C from N(0, 0.01²)
+    under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot` and `wide`.
     """
 
     def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:

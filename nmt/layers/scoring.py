@@ -47,6 +47,7 @@ class Additive(nn.Module):
             nn.init.xavier_uniform_(self.v.unsqueeze(0))
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
         # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
         wide = state_type(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
@@ -78,6 +79,7 @@ class Dot(nn.Module):
         self.scale = 1.0
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
         return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
     def sweep(self, keys: Tensor) -> DotSweep:

@@ -43,7 +43,11 @@ def build(config: Config, source_size: int, target_size: int) -> Translator:
 
 
 def build_scoring(model: ModelConfig) -> nn.Module:
-    """The scoring function of `model.scoring`, comparing vectors of `model.alignment` entries."""
+    """The scoring function of `model.scoring`, comparing vectors of `model.alignment` entries.
+
+    Raises:
+        Refusal: where the class cannot be found or made, naming the key and the reason.
+    """
     target = (model.scoring or {}).get("_target_")
     try:
         scoring: nn.Module = instantiate(model.scoring, size=model.alignment)

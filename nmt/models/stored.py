@@ -42,7 +42,11 @@ class Stored:
     weights: dict[str, torch.Tensor]
 
     def translator(self, config: Config | None = None) -> Translator:
-        """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says."""
+        """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
+
+        Raises:
+            Refusal: where the model cannot be built, or the weights do not fit it.
+        """
         model = build(
             config or load(self.config.copy()),
             len(self.source_vocabulary),

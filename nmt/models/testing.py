@@ -1,4 +1,6 @@
-"""The test protocol: every sentence force-decoded, translated, and translated without `<unk>`.
+"""One test set through a model, as `Trainer.test` runs it.
+
+Every sentence is force-decoded, translated, and translated without `<unk>`.
 
 The batches are the same for any number of devices (rank r takes every N-th one), so that a
 checkpoint's results do not depend on how many there are.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -51,14 +52,38 @@ def check_early(config: Config) -> None:
         build(config, len(SPECIAL), len(SPECIAL))
 
 
+def refuse_used(folder: Path, signs: Sequence[str] = (results.FILE, "checkpoints")) -> None:
+    """Refuses to write over another run, which any of `signs` in the folder tells."""
+    used = [name for name in signs if (folder / name).exists()]
+    if used and rank() == 0:
+        raise Refusal(f"hydra.run.dir={folder}: holds a run already ({used[0]}); take another")
+
+
+def own_code(config: DictConfig | Config) -> list[str]:
+    """Modules of the model and the scoring: whoever typed or trained a configuration trusts them."""
+    targets = [config.model._target_, (config.model.scoring or {}).get("_target_")]
+    return [str(target).rpartition(".")[0] for target in targets if target]
+
+
 def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfig]:
     """The checkpoint to go on from, if any, and the configuration to go on with.
 
     Raises:
-        Refusal: when there is none in a folder that was named, or a typed value changes the result.
+        Refusal: when there is none in a folder that was named, when the folder holds another
+            command's results, or a typed value changes the result.
     """
+    if (
+        composed.resume not in (None, "auto")
+        and Path(composed.resume).resolve() != folder.resolve()
+    ):
+        raise Refusal(
+            f"resume={composed.resume}: a run is gone on with in its own folder; leave out hydra.run.dir"
+        )
+    any_left = any((folder / "checkpoints").glob("*.ckpt"))
+    if not any_left and composed.resume in (None, "auto"):
+        refuse_used(folder, [results.FILE])
     if composed.resume is None:
-        if any((folder / "checkpoints").glob("*.ckpt")):
+        if any_left:
             raise Refusal(
                 f"{folder}: holds the checkpoints of a run; resume=auto goes on with it, "
                 "another hydra.run.dir starts anew"
@@ -69,7 +94,7 @@ def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfi
         if composed.resume == "auto":
             return None, composed
         raise Refusal(f"resume={composed.resume}: no checkpoint in {folder / 'checkpoints'}")
-    stored = read_checkpoint(path, composed.trust)
+    stored = read_checkpoint(path, [*composed.trust, *own_code(composed)])
     config = apply_typed(stored.config, composed, HydraConfig.get().overrides.task)
     validate(config)
     refuse_changes(stored.config, config)
@@ -141,6 +166,7 @@ def quiet() -> None:
         ".*GPU available but not used.*",
         ".*compute.* method of metric.*was called before the.*update.*",
         ".*Checkpoint directory.*exists and is not empty.*",
+        ".*Experiment logs directory.*exists and is not empty.*",
         ".*Trying to infer the `batch_size` from an ambiguous collection.*",
         ".*resuming from a checkpoint that ended before the epoch ended.*",
         ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",

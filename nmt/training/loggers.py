@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import csv
 import json
 import logging
 import os
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
@@ -20,6 +21,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from nmt.command import rank
 from nmt.config import Config, LoggerConfig, plain
 from nmt.errors import Refusal
+from nmt.extras import need
 from nmt.report.wandb_panels import UPDATE, carry_on, define_metrics
 from nmt.sweep import sweep_folder
 
@@ -59,8 +61,8 @@ def check_logger(options: LoggerConfig) -> None:
     Raises:
         Refusal: naming what is missing and what would do.
     """
-    if options.name == "tensorboard" and importlib.util.find_spec("tensorboard") is None:
-        raise Refusal("logger=tensorboard: needs the extra: pip install 'nmt[tensorboard]'")
+    if options.name == "tensorboard":
+        need("tensorboard", "tensorboard", "logger=tensorboard")
     if options.name == "wandb" and options.mode == "online" and not has_key():
         raise Refusal(
             "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
@@ -73,7 +75,7 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     options = config.logger
     check_logger(options)
     if options.name == "csv":
-        return CSVLogger(folder, name="", version="", prefix="")
+        return ContinuedCSVLogger(folder)
     if options.name == "tensorboard":
         return TensorBoardLogger(folder, name="", version="tensorboard")
     if options.name == "none" or options.mode == "disabled":
@@ -85,6 +87,37 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
             define_metrics(logger.experiment)
             return logger
     return None
+
+
+class ContinuedCSVLogger(CSVLogger):
+    """A metrics.csv that a resumed run goes on with; Lightning's own logger begins it anew.
+
+    Rows from the first step that is logged again on are replaced.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, name="", version="", prefix="")
+        self._earlier: list[dict[str, Any]] = []
+        self._file = folder / "metrics.csv"
+        if self._file.is_file():
+            with self._file.open(newline="", encoding="utf-8") as rows:
+                self._earlier = list(csv.DictReader(rows))
+            self._write(self._earlier)
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        writer = self.experiment  # removes the file when it is made
+        self._file.unlink(missing_ok=True)
+        writer.metrics = [dict(row) for row in rows]
+        writer.save()
+
+    @rank_zero_only
+    def log_metrics(self, metrics: dict[str, Any], step: int | None = None) -> None:
+        if self._earlier and step is not None:
+            kept = [row for row in self._earlier if int(row["step"]) < step]
+            if len(kept) < len(self._earlier):
+                self._write(kept)
+            self._earlier = []
+        super().log_metrics(metrics, step)
 
 
 class PatientWandbLogger(WandbLogger):

@@ -13,7 +13,7 @@ from torchmetrics import SumMetric
 from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
-from nmt.evaluation.alignment import error_rates, parse_links, sentence_counts, word_weights
+from nmt.evaluation.alignment import Gold, error_rates, gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import BleuByLength
 from nmt.evaluation.records import choose_kept
@@ -36,19 +36,23 @@ class Validation(pl.Callback):
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
+        """Raises Refusal for a gold alignment that does not fit."""
         self.prepared = prepared
         self.edges = list(config.evaluation.edges)
+        self.bucket_by = config.evaluation.bucket_by
         self.null = config.evaluation.alignment.null
-        self.base = config.data.valid.alignment_base
         self.translated = config.trainer.valid_translate
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
         self.sums = {name: sum_of_all() for name in SUMS}
         self.bleu = BleuByLength(self.edges)
         self.links = [SumMetric() for _ in range(6)]
-        rows = [
-            {"id": n, "source": pair["source"], "length": len(pair["source"])}
-            for n, pair in enumerate(prepared.valid)
-        ]
+        rows = []
+        self.gold: dict[int, Gold] = {}  # by number of the pair
+        for n, pair in enumerate(prepared.valid):
+            rows.append({"id": n, "source": pair["source"], "length": len(pair["source"])})
+            gold = gold_links(pair, config.data.valid, "data.valid")
+            if gold is not None:
+                self.gold[n] = gold
         self.pictured = set(choose_kept(rows, PICTURED, self.edges))
         self.heatmaps: list[dict[str, Any]] = []
 
@@ -87,18 +91,16 @@ class Validation(pl.Callback):
         self.sums["attended"].update(batch.target_mask.sum())
         split = self.prepared.valid
         for row, sentence in zip(batch.rows.tolist(), weights.cpu().numpy(), strict=True):
-            pair = split[row]
-            if pair["alignment"] is None:
+            if row not in self.gold:
                 continue
+            pair = split[row]
             source, target = pair["source_ids"], pair["target_ids"]
             words = word_weights(
                 sentence[: len(target), : len(source)],
                 self.prepared.source_vocabulary.word_index(source)[:-1],
                 self.prepared.target_vocabulary.word_index(target)[:-1],
             )
-            counts = sentence_counts(
-                words, parse_links(pair["alignment"], base=self.base), self.null
-            )
+            counts = sentence_counts(words, self.gold[row], self.null)
             for metric, count in zip(self.links, counts, strict=True):
                 metric.update(count)
 
@@ -131,7 +133,7 @@ class Validation(pl.Callback):
             pair = self.prepared.valid[row]
             scored = matchable(words, hypotheses[0].tokens)
             statistics.append(sentence_statistics(scored, pair["target"]))
-            lengths.append(len(pair["source"]))
+            lengths.append(len(pair[self.bucket_by]))
         self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

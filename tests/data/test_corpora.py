@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def test_published_pairs_of_the_hub_are_read_by_language(
     text_on_disk = tokenise_corpus(corpus, ("en", "fr"), cache=tmp_path / "cache")
     assert text_on_disk.rows["target"][:2] == ["m 0 .", "m 1 ."]
     assert len(text_on_disk.rows) == 5
+    assert open_text(text).identity != open_text(replace(text, tokenised=True)).identity
     with pytest.raises(Refusal, match=r"data\.train\.hub=mine/set: no column 'de' .* en, fr"):
         open_text(text, languages=["en", "de"])
 

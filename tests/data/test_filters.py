@@ -132,7 +132,7 @@ def test_processes_do_not_change_what_is_left(
     alone = prepare(config.data, config.tokenizer, progress=False)
     expected, manifest = kept(alone), alone.manifest
     shutil.rmtree(config.data.cache)
-    for module in ("texts", "prepare", "filters"):
+    for module in ("texts", "encode", "filters"):
         monkeypatch.setattr(f"nmt.data.{module}.processes", lambda rows: processes)
     again = prepare(config.data, config.tokenizer, progress=False)
     assert kept(again) == expected
@@ -148,6 +148,8 @@ def test_pairs_in_another_language_are_left_out(config: DictConfig, write: Write
     prepared = prepare(config.data, config.tokenizer, progress=False)
     assert kept(prepared) == [(english, french), ("oh", "ah")]
     assert prepared.manifest["splits"]["train"]["dropped"] == {"wrong_language": 2}
+    config.data.filters.other_language = 0.0  # any probability at all: asked for, too
+    assert len(kept(prepare(config.data, config.tokenizer, progress=False))) < 4
 
 
 def test_missing_identifier_is_named(config: DictConfig, monkeypatch: pytest.MonkeyPatch) -> None:
