@@ -18,8 +18,10 @@ export function layout(source, target, room, foot = 6) {
   const left = textWidth(target.map(short));
   const label = textWidth(source.map(short));
   const top = Math.round(label * Math.sin((SLANT * Math.PI) / 180)) + 14;
-  const right = Math.round(label * Math.cos((SLANT * Math.PI) / 180)) + 6;
-  const cell = Math.max(14, Math.min(28, Math.floor((room - left - right) / source.length)));
+  const flat = Math.cos((SLANT * Math.PI) / 180); // how far a label reaches beyond its column: the last one is short
+  const right = 6 + Math.round(Math.max(...source.map((word, j) => textWidth([short(word)]) * flat - (source.length - 1 - j) * 11)));
+  const fitting = Math.floor((room - left - right) / source.length);
+  const cell = fitting < 11 ? 14 : Math.min(28, fitting); // a little tight rather than scrolled, but never too small to read
   return { cell, left, top, right, width: left + cell * source.length + right, height: top + cell * target.length + foot };
 }
 
@@ -53,7 +55,8 @@ export function heatmap(element, decoding, { choose, hover, label }) {
   /** Scrolls the drawing within its own frame until a cell is in sight, beside the margin where it can be. */
   function bring(side, at, margin, visible, whole) {
     const from = element[side];
-    if (whole > visible && (at < from + Math.min(margin, visible / 2) || at + 2 * cell > from + visible)) element[side] = at - visible * 0.6;
+    if (at + 2 * cell <= visible) element[side] = 0; // the labels are at the start
+    else if (whole > visible && (at < from + Math.min(margin, visible / 2) || at + 2 * cell > from + visible)) element[side] = at - visible * 0.6;
   }
   let current = null;
   const lit = new Set();
