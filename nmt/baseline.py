@@ -39,9 +39,9 @@ SECTIONS = ("name", "experiment", "regime", "data", "tokenizer", "evaluation", "
 
 @command("baseline")
 def main(composed: DictConfig) -> None:
-    check_installed()
     folder = Path(HydraConfig.get().runtime.output_dir)
     job.refuse_used(folder)
+    check_installed()
     config = load(composed)
     assert isinstance(config, BaselineConfig)
     job.quiet()
