@@ -7,6 +7,7 @@ as many sentences as there are, with replacement; its sums are one matrix produc
 Legend: N sentences, F numbers a sentence, R resamples.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -40,14 +41,26 @@ def resampled_sums(rows: np.ndarray, resamples: int, seed: int = SEED) -> np.nda
 
 def _draws(size: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
     """How often each sentence was drawn, in chunks of resamples: (r, N) float64."""
+    if size * resamples <= CHUNK:
+        yield _remembered(size, resamples, seed).astype(np.float64)
+        return
     generator = np.random.default_rng(seed)
     step = max(1, CHUNK // size)
     for start in range(0, resamples, step):
-        count = min(step, resamples - start)
-        picks = generator.integers(size, size=(count, size))
-        picks += size * np.arange(count)[:, None]
-        drawn = np.bincount(picks.ravel(), minlength=count * size)
-        yield drawn.reshape(count, size).astype(np.float64)
+        yield _counts(generator, size, min(step, resamples - start)).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=16)
+def _remembered(size: int, resamples: int, seed: int) -> np.ndarray:
+    """All draws of a set (R, N) uint16: every pair of runs is resampled alike, in every bucket."""
+    return _counts(np.random.default_rng(seed), size, resamples).astype(np.uint16)
+
+
+def _counts(generator: np.random.Generator, size: int, resamples: int) -> np.ndarray:
+    """How often each of N sentences is drawn in so many resamples: (R, N)."""
+    picks = generator.integers(size, size=(resamples, size))
+    picks += size * np.arange(resamples)[:, None]
+    return np.bincount(picks.ravel(), minlength=resamples * size).reshape(resamples, size)
 
 
 def interval(
