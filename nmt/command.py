@@ -26,7 +26,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.config import SCHEMAS, Config, register
+from nmt.config import SCHEMAS, register
 from nmt.errors import Failure, Refusal, Stopped
 from nmt.explain import NOT_A_NAME, explain
 
@@ -58,6 +58,7 @@ def conf_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "conf"
 
 
+# when this process began: what it adds to the folder of an earlier run is named after it
 STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
 
 
@@ -184,7 +185,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         _say(str(refusal))
         return 2
     except (HydraException, OmegaConfBaseException) as error:
-        _say(explain(error, SCHEMAS.get(name, Config), typed))
+        _say(explain(error, SCHEMAS[name], typed))
         return 2
     except Failure as failure:
         _say(str(failure), everywhere=True)
@@ -201,7 +202,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         return 130
     except Exception as error:
         if str(error).startswith(NOT_A_NAME):  # Hydra's, of no class of its own
-            _say(explain(error, SCHEMAS.get(name, Config), typed))
+            _say(explain(error, SCHEMAS[name], typed))
             return 2
         if isinstance(error, OSError) and error.errno in UNUSABLE:
             where = f"{error.filename}: " if error.filename else ""

@@ -400,18 +400,24 @@ class StressConfig:
 
 
 @dataclass
-class ReportConfig:
-    """What is kept and drawn for people to look at."""
+class PageConfig:
+    """Which sentences a page and its figures show."""
 
     sentences: int = key(
         60, "sentences of a test set whose alignment is kept step by step", minimum=0
     )
+    sentence: str | None = key(
+        None, "the named sentence of the four-panel figure (source text); none: the set's first"
+    )
+
+
+@dataclass
+class ReportConfig(PageConfig):
+    """What a run keeps and draws for people to look at."""
+
     heatmaps: int = key(8, "alignment heatmaps drawn a test set", minimum=0)
     figures: list[str] = key(
         ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
-    )
-    sentence: str | None = key(
-        None, "the named sentence of the four-panel figure (source text); none: the set's first"
     )
 
 
@@ -444,7 +450,7 @@ class CheckpointConfig:
 
 @dataclass
 class Config:
-    """The whole configuration of a training run."""
+    """A model, its text and its tests: what all commands on one share."""
 
     name: str = key("${model.title}-${data.max_length}", "the run's name in tables and figures")
     experiment: str = key(
@@ -459,9 +465,6 @@ class Config:
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
     )
     deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
-    resume: str | None = key(
-        None, "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there"
-    )
     trust: list[str] = key([], "modules outside nmt that a stored configuration may name")
     size: SizeConfig = key(SizeConfig, "sizes of the layers")
     model: ModelConfig = key(ModelConfig, "the model")
@@ -474,6 +477,15 @@ class Config:
     stress: StressConfig = key(StressConfig, "stress of length")
     report: ReportConfig = key(ReportConfig, "what is kept and drawn")
     logger: LoggerConfig = key(LoggerConfig, "the logger")
+
+
+@dataclass
+class TrainConfig(Config):
+    """`nmt.train`, and what a checkpoint stores: the whole configuration of a training run."""
+
+    resume: str | None = key(
+        None, "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there"
+    )
     checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints")
 
 
@@ -481,7 +493,7 @@ class Config:
 class EvaluateConfig(Config):
     """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
 
-    checkpoint: str = key(MISSING, "file of the trained model")  # type: ignore[assignment]
+    checkpoint: str = key(MISSING, "file of the trained model")
     sets: list[str] = key([], "test sets to run, by name; none: all")
 
 
@@ -517,7 +529,7 @@ class BaselineConfig(Config):
 class TranslateConfig(Config):
     """`nmt.translate`: what is written for each line of standard input."""
 
-    checkpoint: str = key(MISSING, "file of the trained model")  # type: ignore[assignment]
+    checkpoint: str = key(MISSING, "file of the trained model")
     nbest: int = key(1, "translations a line, best first", minimum=1)
     scores: bool = key(False, "write the log-probability before each translation, and a tab")
     detokenise: bool = key(True, "write ordinary text; false: tokens separated by spaces")
@@ -547,10 +559,12 @@ class CompareConfig:
         choices=("png", "svg", "pdf"),
     )
     wandb: str | None = key(None, "ENTITY/PROJECT: also save a W&B workspace and report there")
-    report: ReportConfig = key(ReportConfig, "what is kept and drawn")
+    report: PageConfig = key(PageConfig, "what is shown of each run")
 
 
-SCHEMAS = {  # of the commands that have keys of their own; the others' is Config
+SCHEMAS = {  # of each command; preparing takes the line that training will
+    "train": TrainConfig,
+    "prepare": TrainConfig,
     "evaluate": EvaluateConfig,
     "translate": TranslateConfig,
     "compare": CompareConfig,
@@ -561,7 +575,6 @@ SCHEMAS = {  # of the commands that have keys of their own; the others' is Confi
 def register() -> None:
     """Makes the schemas known to Hydra."""
     store = ConfigStore.instance()
-    store.store(name="schema", node=Config)
     for command, schema in SCHEMAS.items():
         store.store(name=f"{command}_schema", node=schema)
 

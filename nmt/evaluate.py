@@ -52,9 +52,8 @@ def main(composed: DictConfig) -> None:
     job.quiet()
     job.refuse_used(folder)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
-    typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
-    typed = [o for o in typed if o != "resume=auto"]  # a sweep gone on with: a test starts anew
-    config = load(apply_typed(stored.config, composed, typed, only=MINE), training=False)
+    typed = HydraConfig.get().overrides.task
+    config = load(apply_typed(stored.config, composed, typed, MINE, OWN), training=False)
     sets = chosen_sets(config, stored, list(composed.sets))
     job.check_early(config)
     prepared = None

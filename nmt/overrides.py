@@ -65,12 +65,15 @@ FREE = (
 FIXED = ("search.max_ratio",)  # of what is FREE: it ends the translations that choose the best
 
 
-def typed_paths(overrides: Sequence[str], only: Sequence[str] = ()) -> list[str]:
+def typed_paths(
+    overrides: Sequence[str], only: Sequence[str] = (), own: Sequence[str] = ()
+) -> list[str]:
     """The configuration paths that command line overrides set, groups expanded.
 
     Args:
         overrides: as typed.
         only: configuration paths that may be set; of a group its part among them. Empty: all.
+        own: keys that are the command's own and of no checkpoint; passed over.
 
     Raises:
         Refusal: for a path or a group of which nothing may be set.
@@ -78,7 +81,7 @@ def typed_paths(overrides: Sequence[str], only: Sequence[str] = ()) -> list[str]
     paths: list[str] = []
     for override in _parsed(overrides):
         name = override.key_or_group
-        if name in NAMES:
+        if name in NAMES or name in own:
             continue
         chosen = [name]
         if name in GROUPS and isinstance(override.value(), str | None):
@@ -90,7 +93,11 @@ def typed_paths(overrides: Sequence[str], only: Sequence[str] = ()) -> list[str]
 
 
 def apply_typed(
-    stored: DictConfig, composed: DictConfig, overrides: Sequence[str], only: Sequence[str] = ()
+    stored: DictConfig,
+    composed: DictConfig,
+    overrides: Sequence[str],
+    only: Sequence[str] = (),
+    own: Sequence[str] = (),
 ) -> DictConfig:
     """The stored configuration with what was typed.
 
@@ -99,6 +106,7 @@ def apply_typed(
         composed: by Hydra from defaults and `overrides`.
         overrides: as typed, `HydraConfig.get().overrides.task`.
         only: configuration paths that may be typed; empty: all.
+        own: keys that are the command's own, and not applied.
 
     Raises:
         Refusal: for an experiment or regime other than the stored one, or a path not in `only`.
@@ -108,7 +116,7 @@ def apply_typed(
     OmegaConf.resolve(composed)
     deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
     with open_dict(config):
-        for path in typed_paths(overrides, only):
+        for path in typed_paths(overrides, only, own):
             parent, _, name = path.rpartition(".")
             if path in deleted - set(GROUPS):
                 (OmegaConf.select(config, parent) if parent else config).pop(name, None)

@@ -16,7 +16,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import MISSING, OmegaConf
 
-from nmt.config import SCHEMAS, Config, TextConfig, entries, inherited
+from nmt.config import SCHEMAS, TextConfig, TrainConfig, entries, inherited
 
 HEAD = """\
 # Configuration
@@ -58,7 +58,7 @@ def reference(conf: Path) -> str:
     with initialize_config_dir(str(conf), version_base="1.3"):
         defaults = OmegaConf.to_container(compose("train"))
     sections: dict[str, list[str]] = {}
-    for path, entry, kind in entries(Config):
+    for path, entry, kind in entries(TrainConfig):
         section = path.partition(".")[0] if "." in path else ""
         default: Any = defaults
         for name in path.split("."):
@@ -68,7 +68,7 @@ def reference(conf: Path) -> str:
         "## Keys\n\nThe default is what holds when nothing is typed; `${key}` stands for another "
         "key's value.\n"
     )
-    meanings = {entry.name: entry.metadata["meaning"] for entry in dataclasses.fields(Config)}
+    meanings = {entry.name: entry.metadata["meaning"] for entry in dataclasses.fields(TrainConfig)}
     for section, rows in sections.items():
         parts.append(f"### {section}: {meanings[section]}\n" if section else "### The run\n")
         if section == "data":
@@ -76,14 +76,15 @@ def reference(conf: Path) -> str:
             parts.append(f"Each `data.test.NAME` has the keys of `data.valid`: {names}.\n")
         parts.append(_table("key | type | default | accepted | meaning", rows))
     parts.append("## Keys of single commands\n")
-    for command, schema in SCHEMAS.items():
+    for command, note in NOTES.items():
+        schema = SCHEMAS[command]
         own = [
             _row(path, kind, _default(entry), entry.metadata)
             for path, entry, kind in entries(schema)
             if path.partition(".")[0] not in inherited(schema)
         ]
         table = _table("key | type | default | accepted | meaning", own)
-        parts += [f"### nmt.{command}\n", f"{NOTES[command]}\n", table]
+        parts += [f"### nmt.{command}\n", f"{note}\n", table]
     return "\n".join(parts).rstrip() + "\n"
 
 

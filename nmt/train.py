@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 from nmt import protocol
 from nmt.checks import load
 from nmt.command import command
+from nmt.config import TrainConfig
 from nmt.data.module import TranslationData
 from nmt.data.prepare import describe, prepare
 from nmt.finish import finish
@@ -43,6 +44,7 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json."""
     resumed, composed = job.resume(composed, folder)
     config = load(composed)
+    assert isinstance(config, TrainConfig)
     job.check_early(config)
     job.quiet()
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)

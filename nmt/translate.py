@@ -26,7 +26,7 @@ from nmt.errors import Refusal
 from nmt.evaluation.alignment import format_links, hard_links
 from nmt.models.stored import read_checkpoint
 from nmt.models.translation import Sentence, Translation, Translations
-from nmt.overrides import apply_typed
+from nmt.overrides import apply_typed, typed_paths
 from nmt.report.heatmap import draw_heatmap
 from nmt.report.page import build_explorer
 from nmt.stream import batches_of_lines
@@ -51,10 +51,10 @@ def main(composed: DictConfig) -> None:
     job.quiet()
     validate_keys(composed)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
-    typed = [o for o in HydraConfig.get().overrides.task if not o.lstrip("+").startswith(OWN)]
-    if any(o.startswith("search.nbest=") for o in typed):
+    typed = HydraConfig.get().overrides.task
+    if "search.nbest" in typed_paths(typed, MINE, OWN):
         raise Refusal("search.nbest: type nbest= instead, the translations a line")
-    stored_config = apply_typed(stored.config, composed, typed, only=MINE)
+    stored_config = apply_typed(stored.config, composed, typed, MINE, OWN)
     stored_config.search.nbest = composed.nbest
     stored_config.search.beam_size = max(composed.nbest, stored_config.search.beam_size)
     config = load(stored_config, training=False)

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from nmt.checks import load
 from nmt.command import conf_folder
-from nmt.config import SCHEMAS, Config, entries, plain
+from nmt.config import SCHEMAS, TrainConfig, entries, plain
 from nmt.reference import reference, type_name
 
 MODELS = {
@@ -155,7 +155,7 @@ def test_precedence(composer):
 
 
 def test_every_key_has_a_type_and_a_meaning():
-    for schema in (Config, *SCHEMAS.values()):
+    for schema in SCHEMAS.values():
         for path, entry, kind in entries(schema):
             assert type_name(kind), path
             assert len(entry.metadata["meaning"]) > 5, path
@@ -171,7 +171,7 @@ def test_the_list_of_keys_is_up_to_date(composer):
 
 def test_the_list_of_keys_names_all_of_them():
     page = (conf_folder().parent / "docs" / "configuration.md").read_text()
-    for schema in (Config, *SCHEMAS.values()):
+    for schema in SCHEMAS.values():
         for path, _, _ in entries(schema):
             assert f"| `{path}` | " in page
     assert "| `optimizer.rho` | number | `0.95` | above 0, below 1 | adadelta: decay" in page
@@ -194,7 +194,7 @@ def test_new_entries_take_a_plus(composer):
 def test_a_configuration_read_back_is_the_same(composer):
     config = composer("+experiment=rnnsearch30", "+data.test.mine.source=f", "seed=7")
     values = plain(load(config))
-    again = OmegaConf.merge(OmegaConf.structured(Config), values)
+    again = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
     assert plain(load(again)) == values
 
 
@@ -252,7 +252,7 @@ REFUSED = [
     ("tokenizer.kind=chars", "tokenizer.kind=chars: must be one of words, bpe"),
     ("data.train.grammar=foo", "data.train.grammar=foo: must be one of natural, by_length"),
     ("report.figures=[png,bmp]", "report.figures=['png', 'bmp']: must be one of png, svg, pdf"),
-    ("data.languages=[en]", "data.languages: must be a source and a target language"),
+    ("data.languages=[en]", "data.languages=[en]: must be a source and a target language"),
     ("evaluation.edges=[10,5]", "evaluation.edges=[10, 5]: must rise"),
     ("evaluation.edges=[0,5]", "evaluation.edges=[0, 5]: must be at least 1"),
     ("data.grammar.edges=[5,5]", "data.grammar.edges=[5, 5]: must rise"),
@@ -316,7 +316,7 @@ def test_each_command_knows_its_own_keys(check, command, typed, part):
 
 BOUNDED = [
     (path, kind, entry.metadata)
-    for path, entry, kind in entries(Config)
+    for path, entry, kind in entries(TrainConfig)
     if kind in (int, float) and {"minimum", "maximum", "above", "below"} & set(entry.metadata)
 ]
 
@@ -350,7 +350,7 @@ def test_a_value_out_of_bounds_is_always_a_refusal(check, data):
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    path=st.sampled_from([path for path, _, _ in entries(Config)]),
+    path=st.sampled_from([path for path, _, _ in entries(TrainConfig)]),
     value=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12),
 )
 def test_whatever_is_typed_no_traceback(check, path, value):

@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from nmt.checks import load, validate
-from nmt.config import Config, plain
+from nmt.config import TrainConfig, plain
 from nmt.errors import Refusal
 from nmt.evaluate import MINE, OWN
 from nmt.overrides import apply_typed, refuse_changes, typed_paths
@@ -16,7 +16,7 @@ from nmt.overrides import apply_typed, refuse_changes, typed_paths
 def stored(composer):
     """The resolved configuration of a run, as a checkpoint gives it back."""
     values = plain(load(composer("+experiment=rnnsearch30", "regime=tiny", "seed=5")))
-    config = OmegaConf.merge(OmegaConf.structured(Config), values)
+    config = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
     validate(config)
     return config
 
@@ -60,7 +60,7 @@ def test_a_test_set_can_be_left_out_again_and_again(composer, stored):
 def test_one_machine_is_taken_with_its_devices(composer, stored):
     several = stored.copy()
     several.trainer.num_nodes, several.trainer.devices = 2, 4
-    found = apply_typed(several, composer("trainer=cpu"), ["trainer=cpu"], only=MINE)
+    found = apply_typed(several, composer("trainer=cpu"), ["trainer=cpu"], MINE, OWN)
     assert (found.trainer.num_nodes, found.trainer.devices) == (1, 1)
 
 
@@ -100,16 +100,23 @@ def test_the_same_experiment_may_be_typed_again(composer, stored):
 )
 def test_evaluating_cannot_change_the_training(composer, stored, typed):
     with pytest.raises(Refusal, match=r"^[\w.]+: belongs to the training run"):
-        apply_typed(stored, composer(typed), [typed], only=MINE)
+        apply_typed(stored, composer(typed), [typed], MINE, OWN)
 
 
 def test_another_text_means_its_test_sets(composer, stored):
     typed = ["data=wmt14"]
-    found = apply_typed(stored, composer(*typed), typed, only=MINE)
+    found = apply_typed(stored, composer(*typed), typed, MINE, OWN)
     assert list(found.data.test) == ["newstest2014"]
     assert found.data.test.newstest2014.hub == "wmt/wmt14"
     assert found.data.title == stored.data.title
     assert found.tokenizer == stored.tokenizer
+
+
+def test_the_keys_of_the_command_itself_are_passed_over():
+    typed = ["trust=[a]", "sets=[test]", "+search.beam_size=2", "checkpoint=f"]
+    assert typed_paths(typed, MINE, OWN) == ["search.beam_size"]
+    with pytest.raises(Refusal, match=r"^settings: belongs to the training run"):
+        typed_paths(["settings=1"], MINE, OWN)
 
 
 def test_what_evaluating_owns_names_keys(composer):

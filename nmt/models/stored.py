@@ -16,7 +16,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.checks import load, validate
-from nmt.config import Config, SearchConfig, plain
+from nmt.config import Config, SearchConfig, TrainConfig, plain
 from nmt.data.vocabulary import Encoding, load_vocabulary
 from nmt.errors import Refusal
 from nmt.files import verify, write_atomically
@@ -136,7 +136,7 @@ def store_dictionary(path: Path, dictionary: dict[str, str]) -> None:
 def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
     """A stored configuration, checked against the schema like one that was typed."""
     try:
-        config = OmegaConf.merge(OmegaConf.structured(Config), values)
+        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
         assert isinstance(config, DictConfig)
         validate(config)
     except Exception as error:

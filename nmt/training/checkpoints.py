@@ -25,7 +25,7 @@ import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from nmt import files
-from nmt.config import Config
+from nmt.config import TrainConfig
 from nmt.errors import Failure, Refusal
 from nmt.training.signals import Stop
 
@@ -82,7 +82,7 @@ class Checkpoints(pl.Callback):
         stopped_early: whether the score has not improved for `trainer.patience` validations.
     """
 
-    def __init__(self, folder: Path, config: Config, stop: Stop) -> None:
+    def __init__(self, folder: Path, config: TrainConfig, stop: Stop) -> None:
         self.folder = folder / "checkpoints"
         self.stop = stop
         self.minutes = config.checkpoint.minutes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -15,7 +14,7 @@ from omegaconf import DictConfig
 
 from nmt.checks import validate
 from nmt.command import rank
-from nmt.config import Config
+from nmt.config import Config, TrainConfig
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
 from nmt.devices import precision
@@ -52,11 +51,16 @@ def check_early(config: Config) -> None:
         build(config, len(SPECIAL), len(SPECIAL))
 
 
-def refuse_used(folder: Path, signs: Sequence[str] = (results.FILE, "checkpoints")) -> None:
-    """Refuses to write over another run, which any of `signs` in the folder tells."""
-    used = [name for name in signs if (folder / name).exists()]
+def refuse_used(folder: Path) -> None:
+    """Refuses to write over another run's results or checkpoints."""
+    used = [path for path in [folder / results.FILE, *left_in(folder)] if path.exists()]
     if used and rank() == 0:
-        raise Refusal(f"hydra.run.dir={folder}: holds a run already ({used[0]}); take another")
+        raise Refusal(f"hydra.run.dir={folder}: holds a run already ({used[0].name}); take another")
+
+
+def left_in(folder: Path) -> list[Path]:
+    """The checkpoints that a run has left in its folder, whole or not."""
+    return sorted((folder / "checkpoints").glob("*.ckpt"))
 
 
 def own_code(config: DictConfig | Config) -> list[str]:
@@ -69,31 +73,31 @@ def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfi
     """The checkpoint to go on from, if any, and the configuration to go on with.
 
     Raises:
-        Refusal: when there is none in a folder that was named, when the folder holds another
-            command's results, or a typed value changes the result.
+        Refusal: when there is none in a folder that was named, when the folder of a new run holds
+            another, or a typed value changes the result.
     """
-    if (
-        composed.resume not in (None, "auto")
-        and Path(composed.resume).resolve() != folder.resolve()
-    ):
+    asked = composed.resume
+    named = asked not in (None, "auto")
+    if named and Path(asked).resolve() != folder.resolve():
         raise Refusal(
-            f"resume={composed.resume}: a run is gone on with in its own folder; leave out hydra.run.dir"
+            f"resume={asked}: a run is gone on with in its own folder; leave out hydra.run.dir"
         )
-    any_left = any((folder / "checkpoints").glob("*.ckpt"))
-    if not any_left and composed.resume in (None, "auto"):
-        refuse_used(folder, [results.FILE])
-    if composed.resume is None:
-        if any_left:
-            raise Refusal(
-                f"{folder}: holds the checkpoints of a run; resume=auto goes on with it, "
-                "another hydra.run.dir starts anew"
-            )
-        return None, composed
-    path = find_checkpoint(folder)
-    if path is None:
-        if composed.resume == "auto":
-            return None, composed
-        raise Refusal(f"resume={composed.resume}: no checkpoint in {folder / 'checkpoints'}")
+    if asked is None and left_in(folder):
+        raise Refusal(
+            f"{folder}: holds the checkpoints of a run; resume=auto goes on with it, "
+            "another hydra.run.dir starts anew"
+        )
+    path = None if asked is None else find_checkpoint(folder)
+    if path is not None:
+        return go_on(path, composed, folder)
+    if named:
+        raise Refusal(f"resume={asked}: no checkpoint in {folder / 'checkpoints'}")
+    refuse_used(folder)
+    return None, composed
+
+
+def go_on(path: Path, composed: DictConfig, folder: Path) -> tuple[Stored, DictConfig]:
+    """A checkpoint, and its configuration with what was typed; raises Refusal as `resume`."""
     stored = read_checkpoint(path, [*composed.trust, *own_code(composed)])
     config = apply_typed(stored.config, composed, HydraConfig.get().overrides.task)
     validate(config)
@@ -118,7 +122,7 @@ def refuse_other_data(stored: Stored | None, fingerprint: str) -> None:
 class Watch:
     """What watches the updates of a run, in the order in which it hears of them."""
 
-    def __init__(self, config: Config, prepared: Prepared, folder: Path, stop: Stop) -> None:
+    def __init__(self, config: TrainConfig, prepared: Prepared, folder: Path, stop: Stop) -> None:
         options = config.trainer
         self.validation = Validation(prepared, config)
         self.progress = Progress(options.max_steps, show=options.progress, every=options.log_every)

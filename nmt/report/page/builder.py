@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, BinaryIO
 
-from nmt.config import ReportConfig
+from nmt.config import PageConfig
 from nmt.files import write_atomically
 from nmt.report.comparison import SetComparison, compare_set, test_sets
 from nmt.report.page import embed
@@ -44,7 +44,7 @@ _SECTIONS = {
 def build_page(
     runs: Sequence[Run],
     path: str | Path,
-    report: ReportConfig | None = None,
+    report: PageConfig | None = None,
     external: Sequence[Run] = (),
     *,
     title: str = "Comparison of runs",
@@ -69,7 +69,7 @@ def build_page(
     everyone = [*runs, *external]
     if comparisons is None:
         comparisons = [compare_set(everyone, name, resamples) for name in test_sets(everyone)]
-    alignments, kept = fitted_alignments(everyone, (report or ReportConfig()).sentences)
+    alignments, kept = fitted_alignments(everyone, (report or PageConfig()).sentences)
     translations = {name: translation_rows(everyone, name) for name in test_sets(everyone)}
     sections = "\n".join(
         [

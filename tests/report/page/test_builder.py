@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from run_folders import MARKUP
 
-from nmt.config import ReportConfig
+from nmt.config import PageConfig
 from nmt.report.comparison import compare_set
 from nmt.report.page import build_explorer, build_page, fitting
 from nmt.report.runs import Run
@@ -95,7 +95,7 @@ def test_tables_commands_and_unfinished_runs_are_in_the_page_itself(page: str) -
 
 
 def test_the_report_bounds_the_sentences_of_the_explorer(runs: list[Run], tmp_path: Path) -> None:
-    path = build_page(runs[2:], tmp_path / "p.html", ReportConfig(sentences=5), resamples=0)
+    path = build_page(runs[2:], tmp_path / "p.html", PageConfig(sentences=5), resamples=0)
     alignments = Elements(path.read_text()).packed("alignments")
     lengths = [sentence["length"] for sentence in alignments["newstest"]]
     assert len(lengths) == 5
