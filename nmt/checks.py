@@ -13,10 +13,8 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.config import Config, TextConfig
+from nmt.config import Config, DataConfig, TextConfig, TokenizerConfig
 from nmt.errors import Refusal
-
-FILE_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def load(config: DictConfig, training: bool = True) -> Config:
@@ -39,11 +37,7 @@ def validate(config: DictConfig, training: bool = True) -> None:
         Refusal: naming the key, the value found and the values accepted.
     """
     for name, text in config.data.test.items():
-        where = f"data.test.{name}"
-        if not FILE_SAFE.fullmatch(str(name)):
-            raise Refusal(
-                f"{where}: a test set's name is made of letters, digits, '_', '-' and '.'"
-            )
+        where = f"data.test.{check_set_name(str(name))}"
         try:
             config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
         except (OmegaConfBaseException, ValueError, TypeError) as error:
@@ -62,8 +56,40 @@ def validate_keys(config: DictConfig) -> None:
     _validate_node(config, schema, "")
 
 
+def check_set_name(name: str) -> str:
+    """Returns the name of a test set if it can be part of a file name.
+
+    Raises:
+        Refusal: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, or ends so
+            that its files could be another set's (`translations/<set>.detok.txt`).
+    """
+    where = f"data.test.{name}: a test set's name is part of file names;"
+    if not re.fullmatch(r"\w[\w.+-]*", name):
+        raise Refusal(f"{where} use letters, digits, '_', '-', '.' and '+'")
+    if name.endswith(".detok"):
+        raise Refusal(f"{where} it cannot end in .detok")
+    return name
+
+
+def check_text(data: DataConfig | DictConfig, tokenizer: TokenizerConfig | DictConfig) -> None:
+    """Refuses what does not go together in the sections `data` and `tokenizer`."""
+    if len(data.languages) != 2:
+        listed = ", ".join(data.languages)
+        raise Refusal(
+            f"data.languages=[{listed}]: must be a source and a target language, such as [en,fr]"
+        )
+    if tokenizer.joint and tokenizer.kind != "bpe":
+        raise Refusal("tokenizer.joint=true: only with tokenizer=bpe")
+    if tokenizer.joint and tokenizer.source_size != tokenizer.target_size:
+        raise Refusal(
+            f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
+            f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
+        )
+
+
 def _validate_together(config: DictConfig) -> None:
     """Combinations of keys that each alone would be right."""
+    check_text(config.data, config.tokenizer)
     reads_fixed_vector = config.model._target_ == "nmt.models.RNNencdec"
     scoring = (config.model.scoring or {}).get("_target_")
     if reads_fixed_vector and scoring:
@@ -87,11 +113,6 @@ def _validate_together(config: DictConfig) -> None:
         raise Refusal(
             "evaluation.dictionary_sample=0: search.replace_unk=dictionary needs pairs to learn from"
         )
-    if len(config.data.languages) != 2:
-        raise Refusal("data.languages: must be a source and a target language, such as [en,fr]")
-    for name in config.data.test:
-        if str(name).endswith(".detok"):  # translations/<set>.detok.txt is another set's text
-            raise Refusal(f"data.test.{name}: a name cannot end in .detok; take another")
     if any(kind in str(config.trainer.strategy) for kind in ("spawn", "fork", "notebook")):
         raise Refusal(
             f"trainer.strategy={config.trainer.strategy}: ranks must be processes that are started "

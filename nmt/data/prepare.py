@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
+from nmt.checks import check_text
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.data import manifest
 from nmt.data.corpora import open_corpus
@@ -23,11 +24,8 @@ from nmt.data.corpus import digest
 from nmt.data.encode import encode_text
 from nmt.data.filters import check_filters, filter_text
 from nmt.data.splits import HeldOut, Train
-from nmt.data.subwords import Subwords
 from nmt.data.texts import TokenisedText, tokenise_corpus
-from nmt.data.vocabulary import (
-    Encoding,
-)
+from nmt.data.vocabulary import Encoding
 from nmt.errors import Refusal
 
 
@@ -75,7 +73,8 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         Refusal: where the configuration or a text is wrong.
         Failure: where the disk is full.
     """
-    _check(data, tokenizer)
+    check_text(data, tokenizer)
+    check_filters(data)
     with progress_bars(progress):
         normalise, in_domain = tokenizer.normalise, None
         if data.selection != "none":  # the small text first: what is wrong with it shows at once
@@ -202,20 +201,6 @@ def describe(prepared: Prepared) -> str:
 def _languages(data: DataConfig) -> tuple[str, str]:
     source, target = data.languages
     return source, target
-
-
-def _check(data: DataConfig, tokenizer: TokenizerConfig) -> None:
-    if len(data.languages) != 2:
-        listed = ", ".join(data.languages)
-        raise Refusal(f"data.languages=[{listed}]: must be the source's and the target's")
-    if tokenizer.joint and tokenizer.kind != Subwords.kind:
-        raise Refusal("tokenizer.joint=true: only with tokenizer=bpe")
-    if tokenizer.joint and tokenizer.source_size != tokenizer.target_size:
-        raise Refusal(
-            f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
-            f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
-        )
-    check_filters(data)
 
 
 def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:

@@ -27,24 +27,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt.checks import check_set_name
 from nmt.errors import Refusal
 from nmt.evaluation.buckets import assign
 
 Record = dict[str, Any]
-
-
-def check_set_name(name: str) -> str:
-    """Returns the name of a test set if it can be part of a file name.
-
-    Raises:
-        Refusal: if it has other characters than letters, digits, `_`, `-`, `.` and `+`.
-    """
-    if not re.fullmatch(r"\w[\w.+-]*", name):
-        raise Refusal(
-            f"data.test.{name}: a test set's name is part of file names;"
-            " use letters, digits, '_', '-', '.' and '+'"
-        )
-    return name
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from nmt.checks import check_set_name
 from nmt.errors import Refusal
-from nmt.evaluation.records import check_set_name
 from nmt.files import write_atomically
 
 SCHEMA = 1

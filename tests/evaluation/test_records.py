@@ -4,7 +4,6 @@ import pytest
 
 from nmt.errors import Refusal
 from nmt.evaluation.records import (
-    check_set_name,
     choose_kept,
     in_order,
     read_alignments,
@@ -73,17 +72,6 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
         read_translations(tmp_path, "x")
     with pytest.raises(Refusal, match=r"y\.jsonl: No such file"):
         read_translations(tmp_path, "y")
-
-
-@pytest.mark.parametrize("name", ["a=b", "a/b", "..", "", "a b", ".hidden", "a\\b", "a\n"])
-def test_set_names_that_cannot_be_file_names(name):
-    with pytest.raises(Refusal, match="a test set's name"):
-        check_set_name(name)
-
-
-def test_set_names():
-    for name in ("newstest2014", "by_length", "news-joined20", "été", "a.b+c"):
-        assert check_set_name(name) == name
 
 
 EDGES = [10, 20]
