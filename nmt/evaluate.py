@@ -64,7 +64,7 @@ def main(composed: DictConfig) -> None:
     log.info("%s, trained for %d updates", config.name, stored.update)
     with explained(config), logging_to(config, folder) as logger:
         trainer = make_trainer(config, folder, [], logger)
-        coders = protocol.languages(config, stored.source_vocabulary, stored.target_vocabulary)
+        coders = protocol.make_coders(config, stored.source_vocabulary, stored.target_vocabulary)
         with ending_together(trainer):
             scores = protocol.test_sets(trainer, model, config, coders, sets, folder, dictionary)
         if trainer.is_global_zero:

@@ -47,7 +47,7 @@ def finish(
     trainer.strategy.barrier()
     best = read_checkpoint(folder / "checkpoints" / BEST, own_code(config))
     model.load_state_dict(best.weights)
-    coders = protocol.languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
+    coders = protocol.make_coders(config, prepared.source_vocabulary, prepared.target_vocabulary)
     train = training_summary(config, trainer, model, prepared, watch)
     dictionary = protocol.own_dictionary(config, trainer, model, prepared, coders)
     if dictionary is not None and trainer.is_global_zero:

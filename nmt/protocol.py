@@ -26,7 +26,7 @@ from nmt.evaluation.yardstick import yardsticks
 from nmt.layers import Attention
 from nmt.models import Translator
 from nmt.models.lexicon import Lexicon
-from nmt.models.reading import Languages
+from nmt.models.reading import Coders
 from nmt.models.testing import Example, Testing
 
 log = logging.getLogger(__name__)
@@ -71,17 +71,17 @@ def stress_examples(
     }
 
 
-def languages(config: Config, source: Encoding, target: Encoding) -> Languages:
+def make_coders(config: Config, source: Encoding, target: Encoding) -> Coders:
     """The vocabularies of a run, with the detokeniser of its target language."""
     moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
-    return Languages(source, target, moses.detokenise)
+    return Coders(source, target, moses.detokenise)
 
 
 def test_sets(
     trainer: pl.Trainer,
     model: Translator,
     config: Config,
-    coders: Languages,
+    coders: Coders,
     sets: Mapping[str, Sequence[Example]],
     folder: Path,
     dictionary: Mapping[str, str] | None,
@@ -180,7 +180,7 @@ def add_yardstick(
 
 
 def own_dictionary(
-    config: Config, trainer: pl.Trainer, model: Translator, prepared: Prepared, coders: Languages
+    config: Config, trainer: pl.Trainer, model: Translator, prepared: Prepared, coders: Coders
 ) -> dict[str, str] | None:
     """The dictionary a model's attention teaches, for `search.replace_unk`; None where it cannot.
 

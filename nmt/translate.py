@@ -61,7 +61,7 @@ def main(composed: DictConfig) -> None:
     wants_attention = bool(composed.alignments or composed.heatmap or composed.page)
     translations = Translations(
         stored.translator(config),
-        protocol.languages(config, stored.source_vocabulary, stored.target_vocabulary),
+        protocol.make_coders(config, stored.source_vocabulary, stored.target_vocabulary),
         config,
         tokenised=composed.tokenised,
         attention=wants_attention,

@@ -14,7 +14,7 @@ from nmt.data.splits import Split
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.evaluation.dictionary import learn_dictionary
 from nmt.models.base import Translator
-from nmt.models.reading import Languages, weights_between_words
+from nmt.models.reading import Coders, weights_between_words
 from nmt.models.testing import gather
 
 Aligned = tuple[Sequence[str], Sequence[str], list[Link]]
@@ -28,15 +28,15 @@ class Lexicon(pl.LightningModule):
 
     Args:
         model: a trained model with attention.
-        languages: its vocabularies.
+        coders: its vocabularies.
         pairs: the split that the batches' `rows` are numbers of.
         null: see `nmt.evaluation.alignment.hard_links`.
     """
 
-    def __init__(self, model: Translator, languages: Languages, pairs: Split, null: float) -> None:
+    def __init__(self, model: Translator, coders: Coders, pairs: Split, null: float) -> None:
         super().__init__()
         self.model = model
-        self.languages = languages
+        self.coders = coders
         self.pairs = pairs
         self.null = null
         self.dictionary: dict[str, str] = {}
@@ -59,7 +59,7 @@ class Lexicon(pl.LightningModule):
             pair = self.pairs[row]
             between = weights_between_words(
                 weights[place, : targets[place], : sources[place]],
-                self.languages,
+                self.coders,
                 pair["source"],
                 pair["target_ids"].tolist(),
             )

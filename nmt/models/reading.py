@@ -25,7 +25,7 @@ RUNNERS_UP = 5
 
 
 @dataclass(frozen=True)
-class Languages:
+class Coders:
     """What turns words into ids and back, and words into text."""
 
     source: Encoding
@@ -34,7 +34,7 @@ class Languages:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ForcedReading:
     """A translation of T symbols, force-decoded.
 
     Attributes:
@@ -53,20 +53,20 @@ class Reading:
 
 
 def weights_between_words(
-    weights: np.ndarray, languages: Languages, source: Sequence[str], target_ids: Sequence[int]
+    weights: np.ndarray, coders: Coders, source: Sequence[str], target_ids: Sequence[int]
 ) -> np.ndarray:
     """Attention (T, S) between symbols as attention (I + 1, J + 1) between words."""
     return word_weights(
         weights,
-        languages.source.word_index(languages.source.encode(source))[:-1],
-        languages.target.word_index(target_ids)[:-1],
+        coders.source.word_index(coders.source.encode(source))[:-1],
+        coders.target.word_index(target_ids)[:-1],
     )
 
 
 @torch.no_grad()
 def read(
     model: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[Reading]:
+) -> list[ForcedReading]:
     """Force-decodes translations.
 
     Args:
@@ -99,25 +99,25 @@ def read(
             for written, indices, values in likely
         ]
         log_probabilities = (-nll[place, :steps]).float().tolist()
-        readings.append(Reading(target, weights, log_normaliser, log_probabilities, others))
+        readings.append(ForcedReading(target, weights, log_normaliser, log_probabilities, others))
     return readings
 
 
 def alignment_row(
-    languages: Languages,
+    coders: Coders,
     identity: int,
     source: Sequence[str],
-    reading: Reading,
+    reading: ForcedReading,
     *,
     score: float,
     reference: Sequence[str] = (),
 ) -> Record:
     """A line of alignments/<set>.jsonl; subwords are put together to words."""
-    target = languages.target
+    target = coders.target
     first = first_symbols(target.word_index(reading.ids))
     weights = reading.weights
     if weights is not None:
-        weights = weights_between_words(weights, languages, source, reading.ids)
+        weights = weights_between_words(weights, coders, source, reading.ids)
     bounds = [*first, len(reading.ids)]
     written = target.decode(reading.ids)
     return {
@@ -143,8 +143,8 @@ def alignment_row(
 
 
 def replace_unknown_words(
-    reading: Reading,
-    languages: Languages,
+    reading: ForcedReading,
+    coders: Coders,
     source: Sequence[str],
     search: SearchConfig,
     dictionary: Mapping[str, str] | None = None,
@@ -153,7 +153,7 @@ def replace_unknown_words(
 
     Without attention nothing says which source word to take, and `<unk>` stays.
     """
-    words = languages.target.decode(reading.ids)
+    words = coders.target.decode(reading.ids)
     unknown = [symbol == UNKNOWN for symbol in reading.ids if symbol != END]
     if search.replace_unk == "none" or reading.weights is None or not any(unknown):
         return words

@@ -29,7 +29,7 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.scores import spread
 from nmt.models.base import Translator
 from nmt.models.reading import (
-    Languages,
+    Coders,
     alignment_row,
     read,
     replace_unknown_words,
@@ -74,7 +74,7 @@ class Testing(pl.LightningModule):
     def __init__(
         self,
         model: Translator,
-        languages: Languages,
+        coders: Coders,
         examples: Sequence[Example],
         search: SearchConfig,
         evaluation: EvaluationConfig,
@@ -85,7 +85,7 @@ class Testing(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.model = model
-        self.languages = languages
+        self.coders = coders
         self.examples = list(examples)
         self.search = search
         self.evaluation = evaluation
@@ -99,7 +99,7 @@ class Testing(pl.LightningModule):
     def loader(self, rank: int, world: int) -> DataLoader[Batch]:
         """This rank's share of the batches, sentences of like length together."""
         encode = [
-            (self.languages.source.encode(e.source), self.languages.target.encode(e.target))
+            (self.coders.source.encode(e.source), self.coders.target.encode(e.target))
             for e in self.examples
         ]
         order = sorted(range(len(encode)), key=lambda row: (len(encode[row][0]), row))
@@ -159,7 +159,7 @@ class Testing(pl.LightningModule):
         self.alignments.sort(key=lambda row: row["id"])
 
     def _no_unknown(self, example: Example) -> bool | None:
-        source, target = self.languages.source, self.languages.target
+        source, target = self.coders.source, self.coders.target
         if source.kind != "words":
             return None
         return source.knows(example.source) and target.knows(example.target)
@@ -174,14 +174,14 @@ class Testing(pl.LightningModule):
         found = beam_search(
             self.model, batch.source[places, :longest], mask[:, :longest], self.search, True
         )
-        decode = self.languages.target.decode
+        decode = self.coders.target.decode
         return {p: decode(h[0].tokens) for p, h in zip(places, found, strict=True)}
 
     def _attention(self, weights: Tensor, example: Example) -> Record:
         """Spread and weight on `</s>` of the reading of the reference, and its links' counts."""
-        ids = self.languages.target.encode(example.target)
+        ids = self.coders.target.encode(example.target)
         between = weights_between_words(
-            weights.float().cpu().numpy(), self.languages, example.source, ids
+            weights.float().cpu().numpy(), self.coders, example.source, ids
         )
         scores: Record = {
             "spread": float(spread(between).mean()),
@@ -201,7 +201,7 @@ class Testing(pl.LightningModule):
             "reference": list(example.target),
             "raw_reference": example.text,
             "hypothesis": words,
-            "detokenised": self.languages.detokenise(words),
+            "detokenised": self.coders.detokenise(words),
             "length": len(side),
             "score": best.score,
             "bleu_stats": statistics.tolist(),
@@ -212,7 +212,7 @@ class Testing(pl.LightningModule):
     ) -> list[list[str]]:
         """The hypotheses' words; those kept or holding `<unk>` are read once more for attention."""
         replace = self.search.replace_unk != "none"
-        words = [self.languages.target.decode(hypothesis.tokens) for hypothesis in best]
+        words = [self.coders.target.decode(hypothesis.tokens) for hypothesis in best]
         places = [
             place
             for place, (example, hypothesis) in enumerate(zip(examples, best, strict=True))
@@ -224,11 +224,11 @@ class Testing(pl.LightningModule):
             example = examples[place]
             if replace:
                 words[place] = replace_unknown_words(
-                    reading, self.languages, example.source, self.search, self.dictionary
+                    reading, self.coders, example.source, self.search, self.dictionary
                 )
             if example.id in self.kept:
                 row = alignment_row(
-                    self.languages,
+                    self.coders,
                     example.id,
                     example.source,
                     reading,

@@ -12,7 +12,7 @@ from nmt.data.tokenise import split, tokeniser
 from nmt.devices import precision, use_threads
 from nmt.evaluation.records import Record
 from nmt.models.base import Translator
-from nmt.models.reading import Languages, alignment_row, read, replace_unknown_words
+from nmt.models.reading import Coders, alignment_row, read, replace_unknown_words
 from nmt.search import Hypothesis, search_sentences
 
 
@@ -48,7 +48,7 @@ class Translations:
     def __init__(
         self,
         model: Translator,
-        languages: Languages,
+        coders: Coders,
         config: Config,
         *,
         tokenised: bool = False,
@@ -59,7 +59,7 @@ class Translations:
         gpu = config.trainer.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
         self.device = torch.device("cuda" if gpu else "cpu")
         self.model = model.to(self.device)
-        self.languages = languages
+        self.coders = coders
         self.config = config
         self.attention = attention or config.search.replace_unk != "none"
         self.dictionary = dictionary
@@ -71,7 +71,7 @@ class Translations:
         """The translations of some lines, in order."""
         words = [self.tokenise(line) for line in lines]
         filled = [place for place, found in enumerate(words) if found]
-        sources = [self.languages.source.encode(words[place]) for place in filled]
+        sources = [self.coders.source.encode(words[place]) for place in filled]
         translations: dict[int, list[Translation]] = {}
         bf16 = precision(self.config.trainer) == "bf16-mixed"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
@@ -91,7 +91,7 @@ class Translations:
         self, number: int, source: list[str], ids: list[int], hypotheses: list[Hypothesis]
     ) -> list[Translation]:
         """Words and text of the hypotheses of one sentence, read once more where asked for."""
-        decode, detokenise = self.languages.target.decode, self.languages.detokenise
+        decode, detokenise = self.coders.target.decode, self.coders.detokenise
         if not self.attention:
             words = [decode(hypothesis.tokens) for hypothesis in hypotheses]
             return [
@@ -102,9 +102,9 @@ class Translations:
         readings = read(self.model, [ids] * len(hypotheses), [h.tokens for h in hypotheses])
         for hypothesis, reading in zip(hypotheses, readings, strict=True):
             found = replace_unknown_words(
-                reading, self.languages, source, self.config.search, self.dictionary
+                reading, self.coders, source, self.config.search, self.dictionary
             )
-            row = alignment_row(self.languages, number, source, reading, score=hypothesis.score)
+            row = alignment_row(self.coders, number, source, reading, score=hypothesis.score)
             row["target"] = [*found, "</s>"]
             finished.append(Translation(found, detokenise(found), hypothesis.score, row))
         return finished

@@ -18,7 +18,7 @@ from nmt.files import verify
 from nmt.layers import Forced
 from nmt.models import build
 from nmt.models.lexicon import Lexicon
-from nmt.models.reading import Languages
+from nmt.models.reading import Coders
 from nmt.models.stored import describe_run, read_checkpoint, store_dictionary
 
 SOURCE, TARGET = Vocabulary(["the", "red", "cat"]), Vocabulary(["le", "chat", "rouge"])
@@ -70,15 +70,15 @@ def learn(lexicon, pairs):
 def test_words_are_learnt_from_hard_links_beyond_the_shortlist(monkeypatch, model):
     attend(monkeypatch, model, LINKS)
     pairs = HeldOut("train", ROWS, SOURCE, TARGET)
-    languages = Languages(SOURCE, TARGET, " ".join)
-    found = learn(Lexicon(model, languages, pairs, 0.5), pairs)
+    coders = Coders(SOURCE, TARGET, " ".join)
+    found = learn(Lexicon(model, coders, pairs, 0.5), pairs)
     assert found == {"the": "le", "cat": "chat", "red": "rouge", "Smith": "Smith"}
 
 
 def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
     attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # </s> follows the last word
     pairs = HeldOut("train", ROWS, SOURCE, TARGET)
-    found = learn(Lexicon(model, Languages(SOURCE, TARGET, " ".join), pairs, 0.5), pairs)
+    found = learn(Lexicon(model, Coders(SOURCE, TARGET, " ".join), pairs, 0.5), pairs)
     assert found == {"cat": "chat", "red": "rouge"}
 
 

@@ -17,7 +17,7 @@ from nmt.evaluation.alignment import Gold
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.models import build
 from nmt.models.reading import (
-    Languages,
+    Coders,
     alignment_row,
     read,
     replace_unknown_words,
@@ -29,7 +29,7 @@ from nmt.search import beam_search
 
 SOURCE = Vocabulary(["the", "cat", "red", "dog", "sees"])
 TARGET = Vocabulary(["le", "chat", "rouge", "chien", "voit", "un"])
-LANGUAGES = Languages(SOURCE, TARGET, " ".join)
+CODERS = Coders(SOURCE, TARGET, " ".join)
 TEXT = [
     ("the red cat sees the dog", "le chat rouge voit le chien"),
     ("the cat", "le chat"),
@@ -72,7 +72,7 @@ def run(module, loader):
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
 def test_the_protocol_is_that_of_a_plain_loop(scoring):
     model = make(scoring)
-    testing = Protocol(model, LANGUAGES, EXAMPLES, SEARCH, EvaluationConfig(), kept=[0, 3])
+    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig(), kept=[0, 3])
     run(testing, testing.loader(0, 1))
     assert [record["id"] for record in testing.records] == [0, 1, 2, 3, 4]
     assert [record["no_unk"] for record in testing.records] == [True, True, False, False, True]
@@ -109,7 +109,7 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
 
 def test_each_sentence_counts_once_however_many_devices():
     model = make()
-    testing = Protocol(model, LANGUAGES, EXAMPLES, SEARCH, EvaluationConfig())
+    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig())
     for world in (1, 2, 3, 5):
         rows = [
             row
@@ -122,14 +122,14 @@ def test_each_sentence_counts_once_however_many_devices():
 
 def test_buckets_by_the_target_side():
     evaluation = EvaluationConfig(bucket_by="target")
-    testing = Protocol(make(), LANGUAGES, EXAMPLES, SEARCH, evaluation)
+    testing = Protocol(make(), CODERS, EXAMPLES, SEARCH, evaluation)
     run(testing, testing.loader(0, 1))
     assert [record["length"] for record in testing.records] == [6, 2, 3, 3, 5]
 
 
 def test_likelihood_is_the_mean_over_sentences():
     model = make()
-    testing = Protocol(model, LANGUAGES, EXAMPLES, SEARCH, EvaluationConfig())
+    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig())
     likelihood = Likelihood(model)
     run(likelihood, testing.loader(0, 1))
     run(testing, testing.loader(0, 1))
@@ -171,7 +171,7 @@ def test_unknown_words_are_replaced_by_what_was_attended():
 
     def replaced(mode, dictionary=None):
         search = SearchConfig(replace_unk=mode)
-        return replace_unknown_words(reading, LANGUAGES, source, search, dictionary)
+        return replace_unknown_words(reading, CODERS, source, search, dictionary)
 
     assert replaced("none") == ["le", "<unk>", "<unk>"]
     copied = replaced("copy")
@@ -180,7 +180,7 @@ def test_unknown_words_are_replaced_by_what_was_attended():
     assert replaced("dictionary", {"Smith": "Dupont"})[1] == "Dupont"
     assert replaced("dictionary", {"dog": "chien"})[1] == "Smith"
     blind = dataclasses.replace(reading, weights=None)
-    assert replace_unknown_words(blind, LANGUAGES, source, SearchConfig(replace_unk="copy")) == [
+    assert replace_unknown_words(blind, CODERS, source, SearchConfig(replace_unk="copy")) == [
         "le",
         "<unk>",
         "<unk>",
@@ -190,13 +190,13 @@ def test_unknown_words_are_replaced_by_what_was_attended():
 def test_subwords_are_read_as_words():
     learn = ["the cat sees the dog", "catamaran", "dogged cats see"]
     source, target = Subwords.learn(learn, 262), Subwords.learn(learn, 270)
-    languages = Languages(source, target, " ".join)
+    coders = Coders(source, target, " ".join)
     model = make("Dot", source, target)
     words = ["the", "catamaran", "sees"]
     ids, written = source.encode(words), target.encode(["dogged", "cat"])
     assert len(ids) > 4  # some word has more than one subword
     [reading] = read(model, [ids], [written])
-    between = weights_between_words(reading.weights, languages, words, written)
+    between = weights_between_words(reading.weights, coders, words, written)
     assert between.shape == (3, 4)
     groups = np.array(source.word_index(ids))
     rows = np.array(target.word_index(written))
@@ -205,14 +205,14 @@ def test_subwords_are_read_as_words():
     # a word of the translation reads as its subwords do on average
     mean = np.stack([summed[rows == word].mean(0) for word in range(3)])
     np.testing.assert_allclose(between, mean, rtol=1e-6)
-    row = alignment_row(languages, 7, words, reading, score=-3.0)
+    row = alignment_row(coders, 7, words, reading, score=-3.0)
     assert (row["source"], row["target"]) == ([*words, "</s>"], ["dogged", "cat", "</s>"])
     assert [len(row[key]) for key in ("weights", "spread", "log_probability")] == [3, 3, 3]
     assert sum(row["log_probability"]) == pytest.approx(sum(reading.log_probabilities))
     assert source.knows(words)
     testing = Protocol(
         model,
-        languages,
+        coders,
         [Example(0, words, ["dogged"])],
         SearchConfig(beam_size=2, max_ratio=2.0),
         EvaluationConfig(),
