@@ -24,6 +24,7 @@ from nmt.config import BaselineConfig, plain
 from nmt.data.prepare import Prepared, describe, prepare
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
+from nmt.data.vocabulary import all_known
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.external import system_record
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, check_installed, train_system
@@ -122,21 +123,15 @@ def test_on(
             "reference": pair["target"],
             "raw_reference": pair["target_text"],
             "length": len(pair[config.evaluation.bucket_by]),
-            "no_unk": no_unk(split, pair),
+            "no_unk": all_known(
+                split.source_vocabulary, split.target_vocabulary, pair["source"], pair["target"]
+            ),
         }
         written.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
     records.write_translations(folder, split.name, written)
     scores = summary.summarise(written, config.evaluation)
     protocol.say(split.name, scores)
     return scores
-
-
-def no_unk(split: Split, pair: dict[str, Any]) -> bool | None:
-    """Whether the shortlists have all words of a pair, as for the runs it is compared with."""
-    if split.source_vocabulary.kind != "words":
-        return None
-    known = split.source_vocabulary.knows(pair["source"])
-    return known and split.target_vocabulary.knows(pair["target"])
 
 
 if __name__ == "__main__":

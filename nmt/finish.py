@@ -34,7 +34,7 @@ PAGE = "report.html"
 log = logging.getLogger(__name__)
 
 
-def finish(
+def finish_training(
     config: Config,
     folder: Path,
     trainer: pl.Trainer,

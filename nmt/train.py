@@ -21,7 +21,7 @@ from nmt.command import command
 from nmt.config import TrainConfig
 from nmt.data.module import TranslationData
 from nmt.data.prepare import describe, prepare
-from nmt.finish import finish
+from nmt.finish import finish_training
 from nmt.models import build
 from nmt.models.stored import describe_run
 from nmt.training import job
@@ -70,7 +70,7 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
             with stop.deferring():
                 path = resumed.path if resumed else None
                 trainer.fit(model, data, ckpt_path=path, weights_only=True)
-            finish(config, folder, trainer, model, prepared, sets, watch)
+            finish_training(config, folder, trainer, model, prepared, sets, watch)
 
 
 if __name__ == "__main__":

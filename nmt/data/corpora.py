@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import DataConfig, GrammarConfig, TextConfig
-from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, content, digest
+from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, digest
 from nmt.data.lines import OPENERS, check_file
 from nmt.data.published import PUBLISHED, from_published
 from nmt.errors import Refusal
+from nmt.files import sha256
 
 
 def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Corpus:
@@ -84,7 +85,7 @@ def _from_line_aligned(pairs: list[tuple[Path, ...]], text: TextConfig, key: str
     if len(checked) == 1:  # the same text as the two files named one by one
         return _line_aligned(checked[0], text, key)
     parts = tuple(LineAligned(pair, None) for pair in checked)
-    contents = [[content(path) for path in pair] for pair in checked]
+    contents = [[sha256(path) for path in pair] for pair in checked]
     identity = digest("joined files", contents, text.tokenised, text.pairs)
     limited = parts if text.pairs is None else (First(parts, text.pairs),)
     return Corpus(key, identity, text.tokenised, limited)
@@ -110,7 +111,7 @@ def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
 
 def _line_aligned(paths: tuple[Path, ...], text: TextConfig, key: str) -> Corpus:
     part = LineAligned(paths, text.pairs)  # before the digests: it tells when a file changes
-    identity = digest("files", [content(path) for path in paths], text.tokenised, text.pairs)
+    identity = digest("files", [sha256(path) for path in paths], text.tokenised, text.pairs)
     return Corpus(key, identity, text.tokenised, (part,))
 
 

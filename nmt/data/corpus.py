@@ -94,9 +94,3 @@ def digest(*parts: Any) -> str:
     """Short name of what `parts` (plain values) say."""
     plain = json.dumps(parts, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def content(path: Path) -> str:
-    """Digest of a file's bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -14,9 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nmt.config import DataConfig, TextConfig
-from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, content, digest
+from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, digest
 from nmt.data.network import reachable
 from nmt.errors import Refusal
+from nmt.files import sha256
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:
         if pair not in DATASETS[name].langpairs:
             raise Refusal(f"{where} has no {pair} (data.languages)")
         parts.append(LineAligned(_fetch_test_set(DATASETS[name], pair, where), None))
-    contents = [[content(path) for path in part.paths] for part in parts]
+    contents = [[sha256(path) for path in part.paths] for part in parts]
     identity = digest("sacrebleu", contents, text.tokenised, text.pairs)
     limited = tuple(parts) if text.pairs is None else (First(tuple(parts), text.pairs),)
     return Corpus(key, identity, text.tokenised, limited)

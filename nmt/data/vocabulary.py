@@ -61,14 +61,6 @@ class Vocabulary:
         if len(self._ids) != len(self.words):
             raise Refusal("vocabulary: a word occurs twice in the list")
 
-    @classmethod
-    def learn(cls, sentences: Iterable[str], size: int, *, progress: bool = False) -> Vocabulary:
-        """The `size` most frequent words of tokenised sentences (tokens joined by spaces).
-
-        Words of equal frequency are taken in code point order.
-        """
-        return cls(rank_words(sentences, progress=progress)[:size])
-
     def __len__(self) -> int:
         return len(SPECIAL) + len(self.words)
 
@@ -99,6 +91,8 @@ class Vocabulary:
 def rank_words(sentences: Iterable[str], *, progress: bool = False) -> list[str]:
     """All words of tokenised sentences by falling frequency, ties in code point order.
 
+    Tokens are separated by spaces; the first entries are a shortlist.
+
     Counted by the `tokenizers` library, in parallel; memory holds the distinct words, not the text.
     """
     counter = Tokenizer(models.WordLevel())
@@ -109,6 +103,18 @@ def rank_words(sentences: Iterable[str], *, progress: bool = False) -> list[str]
     counter.train_from_iterator(sentences, trainer)
     ids = counter.get_vocab()
     return sorted(ids, key=ids.__getitem__)
+
+
+def all_known(
+    source_vocabulary: Encoding,
+    target_vocabulary: Encoding,
+    source: Iterable[str],
+    target: Iterable[str],
+) -> bool | None:
+    """Whether the shortlists have every word of a pair ("No UNK"); None without shortlists."""
+    if source_vocabulary.kind != Vocabulary.kind:
+        return None
+    return source_vocabulary.knows(source) and target_vocabulary.knows(target)
 
 
 def until_end(ids: Iterable[int]) -> Iterator[int]:

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from nmt.config import EvaluationConfig, SearchConfig
 from nmt.data.batch import Batch, collate
-from nmt.data.vocabulary import SPECIAL, UNKNOWN
+from nmt.data.vocabulary import SPECIAL, UNKNOWN, all_known
 from nmt.evaluation.alignment import Gold, sentence_counts, weight_on_end
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record
@@ -126,7 +126,9 @@ class Testing(pl.LightningModule):
         nll = self.model(batch)
         sentence_nll = nll.nll.double().sum(1).tolist()
         found = beam_search(self.model, batch.source, batch.source_mask, self.search)
-        free = [self._no_unknown(example) for example in examples]
+        free = [
+            all_known(self.coders.source, self.coders.target, e.source, e.target) for e in examples
+        ]
         without = self._without_unknown(batch, free)
         weights = nll.forced.weights
         outcomes = self._read_again(batch, [hypotheses[0] for hypotheses in found], examples)
@@ -157,12 +159,6 @@ class Testing(pl.LightningModule):
         self.alignments = [row for _, rows in parts for row in rows]
         self.records.sort(key=lambda record: record["id"])
         self.alignments.sort(key=lambda row: row["id"])
-
-    def _no_unknown(self, example: Example) -> bool | None:
-        source, target = self.coders.source, self.coders.target
-        if source.kind != "words":
-            return None
-        return source.knows(example.source) and target.knows(example.target)
 
     def _without_unknown(self, batch: Batch, free: list[bool | None]) -> dict[int, list[str]]:
         """Translations with `<unk>` forbidden of the sentences that are free of unknown words."""

@@ -16,7 +16,6 @@ def search_sentences(
     model: Searchable,
     sources: Sequence[Sequence[int]],
     settings: SearchConfig,
-    forbid_unknown: bool = False,
     device: torch.device | str = "cpu",
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Searches translations of encoded sentences, `settings.batch_size` of them together.
@@ -38,7 +37,7 @@ def search_sentences(
     for start in range(0, len(order), settings.batch_size):
         places = order[start : start + settings.batch_size]
         source, mask = pad([sources[place] for place in places])
-        found = beam_search(model, source.to(device), mask.to(device), settings, forbid_unknown)
+        found = beam_search(model, source.to(device), mask.to(device), settings)
         yield from zip(places, found, strict=True)
 
 
