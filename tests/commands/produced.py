@@ -1,0 +1,26 @@
+"""What the tests of commands ask of a run folder, and type in every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
+QUICK = ("trainer.progress=false", "logger=none", "report.heatmaps=0")
+SETS = ("test", "by_length")
+
+
+def results(folder: Path) -> dict:
+    return json.loads((folder / "results.json").read_text())
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def last_line(text: str) -> str:
+    return text.rstrip("\n").rpartition("\n")[2]

@@ -1,0 +1,70 @@
+"""`nmt.compare`, and the page that a sweep ends in."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.produced import QUICK, files, last_line, lines, results
+
+
+class TestCompare:
+    def test_runs_and_another_system_on_one_page(self, program, rnnsearch, rnnencdec):
+        reference = [
+            " ".join(record["reference"]) for record in lines(rnnsearch / "translations/test.jsonl")
+        ]
+        (program.folder / "moses.txt").write_text("\n".join(reference) + "\n")
+        before = files(program.folder)
+        ended = program(
+            "compare",
+            "runs=[rnnsearch,rnnencdec]",
+            "output=compared",
+            "+external.moses.test=moses.txt",
+            "resamples=50",
+            "figures=[png]",
+        )
+        assert ended.code == 0, ended.err
+        written = files(program.folder) - before
+        assert written
+        assert all(name.startswith("compared/") for name in written)
+        assert "compared/comparison.html" in written
+        page = (program.folder / "compared/comparison.html").read_text()
+        for name in ("RNNsearch-50", "RNNencdec-30", "moses"):
+            assert name in page
+        tables = [name for name in written if name.startswith("compared/tables/")]
+        text = "".join((program.folder / name).read_text() for name in tables)
+        assert "100.00" in text  # the references are their own best translation
+        assert any(name.startswith("compared/figures/") for name in written)
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            (("runs=[nowhere]",), "runs: nothing matches nowhere"),
+            (("runs=[]",), "runs: empty; name run folders, sweep folders or globs"),
+            ((), "runs: must be given (run folders, sweep folders, or globs of them)"),
+            (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
+            (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),
+            (
+                ("runs=[rnnsearch]", "+external.moses.test=short.txt"),
+                "1 lines, but the test set has 12",
+            ),
+        ],
+    )
+    def test_refusals(self, program, rnnsearch, typed, said):
+        (program.folder / "short.txt").write_text("une ligne\n")
+        ended = program("compare", *typed, "output=refused-page")
+        assert ended.code == 2, ended.err
+        assert said in last_line(ended.err)
+        assert "Traceback" not in ended.err
+        assert not (program.folder / "refused-page").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_ends_in_the_comparison_page(program):
+    typed = ["-m", "+experiment=rnnencdec30,rnnsearch30", "regime=tiny", *QUICK]
+    ended = program.process("train", *typed, "hydra.sweep.dir=sweep")
+    assert ended.code == 0, ended.err
+    names = [results(program.folder / "sweep" / str(job))["name"] for job in (0, 1)]
+    assert names == ["RNNencdec-30", "RNNsearch-30"]
+    page = (program.folder / "sweep/comparison.html").read_text()
+    assert all(name in page for name in names)
+    assert list((program.folder / "sweep/tables").glob("*.csv"))

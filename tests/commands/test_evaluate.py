@@ -1,0 +1,85 @@
+"""`nmt.evaluate`: the test protocol on a trained model."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tests.commands.produced import BEST, QUICK, SETS, last_line, lines, results
+
+
+class TestEvaluate:
+    def test_a_checkpoint_scores_as_it_did_after_training(self, program, rnnsearch):
+        ended = program("evaluate", BEST, "hydra.run.dir=again", *QUICK)
+        assert ended.code == 0, ended.err
+        before, after = results(rnnsearch), results(program.folder / "again")
+        assert after["test"] == before["test"]
+        assert after["parameters"] == before["parameters"]
+        assert after["train"]["updates"] == 12
+        file = rnnsearch / "checkpoints/best.ckpt"
+        assert after["sources"] == {
+            "checkpoint": str(file.resolve()),
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        }
+        for name in SETS:
+            for ending in (".jsonl", ".txt", ".detok.txt"):
+                path = f"translations/{name}{ending}"
+                assert (program.folder / "again" / path).read_text() == (
+                    rnnsearch / path
+                ).read_text()
+        assert (program.folder / "again/.hydra/config.yaml").is_file()
+
+    def test_files_with_gold_links(self, program, rnnsearch, tmp_path):
+        (tmp_path / "s").write_text("the cat sees the dog .\na bird sings .\n")
+        (tmp_path / "t").write_text("le chat voit le chien .\nun oiseau chante .\n")
+        (tmp_path / "gold").write_text("1-1 2-2 3-3 4-4 5p5 6-6\n1-1 2-2 3-3 4-4\n")
+        mine = {"source": "s", "target": "t", "alignment": "gold"}
+        typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
+        typed += ["+data.test.mine.alignment_base=1", "+data.test.mine.tokenised=true"]
+        ended = program(
+            "evaluate", BEST, *typed, "sets=[mine]", "search=greedy", "hydra.run.dir=mine", *QUICK
+        )
+        assert ended.code == 0, ended.err
+        found = results(program.folder / "mine")["test"]
+        assert list(found) == ["mine"]
+        assert found["mine"]["pairs"] == 2
+        assert found["mine"]["search"]["beam_size"] == 1
+        assert found["mine"]["alignment"]["sentences"] == 2
+        assert found["mine"]["by_length"][0]["sentences"] == 2
+        records = lines(program.folder / "mine/translations/mine.jsonl")
+        assert records[1]["source"] == ["a", "bird", "sings", "."]
+
+    @pytest.mark.parametrize(
+        ("gold", "said"),
+        [("1-1\n", "has 1"), ("1-1\n1-9\n", "gold:2: "), ("1-1\n1:1\n", "gold:2: ")],
+        ids=["too few", "out of the sentence", "not Pharaoh"],
+    )
+    def test_gold_links_that_do_not_fit(self, program, rnnsearch, tmp_path, gold, said):
+        (tmp_path / "s").write_text("the cat\na bird\n")
+        (tmp_path / "t").write_text("le chat\nun oiseau\n")
+        (tmp_path / "gold").write_text(gold)
+        mine = {"source": "s", "target": "t", "alignment": "gold"}
+        typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
+        typed += ["+data.test.mine.alignment_base=1", "+data.test.mine.tokenised=true"]
+        ended = program("evaluate", BEST, *typed, "sets=[mine]", "hydra.run.dir=refused", *QUICK)
+        assert ended.code == 2, ended.err
+        assert said in last_line(ended.err)
+
+    def test_sentences_joined_into_longer_ones(self, program, rnnsearch):
+        typed = ("+stress=lengths", "stress.lengths=[20,40]", "stress.pairs=3", "sets=[test]")
+        ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK)
+        assert ended.code == 0, ended.err
+        found = results(program.folder / "stress")["test"]
+        joined = [name for name in found if name != "test"]
+        assert len(joined) == 2
+        for name, length in zip(joined, (20, 40), strict=True):
+            records = lines(program.folder / f"stress/translations/{name}.jsonl")
+            assert 1 <= len(records) <= 3
+            assert all(record["length"] >= length * 0.5 for record in records)
+        assert all("=" not in name for name in found)
+
+    def test_a_set_that_there_is_not(self, program, rnnsearch):
+        ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *QUICK)
+        assert ended.code == 2
+        assert "sets: no test set tset; data.test has: test, by_length" in ended.err

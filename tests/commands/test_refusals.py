@@ -1,0 +1,129 @@
+"""What commands refuse: in a line or two that name the key, with exit code 2, before any work."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.commands.produced import BEST, QUICK, files, last_line
+
+
+class TestRefusals:
+    def test_a_misspelt_key_in_a_process_of_its_own(self, program):
+        before = files(program.folder)
+        ended = program.process("train", "trainer.max_step=5")
+        assert ended.code == 2
+        assert ended.out == ""
+        assert ended.err.startswith("nmt: trainer.max_step: no such key; did you mean")
+        assert ended.err.count("\n") == 1
+        assert files(program.folder) == before
+
+    def test_wmt14_without_network_is_refused_within_seconds(self, program):
+        started = time.process_time()
+        ended = program("prepare", "data=wmt14", "data.cache=elsewhere")
+        assert time.process_time() - started < 20
+        assert ended.code == 2
+        assert "data.train.hub=wmt/wmt14: no connection to" in ended.err
+        assert last_line(ended.err).startswith("nmt: data.train.hub=wmt/wmt14")
+
+    @pytest.mark.parametrize(
+        ("source", "target", "said"),
+        [
+            (None, "a\n", "data.train.source={source}: no such file"),
+            ("a\nb\n", "a\n", "{source} has 2, {target} has 1 lines"),
+            ("a\n\xff\n", "a\nb\n", "{source}:2: not UTF-8 (byte 0xff at column 1)"),
+            ("", "", "data.train"),
+        ],
+        ids=["missing", "unequal", "not UTF-8", "empty"],
+    )
+    def test_text_that_is_wrong_is_named_by_file_and_line(
+        self, program, tmp_path, source, target, said
+    ):
+        paths = {"source": tmp_path / "s.en", "target": tmp_path / "t.fr"}
+        for side, text in (("source", source), ("target", target)):
+            if text is not None:
+                paths[side].write_bytes(text.encode("latin-1"))
+        typed = [
+            f"data.{s}.{side}={path}" for s in ("train", "valid") for side, path in paths.items()
+        ]
+        ended = program("prepare", "data=text", *typed, f"data.cache={tmp_path}/cache", *QUICK[:1])
+        assert ended.code == 2
+        assert last_line(ended.err).startswith("nmt: ")
+        assert said.format(**paths) in last_line(ended.err)
+        assert "Traceback" not in ended.err
+
+    def test_files_that_were_not_named(self, program):
+        ended = program("prepare", "data=text")
+        assert ended.code == 2
+        assert "data.train.source: missing" in ended.err
+
+    def test_a_refused_run_leaves_no_folder_but_what_was_there(self, program):
+        typed = ("data=text", "data.train.source=no.en", "data.train.target=no.fr")
+        kept = program.folder / "kept"
+        kept.mkdir()
+        (kept / "notes.txt").write_text("mine")
+        for folder in ("refused", "kept"):
+            ended = program("train", *typed, f"hydra.run.dir={folder}")
+            assert ended.code == 2, ended.err
+        assert not (program.folder / "refused").exists()
+        assert (kept / "notes.txt").read_text() == "mine"
+
+    @pytest.mark.parametrize("command", ["train", "evaluate", "baseline"])
+    def test_a_finished_run_is_not_written_over(self, program, rnnsearch, command):
+        before = {path: path.stat().st_mtime_ns for path in sorted(rnnsearch.rglob("*"))}
+        typed = [BEST] if command == "evaluate" else ["seed=99"]
+        ended = program(command, *typed, f"hydra.run.dir={rnnsearch}")
+        assert ended.code == 2, ended.err
+        assert "holds" in ended.err
+        after = {path: path.stat().st_mtime_ns for path in sorted(rnnsearch.rglob("*"))}
+        changed = {path.name for path in before if before[path] != after.get(path)}
+        assert changed <= {".hydra", "train.log"}
+        assert {path.name for path in after.keys() - before.keys()} <= {f"{command}.log"}
+
+    def test_gold_links_of_the_development_text_are_read_before_training(self, program, tmp_path):
+        for name, content in (("s", "a b\nc d\n"), ("t", "x y\nz w\n"), ("gold", "0-0\n0-7\n")):
+            (tmp_path / name).write_text(content)
+        texts = [
+            f"data.{part}.{side}={tmp_path / side[0]}"
+            for part in ("train", "valid")
+            for side in ("source", "target")
+        ]
+        gold = [f"data.valid.alignment={tmp_path}/gold", "data.valid.tokenised=true"]
+        ended = program("train", "data=text", *texts, *gold, "hydra.run.dir=gold", *QUICK)
+        assert ended.code == 2, ended.err
+        assert f"data.valid.alignment={tmp_path}/gold:2: '0-7' lies outside" in ended.err
+
+    @pytest.mark.parametrize("command", ["evaluate", "translate"])
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ((), "checkpoint: must be given (file of the trained model)"),
+            (("checkpoint=nowhere.ckpt",), "checkpoint=nowhere.ckpt: no such file"),
+            ((BEST, "model=rnnencdec"), "model: belongs to the training run"),
+            ((BEST, "model.dropout=0.1"), "model.dropout: belongs to the training run"),
+            ((BEST, "seed=4"), "seed: belongs to the training run"),
+            ((BEST, "regime=paper"), "regime=paper: the checkpoint is of regime=tiny"),
+            ((BEST, "search.beam_size=0"), "search.beam_size=0: must be at least 1"),
+        ],
+    )
+    def test_what_a_trained_model_cannot_change(self, program, rnnsearch, command, typed, said):
+        ended = program(command, *typed, *(["hydra.run.dir=refused"] * (command == "evaluate")))
+        assert ended.code == 2
+        assert said in ended.err
+        assert last_line(ended.err).startswith("nmt: ")
+        assert "Traceback" not in ended.err
+
+    def test_a_file_that_is_no_checkpoint(self, program, tmp_path):
+        (tmp_path / "x.ckpt").write_text("not a checkpoint")
+        ended = program("translate", f"checkpoint={tmp_path}/x.ckpt")
+        assert ended.code == 2
+        assert f"checkpoint={tmp_path}/x.ckpt: not a checkpoint of nmt" in ended.err
+
+    def test_a_checkpoint_that_was_cut_short(self, program, rnnsearch, tmp_path):
+        for ending in ("", ".sha256"):
+            content = (rnnsearch / f"checkpoints/best.ckpt{ending}").read_bytes()
+            (tmp_path / f"best.ckpt{ending}").write_bytes(content[: -1000 if not ending else None])
+        ended = program("translate", f"checkpoint={tmp_path}/best.ckpt")
+        assert ended.code == 2
+        assert "damaged: its SHA-256 is not the one in best.ckpt.sha256" in ended.err

@@ -1,0 +1,216 @@
+"""`nmt.train`: what it leaves behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.data.vocabulary import load_vocabulary
+from tests.commands.produced import QUICK, SETS, files, lines, results
+
+
+class TestTrain:
+    def test_the_run_folder_holds_what_it_promises(self, rnnsearch):
+        found = {name for name in files(rnnsearch) if not name.startswith("wandb/")}
+        checkpoints = {
+            f"checkpoints/{name}.ckpt{ending}"
+            for name in ("last", "previous", "best")
+            for ending in ("", ".sha256")
+        }
+        written = {
+            f"{kind}/{name}{ending}"
+            for name in SETS
+            for kind, ending in [
+                ("translations", ".jsonl"),
+                ("translations", ".txt"),
+                ("translations", ".detok.txt"),
+                ("alignments", ".jsonl"),
+            ]
+        }
+        hydra = {f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")}
+        figures = {name for name in found if name.startswith("figures/")}
+        assert found - figures == checkpoints | written | hydra | {
+            "results.json",
+            "train.log",
+            "report.html",
+        }
+        stems = {Path(name).stem for name in figures}
+        assert {f"{name}-bleu-by-length" for name in SETS} <= stems
+        assert {f"{name}-four" for name in SETS} <= stems
+        assert len([stem for stem in stems if "-heatmap-" in stem]) == 2
+        assert {Path(name).suffix for name in figures} == {".png", ".svg"}
+        assert all((rnnsearch / name).stat().st_size > 1000 for name in figures)
+
+    def test_no_name_holds_an_equals_sign_and_nothing_half_written_stays(self, rnnsearch):
+        names = files(rnnsearch)
+        assert not [name for name in names if "=" in name or name.endswith(".partial")]
+
+    def test_results_hold_the_promised_keys(self, rnnsearch):
+        found = results(rnnsearch)
+        assert found["schema"] == 1
+        assert (found["name"], found["title"]) == ("RNNsearch-50", "RNNsearch")
+        assert (found["experiment"], found["regime"]) == ("rnnsearch50", "tiny")
+        assert (found["model"], found["scoring"], found["max_length"]) == (
+            "RNNsearch",
+            "Additive",
+            50,
+        )
+        assert found["seed"] == 3
+        assert "+experiment=rnnsearch50" in found["overrides"]
+        assert found["command"].startswith("python -m nmt.train +experiment=rnnsearch50")
+        assert found["config"]["data"]["max_length"] == 50
+        release = found["versions"]["torch"].partition("+")[0]  # some builds add +cpu or +cu132
+        assert release == torch.__version__.partition("+")[0]
+        train = found["train"]
+        assert train["updates"] == 12
+        assert train["epochs"] == pytest.approx(12 * 16 / 400, rel=0.1)
+        assert 0 < train["hours"] < 0.2
+        assert train["device"].startswith("CPU")
+        assert train["sentences_per_second"] > 1
+        assert train["target_words_per_second"] > train["sentences_per_second"]
+        assert 20 < train["nll_per_sentence"] < 400
+        assert found["valid"]["update"] in (6, 12)
+        assert [entry["update"] for entry in found["history"]] == [6, 12]
+        assert 4 < found["history"][1]["nll_per_word"] < 6.5
+        assert list(found["test"]) == list(SETS)
+        for name, pairs in (("test", 12), ("by_length", 14)):
+            scores = found["test"][name]
+            assert scores["pairs"] == scores["bleu"]["all"]["sentences"] == pairs
+            assert scores["search"]["beam_size"] == 2
+            bleu = scores["bleu"]["all"]
+            assert bleu["low"] <= bleu["score"] <= bleu["high"]
+            assert scores["sacrebleu"]["signature"].startswith("nrefs:1")
+            assert 1 < scores["nll_per_sentence"] < 1000
+            assert scores["perplexity"] > 1
+            assert 0 <= scores["alignment"]["error_rate"] <= 1
+            assert set(scores["alignment"]) >= {"precision", "recall", "on_end_of_sentence"}
+            assert sum(bucket["sentences"] for bucket in scores["by_length"]) == pairs
+            for bucket in scores["by_length"]:
+                assert set(bucket) >= {
+                    *("from", "to", "sentences", "score", "low", "high"),
+                    *("brevity_penalty", "no_unk", "nll_per_word"),
+                }
+        buckets = found["test"]["by_length"]["by_length"]
+        assert [bucket["sentences"] for bucket in buckets] == [2] * 7
+        assert (buckets[-1]["from"], buckets[-1]["to"]) == (61, None)
+
+    def test_parameters_are_counted(self, rnnsearch):
+        weights = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)["state_dict"]
+        assert results(rnnsearch)["parameters"] == sum(each.numel() for each in weights.values())
+
+    @pytest.mark.parametrize("name", SETS)
+    def test_translations_are_in_the_order_of_the_source(self, rnnsearch, name):
+        records = lines(rnnsearch / f"translations/{name}.jsonl")
+        assert [record["id"] for record in records] == list(range(len(records)))
+        keys = {"id", "source", "reference", "hypothesis", "detokenised", "length", "no_unk"}
+        for record in records:
+            assert set(record) >= keys | {"nll", "score", "bleu_stats"}
+            assert len(record["bleu_stats"]) == 10
+            assert all(type(count) is int for count in record["bleu_stats"])
+            assert record["bleu_stats"][8:] == [len(record["hypothesis"]), len(record["reference"])]
+            assert record["length"] == len(record["source"])
+            assert ("hypothesis_no_unk" in record) == bool(record["no_unk"])
+        tokens = (rnnsearch / f"translations/{name}.txt").read_text().split("\n")
+        assert tokens == [*(" ".join(record["hypothesis"]) for record in records), ""]
+        text = (rnnsearch / f"translations/{name}.detok.txt").read_text().split("\n")
+        assert text == [*(record["detokenised"] for record in records), ""]
+
+    @pytest.mark.parametrize("name", SETS)
+    def test_alignments_are_kept_step_by_step(self, rnnsearch, name):
+        rows = lines(rnnsearch / f"alignments/{name}.jsonl")
+        assert len(rows) == 6
+        for row in rows:
+            steps, words = len(row["target"]), len(row["source"])
+            assert row["source"][-1] == row["target"][-1] == "</s>"
+            assert row["length"] == words - 1
+            assert [len(weights) for weights in row["weights"]] == [words] * steps
+            assert all(abs(sum(weights) - 1) < 1e-3 for weights in row["weights"])
+            for key in ("log_normaliser", "spread", "log_probability", "runners_up"):
+                assert len(row[key]) == steps
+            assert all(len(others) == 5 for others in row["runners_up"])
+            # the reading of a hypothesis that was never finished ends in </s> all the same
+            ended = sum(row["log_probability"])
+            assert row["score"] == pytest.approx(ended, abs=0.01) or row["score"] == pytest.approx(
+                ended - row["log_probability"][-1], abs=0.01
+            )
+
+    def test_a_fixed_vector_has_no_weights(self, rnnencdec):
+        rows = lines(rnnencdec / "alignments/test.jsonl")
+        assert len(rows) == 6
+        for row in rows:
+            assert row["weights"] is row["log_normaliser"] is row["spread"] is None
+        found = results(rnnencdec)
+        assert (found["model"], found["scoring"]) == ("RNNencdec", "none")
+        assert "alignment" not in found["test"]["test"]
+        assert not [name for name in files(rnnencdec) if "heatmap" in name or "-four" in name]
+
+    @pytest.mark.parametrize("name", ["best", "last", "previous"])
+    def test_checkpoints_are_data_with_a_checksum(self, rnnsearch, name):
+        file = rnnsearch / f"checkpoints/{name}.ckpt"
+        digest, listed = Path(f"{file}.sha256").read_text().split()
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == digest
+        assert listed == file.name
+        content = torch.load(file, weights_only=True)
+        stored = content["nmt"]
+        assert stored["config"]["data"]["languages"] == ["en", "fr"]
+        assert len(load_vocabulary(stored["source_vocabulary"])) == 302
+        assert stored["fingerprint"]
+        assert content["global_step"] == {"last": 12, "previous": 6}.get(name, 12)
+
+    def test_weights_and_biases_holds_curves_table_and_pictures(self, rnnsearch):
+        [run] = rnnsearch.glob("wandb/offline-run-*/*.wandb")
+        tool = str(Path(sys.executable).with_name("wandb"))
+        said = subprocess.run(
+            [tool, "leet", "inspect", "--json", str(run)], capture_output=True, check=True
+        )
+        records = [json.loads(line) for line in said.stdout.splitlines()]
+        rows = [record["history"]["item"] for record in records if record["type"] == "history"]
+        measured = results(rnnsearch)
+        valid = [row for row in rows if "valid/nll_per_word" in row]
+        assert [row["trainer/global_step"] for row in valid] == [6, 12]
+        for row, entry in zip(valid, measured["history"], strict=True):
+            assert row["valid/nll_per_word"] == pytest.approx(entry["nll_per_word"])
+        assert any("valid/bleu_by_length/11-20" in row for row in valid)
+        curve = [row for row in rows if "length/by_length/bleu" in row]
+        buckets = measured["test"]["by_length"]["by_length"]
+        assert [row["length/by_length/sentences"] for row in curve] == [2] * 7
+        assert [row["length/by_length/bleu"] for row in curve] == pytest.approx(
+            [bucket["score"] for bucket in buckets]
+        )
+        assert len({row["length/words"] for row in curve}) == 7
+        content = run.parent / "files"
+        assert list(content.glob("media/table/test/*.table.json"))
+        assert len(list(content.glob("media/images/valid/alignment/*.png"))) == 8
+
+    def test_the_log_tells_the_scores(self, rnnsearch):
+        log = (rnnsearch / "train.log").read_text()
+        bleu = results(rnnsearch)["test"]["by_length"]["bleu"]["all"]["score"]
+        assert f"by_length: BLEU {bleu:.2f}" in log
+        assert "Traceback" not in log
+        assert not re.search(r"WARNING|ERROR", log)
+
+    def test_metrics_as_comma_separated_values(self, rnnencdec):
+        table = (rnnencdec / "metrics.csv").read_text().splitlines()
+        assert "valid/nll_per_word" in table[0].split(",")
+        assert not (rnnencdec / "wandb").exists()
+
+    def test_tensorboard_without_its_extra_is_refused_or_written(self, program):
+        typed = ("regime=tiny", "trainer.max_steps=1", "data.grammar.by_length_pairs=7", *QUICK)
+        found = program(
+            "train", *typed, "logger=tensorboard", "hydra.run.dir=board", "+experiment=rnnencdec30"
+        )
+        try:
+            import tensorboard  # noqa: F401
+        except ImportError:
+            assert found.code == 2
+            assert "logger=tensorboard: needs the extra 'tensorboard'" in found.err
+        else:
+            assert found.code == 0, found.err
+            assert list((program.folder / "board").glob("**/events.out.*"))
