@@ -16,7 +16,7 @@ from nmt.data.prepare import prepare
 from nmt.errors import Refusal
 from nmt.models import build
 from nmt.models.translation import Translations
-from nmt.protocol import languages
+from nmt.protocol import make_coders
 from nmt.stream import batches_of_lines
 
 AWKWARD = (
@@ -64,7 +64,7 @@ def translations(tmp_path_factory: pytest.TempPathFactory) -> Translations:
     prepared = prepare(config.data, config.tokenizer, progress=False)
     torch.manual_seed(1)
     model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary)).eval()
-    coders = languages(config, prepared.source_vocabulary, prepared.target_vocabulary)
+    coders = make_coders(config, prepared.source_vocabulary, prepared.target_vocabulary)
     return Translations(model, coders, config, attention=True)
 
 

@@ -1,0 +1,44 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import CHROMIUM, Opened
+from run_folders import MARKUP
+
+from nmt.report.page import build_page
+from nmt.report.runs import Run
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def built(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = {"test": {"newstest": runs[0].results["test"]["newstest"]}}
+    records = {("translations", "newstest"): runs[0].translations("newstest")}
+    moses = Run(f"Moses {MARKUP}", results, lines=records)
+    path = tmp_path_factory.mktemp("page") / "comparison.html"
+    return build_page(runs, path, external=[moses], resamples=100)
+
+
+@pytest.fixture
+def opened(chromium: Any, built: Path) -> Iterator[Opened]:
+    session = Opened(chromium, built)
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def page(opened: Opened) -> Any:
+    opened.page.uncheck("#grouped")
+    opened.page.wait_for_function(
+        "document.querySelectorAll('#length-chart .mark-line path').length === 5"
+    )
+    return opened.page

@@ -1,0 +1,157 @@
+"""The comparison page in a browser: runs, scores, tables, curves and translations."""
+
+import json
+import re
+from typing import Any
+
+from browser import ENCDEC, IN_BROWSER, SEARCH, drawn_after, lines
+from run_folders import MARKUP
+
+pytestmark = IN_BROWSER
+
+
+def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
+    assert lines(page) == 5
+    assert page.inner_text("#run-count") == "5 of 5 runs shown"
+    drawn_after(page, "#length-chart", lambda: page.get_by_label(ENCDEC).first.uncheck())
+    assert lines(page) == 4
+    hidden = page.locator(f'#scores-section tr[data-run="{ENCDEC}"]').first
+    assert not hidden.is_visible()
+    drawn_after(page, "#length-chart", lambda: page.click("#all-on"))
+    assert lines(page) == 5
+    seeds = page.locator("#filters fieldset", has_text="Seed")
+    drawn_after(page, "#length-chart", lambda: seeds.get_by_label("2").uncheck())
+    assert page.inner_text("#run-count") == "3 of 5 runs shown"
+    models = page.locator("#filters fieldset", has_text="Model")
+    drawn_after(page, "#length-chart", lambda: models.get_by_label("RNNencdec").uncheck())
+    assert page.inner_text("#run-count") == "2 of 5 runs shown"
+    drawn_after(page, "#length-chart", lambda: page.click("#all-on"))
+    drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
+    assert lines(page) == 3
+    assert "one standard deviation" in page.inner_text("#length-note")
+    assert "RNNsearch-50" in page.inner_text("#length-legend").split("\n")
+    drawn_after(page, "#length-chart", lambda: page.click("#all-off"))
+    assert page.is_visible("#length-empty")
+    assert page.inner_text("#run-count") == "0 of 5 runs shown"
+
+
+def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any) -> None:
+    options = page.locator("#metric option").all_inner_texts()
+    assert len(options) == 8
+    for index in range(len(options)):
+        drawn_after(page, "#length-chart", lambda i=index: page.select_option("#metric", index=i))
+        assert lines(page) >= 2
+    drawn_after(page, "#length-chart", lambda: page.select_option("#metric", "all"))
+    assert page.locator("#length-chart .mark-area path").count() == 5
+    drawn_after(page, "#length-chart", lambda: page.click("#bands"))
+    assert page.locator("#length-chart .mark-area path").count() == 0
+    page.click("#length-section summary")
+    table = page.inner_text("#length-data")
+    row = json.loads(page.text_content("#overview"))["sets"]["newstest"]["rows"][0]
+    assert f"{row['all'][0]:.2f} [{row['all'][1]:.2f}, {row['all'][2]:.2f}]" in table
+    counts = page.locator("#length-chart .mark-text text").all_text_contents()
+    assert str(row["sentences"]) in counts
+    page.locator("#length-chart .mark-symbol path").last.hover()
+    assert "Sentences" in page.inner_text("#tooltip")
+    page.mouse.move(5, 5)
+
+
+def test_another_test_set_changes_everything(page: Any) -> None:
+    before = page.text_content("#length-data")
+    drawn_after(page, "#length-chart", lambda: page.select_option("#set", "mine"))
+    assert page.text_content("#length-data") != before
+    assert page.is_visible("#scores_mine-table")
+    assert not page.is_visible("#scores_newstest-table")
+    assert lines(page) == 4
+
+
+def test_tables_sort_by_any_column(page: Any) -> None:
+    heading = page.locator("#scores_newstest-table th", has_text="BLEU all")
+
+    def column() -> list[float]:
+        cells = page.locator("#scores_newstest-table tbody tr td:nth-child(2)")
+        return [float(cell.get_attribute("data-value")) for cell in cells.all()]
+
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert column() == sorted(column())
+    heading.get_by_role("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert column() == sorted(column(), reverse=True)
+    page.locator("#training-table th").nth(3).get_by_role("button").click()
+    page.click("#scores-section summary")
+    assert "28.45" in page.inner_text("#published-table")
+
+
+def test_the_matrix_says_what_is_better_by_how_much_and_how_surely(page: Any) -> None:
+    cells = page.locator("#significance tbody tr", has_text=SEARCH).first.locator("td")
+    assert cells.first.get_attribute("class") == "better"
+    assert re.fullmatch(r"\+\d+\.\d\d\*+\np [<\d.]+", cells.first.inner_text())
+    assert f"{SEARCH} less {ENCDEC}: +" in cells.first.get_attribute("aria-label")
+    options = page.locator("#bucket option").all_inner_texts()
+    assert options[0] == "the whole set"
+    before = cells.first.inner_text()
+    page.select_option("#bucket", index=3)
+    assert (
+        page.locator("#significance tbody tr", has_text=SEARCH)
+        .first.locator("td")
+        .first.inner_text()
+        != before
+    )
+
+
+def test_training_curves(page: Any) -> None:
+    for index in range(3):
+        drawn_after(
+            page, "#training-chart", lambda i=index: page.select_option("#training-metric", index=i)
+        )
+        assert lines(page, "#training-chart") == 4
+    page.click("#training-section summary")
+    assert "RNNsearch-50 seed 2" in page.inner_text("#training-data")
+
+
+def test_translations_are_filtered_marked_and_turned_over(page: Any) -> None:
+    def lengths() -> list[int]:
+        spans = page.locator(".translation header span").all_inner_texts()
+        return [int(text.split()[0]) for text in spans]
+
+    assert lengths()
+    assert min(lengths()) >= 30
+    first = page.locator(".translation").first
+    assert first.locator("dt").count() == 7
+    assert first.locator("mark").count() > 0
+    first_before = first.inner_text()
+    page.click("#translations-next")
+    assert "page 2" in page.inner_text("#translations-count")
+    assert page.locator(".translation").first.inner_text() != first_before
+    page.click("#translations-previous")
+    assert page.locator(".translation").first.inner_text() == first_before
+    page.fill("#translations-least", "0")
+    page.fill("#translations-most", "9")
+    assert max(lengths()) <= 9
+    page.select_option("#translations-order", "length")
+    assert lengths() == sorted(lengths())
+    page.select_option("#translations-order", "difference")
+    page.select_option("#translations-against", SEARCH)
+    rows = page.locator(".translation").first.locator(".line", has_text=SEARCH)
+    assert rows.locator("mark").count() == 0
+    page.fill("#translations-most", "")
+    page.fill("#translations-find", "document.title")
+    assert len(lengths()) > 0
+    page.get_by_label(ENCDEC).first.uncheck()
+    assert page.locator(".translation").first.locator("dt").count() == 6
+
+
+def test_markup_in_text_is_shown_as_text(page: Any) -> None:
+    assert page.title() == "Comparison of runs"
+    page.fill("#translations-least", "0")
+    page.fill("#translations-find", "document.title")
+    assert MARKUP in page.locator(".translation").first.inner_text()
+    assert MARKUP in page.inner_text("#run-list")
+    page.fill("#explorer-find", "document.title")
+    count = page.locator("#explorer-sentence option").count()
+    if count:
+        page.select_option("#explorer-sentence", index=0)
+        assert MARKUP in page.inner_text("#explorer-energies")
+    assert page.title() == "Comparison of runs"
+    assert page.locator("script").count() == 6 + 1  # and the chart library, which the page starts

@@ -1,0 +1,192 @@
+"""The alignment explorer in a browser: every step, key, preset and link."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said
+
+from nmt.report.page import build_explorer
+from nmt.report.runs import Run
+
+pytestmark = IN_BROWSER
+
+
+def test_a_step_tells_weights_energies_sum_spread_and_runners_up(
+    page: Any, runs: list[Run]
+) -> None:
+    page.select_option("#explorer-sort", "length")
+    page.select_option("#explorer-sentence", index=6)
+    page.select_option("#explorer-run", SEARCH)
+    identity = int(page.input_value("#explorer-sentence"))
+    row = next(r for r in runs[2].alignments("newstest") if r["id"] == identity)
+    page.click("#explorer-next")
+    page.click("#explorer-next")
+    weights = row["weights"][2]
+    cells = page.locator("#explorer-energies tbody tr")
+    assert cells.count() == len(row["source"])
+    most = max(range(len(weights)), key=lambda j: weights[j])
+    shown = cells.nth(most).locator("td").all_inner_texts()
+    assert float(shown[1]) == pytest.approx(weights[most], abs=1.5e-3)
+    energy = math.log(weights[most]) + row["log_normaliser"][2]
+    assert float(shown[2].replace("\u2212", "-")) == pytest.approx(energy, abs=0.02)
+    totals = page.inner_text("#explorer-totals")
+    assert "Sum of the weights 1.00" in totals
+    assert f"spread {row['spread'][2]:.2f} nats" in totals
+    percent = round(100 * weights[most])
+    assert said(page).startswith(f"writing {row['target'][2]}, reads {row['source'][most]} ")
+    assert re.search(rf"reads .* ({percent - 1}|{percent}|{percent + 1})\s%", said(page))
+    assert f"{weights[most]:.2f} h({row['source'][most]})" in page.inner_text("#explorer-context")
+    runners = page.locator("#explorer-runners tbody tr")
+    assert runners.count() == 6
+    assert "written" in runners.first.inner_text()
+    assert row["runners_up"][2][0][0] in runners.nth(1).inner_text()
+    assert page.inner_text("#explorer-title") == row["target"][2]
+    assert page.locator("#explorer-map .cells rect").count() > len(row["target"])
+
+
+def test_steps_by_button_key_slider_and_click_are_logged(page: Any) -> None:
+    page.click("[data-preset=long]")
+    size = int(place(page).split()[-1])
+    assert place(page) == f"word 1 of {size}"
+    stage = page.locator("#explorer-stage")
+    stage.focus()
+    for key, number in (
+        ("ArrowRight", 2),
+        ("ArrowDown", 3),
+        ("ArrowLeft", 2),
+        ("End", size),
+        ("Home", 1),
+        ("ArrowUp", 1),
+    ):
+        page.keyboard.press(key)
+        assert place(page) == f"word {number} of {size}", key
+    page.fill("#explorer-slider", "4")
+    assert place(page).startswith("word 5 of")
+    assert "word 5" in page.get_attribute("#explorer-slider", "aria-valuetext")
+    page.locator("#explorer-map text.target").nth(7).click()
+    assert place(page).startswith("word 8 of")
+    page.click("#explorer-previous")
+    assert place(page).startswith("word 7 of")
+    log = page.locator("#explorer-log li")
+    assert log.count() == 9
+    log.nth(0).get_by_role("button").click()
+    assert place(page).startswith("word 1 of")
+    page.click("#explorer-clear")
+    assert log.count() == 0
+    page.locator("#explorer-map .cells rect").nth(3).hover()
+    assert re.search(r" ← .*: weight \d\.\d\d\d, energy", page.inner_text("#explorer-hover"))
+
+
+def test_playing_goes_on_until_paused(page: Any) -> None:
+    page.click("[data-preset=words]")
+    page.clock.install()
+    page.click("#explorer-play")
+    assert page.inner_text("#explorer-play") == "Pause"
+    page.clock.run_for(2000)
+    assert place(page).startswith("word 3 of")
+    page.click("#explorer-play")
+    page.clock.run_for(3000)
+    assert place(page).startswith("word 3 of")
+    page.locator("#explorer-stage").focus()
+    page.keyboard.press("Space")
+    page.clock.run_for(200_000)
+    size = place(page).split()[-1]
+    assert place(page) == f"word {size} of {size}"
+    assert page.inner_text("#explorer-play") == "Play"
+    assert said(page).startswith("ending the sentence, reads")
+
+
+def test_one_switch_shows_the_fixed_vector(page: Any) -> None:
+    page.click("[data-preset=reordered]")
+    page.check("#explorer-kind input[value=fixed]")
+    assert page.input_value("#explorer-run") == ENCDEC
+    assert "reads the one fixed vector" in said(page)
+    assert not page.is_visible("#explorer-energies")
+    words = int(place(page).split()[-1])
+    assert page.locator("#explorer-map .feed").count() == words
+    assert page.locator("#explorer-map .feed.now").count() == 1
+    page.check("#explorer-kind input[value=attention]")
+    assert page.is_visible("#explorer-energies")
+    page.locator("#explorer-stage").focus()
+    page.keyboard.press("r")
+    assert page.input_value("#explorer-run") == "RNNsearch-50 seed 2"
+    page.select_option("#explorer-run", ENCDEC)
+    assert page.is_checked("#explorer-kind input[value=fixed]")
+
+
+def test_presets_choose_a_diagonal_a_reordering_and_the_longest(page: Any) -> None:
+    page.click("[data-preset=reordered]")
+    first = page.locator("#explorer-energies tr.most").inner_text().split()[0]
+    order = page.locator("#explorer-energies tbody th").all_inner_texts()
+    page.click("#explorer-next")
+    second = page.locator("#explorer-energies tr.most").inner_text().split()[0]
+    assert order.index(second) == order.index(first) - 1
+    page.click("[data-preset=long]")
+    longest = page.locator("#explorer-sentence option").last.inner_text()
+    chosen = page.locator("#explorer-sentence option:checked").inner_text()
+    assert chosen.split()[0] == longest.split()[0]
+    page.click("[data-preset=words]")
+    assert place(page).startswith("word 1 of")
+
+
+def test_sentences_are_sorted_and_found(page: Any) -> None:
+    def numbers() -> list[float]:
+        texts = page.locator("#explorer-sentence option").all_inner_texts()
+        return [float(text.split()[0]) for text in texts]
+
+    assert numbers() == sorted(numbers())
+    page.select_option("#explorer-sort", "difference")
+    assert numbers() == sorted(numbers(), reverse=True)
+    assert numbers()[0] > numbers()[-1]
+    page.select_option("#explorer-sort", "spread")
+    assert numbers() == sorted(numbers(), reverse=True)
+    page.fill("#explorer-find", "no sentence has this")
+    assert numbers() == []
+    assert page.inner_text("#explorer-count") == "0 sentences"
+    page.fill("#explorer-find", "")
+    page.select_option("#explorer-set", "mine")
+    assert len(numbers()) == 12
+
+
+def test_a_link_leads_to_the_same_word(chromium: Any, built: Path, page: Any) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.select_option("#explorer-sentence", index=8)
+    page.select_option("#explorer-run", "RNNsearch-50 seed 2")
+    for _ in range(4):
+        page.click("#explorer-next")
+    page.click("#explorer-copy")
+    page.wait_for_function("document.getElementById('explorer-copied').textContent === 'Copied.'")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link == page.input_value("#explorer-link")
+    other = Opened(chromium, built, link[link.index("#") :])
+    assert said(other.page) == said(page)
+    assert other.page.input_value("#explorer-run") == "RNNsearch-50 seed 2"
+    assert other.page.evaluate("window.scrollY") > 300
+    other.page.evaluate("location.hash = '#sentence=newstest/0&run=nobody&word=99999'")
+    other.close()
+
+
+def test_a_translation_leads_to_its_alignment(page: Any) -> None:
+    page.fill("#translations-least", "0")
+    page.select_option("#translations-order", "length")
+    article = page.locator(".translation", has=page.locator("header button")).first
+    identity = article.locator("header b").inner_text().split()[1]
+    article.locator("header button").click()
+    assert page.input_value("#explorer-sentence") == identity
+    assert page.evaluate("document.activeElement.id") == "explorer-stage"
+
+
+def test_the_explorer_alone(chromium: Any, runs: list[Run], tmp_path: Path) -> None:
+    rows = runs[2].alignments("mine")
+    session = Opened(chromium, build_explorer(rows, tmp_path / "mine.html", label="my model"))
+    page = session.page
+    assert page.locator("#explorer-sentence option").count() == 12
+    page.click("[data-preset=long]")
+    page.click("#explorer-next")
+    assert "reads" in said(page)
+    assert page.input_value("#explorer-run") == "my model"
+    assert page.is_disabled("#explorer-kind input[value=fixed]")
+    session.close()

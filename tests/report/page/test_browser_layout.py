@@ -1,0 +1,158 @@
+"""How the page looks and opens: colours, contrast, widths, keyboard, little and much in it."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import IN_BROWSER, Opened, drawn_after, lines
+from run_folders import make_run, make_ten
+
+from nmt.report.page import build_explorer, build_page
+from nmt.report.runs import Run, find_runs
+
+pytestmark = IN_BROWSER
+
+
+def test_colours_follow_the_system_or_the_choice(page: Any) -> None:
+    def background() -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert background() == "rgb(255, 255, 255)"
+    page.emulate_media(color_scheme="dark")
+    assert background() == "rgb(20, 23, 27)"
+    drawn_after(page, "#length-chart", lambda: page.select_option("#theme", "light"))
+    assert background() == "rgb(255, 255, 255)"
+    page.emulate_media(color_scheme="light")
+    drawn_after(page, "#length-chart", lambda: page.select_option("#theme", "dark"))
+    assert background() == "rgb(20, 23, 27)"
+    text = page.locator("#length-chart .role-axis-label text").first
+    assert text.get_attribute("fill") == "#e9ecf0"
+
+
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((total, v, i) => total + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+  };
+  const found = [];
+  for (const element of document.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !element.checkVisibility() || element.matches("script, :disabled, option")) continue;
+    const style = getComputedStyle(element);
+    const ink = parse(element.ownerSVGElement ? style.fill : style.color);
+    const [a, b] = [light(ink), light(behind(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) found.push([element.tagName, ratio.toFixed(2), element.textContent.slice(0, 30)]);
+  }
+  return found;
+}"""
+
+UNNAMED = """() => [...document.querySelectorAll("input, select, button, [tabindex]")].filter((element) => {
+  if (!element.checkVisibility()) return false;
+  const label = element.labels?.length && [...element.labels].some((l) => l.textContent.trim());
+  return !(label || element.getAttribute("aria-label") || element.textContent.trim());
+}).map((element) => element.outerHTML.slice(0, 100))"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1600])
+def test_every_width_and_scheme_can_be_read(
+    chromium: Any, built: Path, width: int, scheme: str, tmp_path: Path
+) -> None:
+    viewport = {"width": width, "height": 900}
+    session = Opened(chromium, built, viewport=viewport, color_scheme=scheme)
+    page = session.page
+    page.fill("#translations-find", "a")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    chart = page.locator("#length-chart svg").bounding_box()["width"]
+    assert min(width, 1400) * 0.8 < chart < width
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(UNNAMED) == []
+    folder = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = folder / f"page-{width}-{scheme}.png"
+    page.screenshot(path=picture, full_page=True)
+    page.locator("#explorer-section").screenshot(path=folder / f"explorer-{width}-{scheme}.png")
+    page.check("#explorer-kind input[value=fixed]")
+    page.locator("#explorer-section").screenshot(path=folder / f"fixed-{width}-{scheme}.png")
+    assert picture.stat().st_size > 50_000
+    session.close()
+
+
+def test_the_chart_follows_the_width_of_the_window(page: Any) -> None:
+    def width() -> float:
+        return page.locator("#length-chart svg").bounding_box()["width"]
+
+    wide = width()
+    drawn_after(
+        page, "#length-chart", lambda: page.set_viewport_size({"width": 500, "height": 900})
+    )
+    assert width() < min(wide, 500)
+
+
+def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
+    page = opened.page
+    reached = set()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    for _ in range(140):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    controls = {"theme", "set", "grouped", "all-on", "metric", "bands", "bucket", "training-metric"}
+    explorer = {
+        "sort",
+        "find",
+        "sentence",
+        "run",
+        "play",
+        "next",
+        "slider",
+        "stage",
+        "link",
+        "copy",
+    }
+    assert controls | {f"explorer-{name}" for name in explorer} <= reached
+
+
+def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
+    empty = Opened(chromium, build_explorer([], tmp_path / "empty.html"))
+    assert "No sentence was kept" in empty.page.inner_text("#explorer-section")
+    empty.close()
+    bare = Run("bare", {"config": {"a": 1}, "test": {}})
+    opened = Opened(chromium, build_page([bare], tmp_path / "bare.html"))
+    assert not opened.page.is_visible("#length-section")
+    opened.close()
+    alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)]).runs
+    single = Opened(chromium, build_page(alone, tmp_path / "single.html"))
+    assert lines(single.page) == 1
+    assert not single.page.is_visible("#significance-section")
+    single.close()
+
+
+@pytest.mark.slow
+def test_ten_runs_of_three_thousand_sentences(chromium: Any, tmp_path: Path) -> None:
+    make_ten(tmp_path / "sweep")
+    runs = find_runs([tmp_path / "sweep"]).runs
+    started = time.process_time()  # of this process: other work on the machine is not the page's
+    path = build_page(runs, tmp_path / "ten.html")
+    assert time.process_time() - started < 20
+    assert path.stat().st_size < 3_000_000
+    session = Opened(chromium, path, viewport={"width": 1600, "height": 1000})
+    assert session.busy() < 2
+    page = session.page
+    page.evaluate("""() => { const list = document.getElementById("explorer-sentence");
+      const at = [...list.options].findIndex((option) => option.textContent.startsWith("60 "));
+      list.selectedIndex = at < 0 ? list.options.length - 1 : at; list.dispatchEvent(new Event("change")); }""")
+    before = session.busy()
+    page.evaluate("""() => { const next = document.getElementById("explorer-next");
+      for (let i = 0; i < 50; i++) { next.click(); document.body.offsetHeight; } }""")
+    assert (session.busy() - before) / 50 < 0.05
+    session.close()
