@@ -97,14 +97,17 @@ class Testing(pl.LightningModule):
         self._bar: Any = None
 
     def loader(self, rank: int, world: int) -> DataLoader[Batch]:
-        """This rank's share of the batches, sentences of like length together."""
+        """This rank's share of the batches, sentences of like length together, the longest first.
+
+        What does not fit in memory then shows at once, and the time left is not underestimated.
+        """
         encode = [
             (self.coders.source.encode(e.source), self.coders.target.encode(e.target))
             for e in self.examples
         ]
         order = sorted(range(len(encode)), key=lambda row: (len(encode[row][0]), row))
         size = self.search.batch_size
-        batches = [order[start : start + size] for start in range(0, len(order), size)]
+        batches = [order[start : start + size] for start in range(0, len(order), size)][::-1]
 
         def read(rows: list[int]) -> Batch:
             return collate([encode[row][0] for row in rows], [encode[row][1] for row in rows], rows)
