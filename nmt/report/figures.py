@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import ReportConfig
+from nmt.report.groups import grouped
 from nmt.report.heatmap import (
     choose_four,
     draw_four,
@@ -63,9 +64,9 @@ def draw_run(
         formats = list(report.figures)
         if run.results["test"][test_set].get("by_length"):
             by_length = start.with_name(f"{test_set}-bleu-by-length")
-            written += draw_lengths([run], by_length, test_set, formats)
+            written += draw_lengths({run.label: [run]}, by_length, test_set, formats)
             details = start.with_name(f"{test_set}-by-length-details")
-            written += draw_length_details([run], details, test_set, formats)
+            written += draw_length_details({run.label: [run]}, details, test_set, formats)
         rows = attended(run, test_set) if report.heatmaps else []
         if not rows:
             continue
@@ -83,8 +84,9 @@ def draw_for_papers(
     """Draws figures that fit a page as they are into `folder` and returns their files.
 
     They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; what a caption has
-    to say is in captions.txt. For each test set <set>-bleu-by-length and <set>-by-length-details of
-    all runs, and <set>-<run>-four (the paper's Figure 3) of each run with attention.
+    to say is in captions.txt. For each test set <set>-bleu-by-length and <set>-by-length-details,
+    runs that differ by their seed alone as one line, and <set>-<run>-four (the paper's Figure 3) of
+    each run with attention.
 
     Args:
         sentence: source text of the first sentence of the four; none: the set's first.
@@ -102,11 +104,12 @@ def draw_for_papers(
                 if run.results.get("test", {}).get(test_set, {}).get("by_length")
             ]
             if present:
-                figure = lengths_figure(present, test_set, width=TEXT_WIDTH, captioned=False)
+                lines = grouped(present)
+                figure = lengths_figure(lines, test_set, width=TEXT_WIDTH, captioned=False)
                 written += save(figure, folder / f"{test_set}-bleu-by-length", formats)
-                figure = details_figure(present, test_set, width=TEXT_WIDTH)
+                figure = details_figure(lines, test_set, width=TEXT_WIDTH)
                 written += save(figure, folder / f"{test_set}-by-length-details", formats)
-                captions.append(caption(present, test_set))
+                captions.append(caption(lines, test_set))
             for run in runs:
                 rows = attended(run, test_set)
                 if rows:

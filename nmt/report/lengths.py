@@ -7,7 +7,7 @@ search, which move the long buckets.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,58 +20,67 @@ from nmt.report.style import GREY, run_style, save, shown, style
 
 Bucket = dict[str, Any]  # an entry of results.json's `by_length`
 Edges = tuple[int, int | None]
+Lines = Mapping[str, Sequence[Run]]  # by label; of several runs the mean is drawn
+View = Callable[[Bucket], Bucket | None]
 LETTER = 0.058  # inches: mean width of a letter in the legend
+LEGEND_LINE = 0.14  # inches
+LABEL = 60  # letters of a label that are shown
 
 
 def draw_lengths(
-    runs: Sequence[Run],
+    lines: Lines,
     path: Path,
     test_set: str,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draws BLEU by length of runs on one test set; `path` is given without its ending.
+    """Draws BLEU by length on one test set; `path` is given without its ending.
 
     Raises:
         Refusal: an unknown format.
     """
     with style():
-        return save(lengths_figure(runs, test_set), path, formats)
+        return save(lengths_figure(lines, test_set), path, formats)
 
 
 def draw_length_details(
-    runs: Sequence[Run],
+    lines: Lines,
     path: Path,
     test_set: str,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
     """Draws what lies behind the curve: length, probability, attention; as `draw_lengths`."""
     with style():
-        return save(details_figure(runs, test_set), path, formats)
+        return save(details_figure(lines, test_set), path, formats)
 
 
 def lengths_figure(
-    runs: Sequence[Run], test_set: str, *, width: float | None = None, captioned: bool = True
+    lines: Lines, test_set: str, *, width: float | None = None, captioned: bool = True
 ) -> Figure:
     """BLEU by length, all sentences and those without unknown words, counts underneath.
+
+    The band of a run is the interval of its results, that of several runs one standard deviation
+    on either side of their mean.
 
     Args:
         width: of the figure in inches; none: what its panels take.
         captioned: whether `caption` is written below.
     """
-    views: list[tuple[str, Callable[[Bucket], Bucket | None]]] = [("All sentences", lambda b: b)]
+    runs = _runs(lines)
+    views: list[tuple[str, View]] = [("All sentences", lambda b: b)]
     if any(b.get("no_unk") for run in runs for b in _buckets(run, test_set)):
         views.append(("No unknown words", lambda b: b.get("no_unk")))
     edges = _edges(runs, test_set)
-    figure = Figure(figsize=(width or 3.7 * len(views), 3.3), layout="constrained")
+    width = width or 3.7 * len(views)
+    columns, room = _legend(lines, width)
+    figure = Figure(figsize=(width, 3.2 + room), layout="constrained")
     axes = figure.subplots(
         2, len(views), sharex=True, sharey="row", squeeze=False, height_ratios=[4, 1]
     )
     for column, (title, view) in enumerate(views):
         curves, counts = axes[0, column], axes[1, column]
-        for place, run in enumerate(runs):
-            points = _points(run, test_set, edges, view)
-            _draw_curve(curves, place, run, _values(points, "score"))
-            low, high = _values(points, "low"), _values(points, "high")
+        for place, (label, members) in enumerate(lines.items()):
+            values, low, high = _curve(members, test_set, edges, view)
+            _draw_curve(curves, place, label, values)
             colour = run_style(place)["color"]
             curves.fill_between(range(len(edges)), low, high, color=colour, alpha=0.2, lw=0)
             curves.vlines(range(len(edges)), low, high, color=colour, alpha=0.5, lw=0.8)
@@ -84,10 +93,10 @@ def lengths_figure(
     axes[1, 0].set_ylabel("sentences")
     axes[1, 0].set_ylim(0, axes[1, 0].get_ylim()[1] * 1.35)  # room for the numbers
     figure.align_ylabels(axes[:, 0])
-    _draw_legend(figure, axes[0, 0], len(runs))
+    _draw_legend(figure, axes[0, 0], columns)
     if captioned:
         figure.supxlabel(
-            "\n".join(textwrap.wrap(caption(runs, test_set), 62 * len(views))),
+            "\n".join(textwrap.wrap(caption(lines, test_set), 62 * len(views))),
             fontsize=6.5,
             color=GREY,
         )
@@ -103,46 +112,58 @@ DETAILS = (
 )
 
 
-def details_figure(runs: Sequence[Run], test_set: str, *, width: float | None = None) -> Figure:
+def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -> Figure:
     """Small curves over length of the scores that the runs have, among `DETAILS`.
 
     Args:
         width: of the figure in inches; none: what its panels take.
     """
+    runs = _runs(lines)
     edges = _edges(runs, test_set)
     drawn = []
     for score, title in DETAILS:
         part = "alignment" if score == "error_rate" else None
-        values = [_values(_points(run, test_set, edges, part=part), score) for run in runs]
+        values = [
+            _mean([_values(_points(run, test_set, edges, part=part), score) for run in members])
+            for members in lines.values()
+        ]
         if any(np.isfinite(each).any() for each in values):
             drawn.append((title, values))
     columns = min(3, len(drawn))
-    lines = -(-len(drawn) // columns)
-    size = (width or 2.5 * columns, 2.1 * lines + 0.3)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False)
+    rows = -(-len(drawn) // columns)
+    width = width or 2.5 * columns
+    legend_columns, room = _legend(lines, width)
+    figure = Figure(figsize=(width, 2.1 * rows + 0.2 + room), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
     for panel, (title, values) in zip(axes.flat, drawn, strict=False):
-        for place, (run, each) in enumerate(zip(runs, values, strict=True)):
-            _draw_curve(panel, place, run, each)
+        for place, (label, each) in enumerate(zip(lines, values, strict=True)):
+            _draw_curve(panel, place, label, each)
         panel.set_title(title)
         panel.set_ylim(bottom=min(0, panel.get_ylim()[0]))
         _label_buckets(panel, edges, rotation=45)
     for panel in axes.flat[len(drawn) :]:
         panel.remove()
-    _draw_legend(figure, axes[0, 0], len(runs))
+    _draw_legend(figure, axes[0, 0], legend_columns)
     figure.supxlabel(
         f"words of the {_bucketed_by(runs, test_set)} sentence ({shown(test_set, 60)})", fontsize=7
     )
     return figure
 
 
-def caption(runs: Sequence[Run], test_set: str) -> str:
+def caption(lines: Lines, test_set: str) -> str:
     """One line: the test set, what the bands are, and the settings of the search."""
+    runs = _runs(lines)
     searches = dict.fromkeys(_search(run, test_set) for run in runs)
     pairs = ", ".join(dict.fromkeys(f"{_result(run, test_set)['pairs']:,}" for run in runs))
     share = {run.config.get("evaluation", {}).get("confidence", 0.95) for run in runs}
     bands = "/".join(f"{100 * each:g} %" for each in sorted(share))
-    text = f"{shown(test_set, 60)}, {pairs} pairs; bands: {bands} bootstrap intervals"
+    text = f"{shown(test_set, 60)}, {pairs} pairs; bands: "
+    numbers = {len(members) for members in lines.values()}
+    if max(numbers, default=1) > 1:
+        text += "one standard deviation about the mean over seeds"
+    if 1 in numbers:
+        single = ", or for a single run " if len(numbers) > 1 else ""
+        text += f"{single}{bands} bootstrap intervals"
     return f"{text}; search: {' or '.join(searches)}"
 
 
@@ -171,6 +192,10 @@ def _search(run: Run, test_set: str) -> str:
     return ", ".join(words)
 
 
+def _runs(lines: Lines) -> list[Run]:
+    return [run for members in lines.values() for run in members]
+
+
 def _result(run: Run, test_set: str) -> dict[str, Any]:
     return run.results.get("test", {}).get(test_set, {})
 
@@ -197,7 +222,7 @@ def _points(
     run: Run,
     test_set: str,
     edges: Sequence[Edges],
-    view: Callable[[Bucket], Bucket | None] = lambda bucket: bucket,
+    view: View = lambda bucket: bucket,
     part: str | None = None,
 ) -> list[Bucket | None]:
     """The run's bucket at each of the edges, as `view` shows it; none where it has none."""
@@ -210,8 +235,29 @@ def _values(points: Sequence[Bucket | None], score: str) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
-def _draw_curve(axes: Axes, place: int, run: Run, values: np.ndarray) -> None:
-    label = shown(run.label, 40)
+def _curve(
+    members: Sequence[Run], test_set: str, edges: Sequence[Edges], view: View
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """BLEU at each of the edges, and the lower and the upper end of its band."""
+    points = [_points(run, test_set, edges, view) for run in members]
+    scores = [_values(each, "score") for each in points]
+    values = _mean(scores)
+    if len(members) == 1:
+        return values, _values(points[0], "low"), _values(points[0], "high")
+    squares = [(each - values) ** 2 for each in scores]
+    known = np.isfinite(scores).sum(0)
+    deviation = np.sqrt(_mean(squares) * known / np.where(known > 1, known - 1, np.nan))
+    return values, values - deviation, values + deviation
+
+
+def _mean(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Entry by entry, of those that are there; not a number where none is."""
+    known = np.isfinite(values).sum(0)
+    return np.nansum(values, 0) / np.where(known, known, np.nan)
+
+
+def _draw_curve(axes: Axes, place: int, label: str, values: np.ndarray) -> None:
+    label = shown(label, LABEL)
     # matplotlib leaves labels that begin with _ out of the legend
     label = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
     axes.plot(range(len(values)), values, label=label, **run_style(place))
@@ -236,8 +282,13 @@ def _label_buckets(axes: Axes, edges: Sequence[Edges], rotation: int = 0) -> Non
     axes.set_xlim(-0.5, len(edges) - 0.5)
 
 
-def _draw_legend(figure: Figure, axes: Axes, runs: int) -> None:
+def _legend(lines: Lines, width: float) -> tuple[int, float]:
+    """Columns of the legend that fit a width, and the height that it then takes (inches)."""
+    room = 0.45 + LETTER * min(LABEL, max(map(len, lines)))  # a line's sample and its name
+    columns = max(1, min(len(lines), 4, int(width / room)))
+    return columns, LEGEND_LINE * -(-len(lines) // columns)
+
+
+def _draw_legend(figure: Figure, axes: Axes, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    room = 0.45 + LETTER * max(map(len, labels))  # inches: a line's sample and its name
-    ncols = max(1, min(runs, 4, int(figure.get_figwidth() / room)))
-    figure.legend(handles, labels, loc="outside upper center", ncols=ncols)
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
