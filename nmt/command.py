@@ -58,6 +58,11 @@ def conf_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "conf"
 
 
+WITHOUT_FOLDER = ("prepare", "translate", "compare")  # a sweep would have to make one for each
+
+# a Refusal's own words are said; those of the libraries are explained
+REFUSALS = (Refusal, HydraException, OmegaConfBaseException)
+
 # when this process began: what it adds to the folder of an earlier run is named after it
 STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
 
@@ -69,13 +74,21 @@ def introduce() -> None:
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
-def job_id() -> str | None:
-    """Name that all ranks of a job started by torchrun or SLURM agree on, or None elsewhere."""
+def job_id(command: str) -> str | None:
+    """Name that all ranks of a job started by torchrun or SLURM agree on, or None elsewhere.
+
+    A training that is queued again finds its folder by the job's number alone; of other commands a
+    job may run several, each a step (`srun`) of its own, or a single process that need not agree.
+    """
+    own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        return f"torchrun-{os.environ['TORCHELASTIC_RUN_ID']}"
-    if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
-        return f"slurm-{os.environ['SLURM_JOB_ID']}"
-    return None
+        return f"torchrun-{os.environ['TORCHELASTIC_RUN_ID']}{own}"
+    if "SLURM_JOB_ID" not in os.environ or "SLURM_NTASKS" not in os.environ:
+        return None
+    job, step = f"slurm-{os.environ['SLURM_JOB_ID']}", os.environ.get("SLURM_STEP_ID")
+    if not own:
+        return job
+    return None if step is None else f"{job}.{step}{own}"
 
 
 def rank() -> int:
@@ -86,11 +99,11 @@ def rank() -> int:
     return 0
 
 
-def run_folder(resume: str | None = None) -> str:
+def run_folder(command: str, resume: str | None = None) -> str:
     """Name of a run's folder: the run gone on with, the job's id, or the time of the start."""
     if resume not in (None, "auto"):
         return str(resume)
-    return f"outputs/{job_id() or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
+    return f"outputs/{job_id(command) or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
 
 
 def config_subfolder(folder: str) -> str | None:
@@ -129,13 +142,19 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                 try:
                     main(config)
                 except Exception as error:
+                    log_ending(error)
                     if HydraConfig.get().mode is not RunMode.RUN:
                         raise  # a launcher in this process counts the job as failed
-                    if isinstance(error, Refusal) and rank() == 0:
+                    if isinstance(error, REFUSALS) and rank() == 0:
                         leave_nothing(Path(HydraConfig.get().runtime.output_dir), name)
                     failed.append(error)  # past Hydra, which would print its own lines about it
+                except Stopped as stopped:
+                    log_ending(stopped)
+                    raise
 
             def application() -> None:
+                if name in WITHOUT_FOLDER and {"-m", "--multirun"} & set(sys.argv[1:]):
+                    raise Refusal(f"-m: nmt.{name} runs once; type it again for other values")
                 hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(
                     job
                 )()
@@ -147,6 +166,15 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
         return program
 
     return decorate
+
+
+def log_ending(error: BaseException) -> None:
+    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere."""
+    trace = None if isinstance(error, (*REFUSALS, Failure, Stopped)) else sys.exc_info()
+    record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "%s", (error,), trace)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(record)
 
 
 def leave_nothing(folder: Path, name: str) -> None:
@@ -184,7 +212,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
     except Refusal as refusal:
         _say(str(refusal))
         return 2
-    except (HydraException, OmegaConfBaseException) as error:
+    except REFUSALS as error:
         _say(explain(error, SCHEMAS[name], typed))
         return 2
     except Failure as failure:

@@ -97,9 +97,9 @@ def test_sets(
         edges = list(config.evaluation.edges)
         rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in sentences]
         kept = set(records.choose_kept(rows, config.report.sentences, edges))
-        if kept:  # the named sentence among them
-            named = config.report.sentence
-            kept |= {e.id for e in sentences if " ".join(e.source) == named}
+        if kept and config.report.sentence:  # the named one among them, tokenised or not
+            named = "".join(config.report.sentence.split())
+            kept |= {e.id for e in sentences if "".join(e.source) == named}
         testing = Testing(
             model,
             coders,

@@ -35,6 +35,10 @@ def assert_said(ended: Ended, code: int, *parts: str) -> None:
         assert part in ended.said[at:]
 
 
+def last_logged(folder: Path, name: str) -> str:
+    return (folder / name / "train.log").read_text().splitlines()[-1]
+
+
 def assert_intact(folder: Path, name: str, update: int) -> None:
     """A whole checkpoint of this update is there, all of it finite."""
     checkpoints = folder / name / "checkpoints"
@@ -74,6 +78,7 @@ def test_a_full_disk(folder):
 def test_a_gradient_that_is_not_finite_ends_the_run_and_can_be_gone_on_from(folder):
     ended = train(folder, "poisoned", hook=POISON)
     assert_said(ended, 1, "not finite at or before update 9", "optimizer.lr")
+    assert "not finite at or before update 9" in last_logged(folder, "poisoned")
     assert_intact(folder, "poisoned", 6)
     assert train(folder, "poisoned", "resume=auto").code == 0
 

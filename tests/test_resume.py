@@ -152,6 +152,8 @@ def test_a_signal_stops_between_two_updates(work, signal, place, count):
     assert ended.code == 128 + number, ended.said
     last = ended.said.strip().splitlines()[-1]
     assert last.startswith(f"nmt: stopped by {signal}; go on with: python -m nmt.train resume=")
+    logged = (work.folder / signal / "train.log").read_text()
+    assert f"ERROR nmt.command: {last.removeprefix('nmt: ')}\n" in logged
     assert work.checkpoint(signal)["global_step"] == {15: 7, 10: 8, 2: 14}[number]
     assert work.train(signal, "resume=auto").code == 0
     work.same("whole", signal)

@@ -74,7 +74,7 @@ def test_a_malicious_checkpoint_runs_nothing(folder):
         ("model._target_", "nmt.command.conf_folder", "conf_folder"),
         ("model._target_", "subprocess.Popen", "code outside nmt"),
         ("model.scoring.path", "${oc.env:HOME}", "interpolation"),
-        ("data.title", "${run_folder:null}", "interpolation"),
+        ("data.title", "${run_folder:train}", "interpolation"),
         ("data.mirror", "here", "its configuration is refused"),
         ("data.batch_size", "many", "its configuration is refused"),
     ],

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config import DataConfig, GrammarConfig, TextConfig
+from nmt.config import DataConfig, TextConfig
 from nmt.data.corpus import PART, Corpus, First, LineAligned, Row, digest
 from nmt.data.lines import OPENERS, check_file
 from nmt.data.published import PUBLISHED, from_published
@@ -45,7 +45,7 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
     if ways[0] == "source":
         return _from_files(text, data, key)
     if ways[0] == "grammar":
-        return _from_grammar(text, data.grammar, key, split)
+        return _from_grammar(text, data, key, split)
     if ways[0] == "files":
         found, missing = local_files(text, data)
         if not missing:
@@ -129,6 +129,7 @@ class _Draws:
     edges: tuple[int, ...] | None
     mean_length: float
     max_length: int
+    reverse: bool
     start: int
     stop: int
 
@@ -138,23 +139,35 @@ class _Draws:
         draw = functools.partial(grammar.draw, self.seed, self.split, mean_length=self.mean_length)
         if self.edges is not None:
             draw = functools.partial(
-                grammar.draw_by_length, self.seed, self.split, edges=list(self.edges)
+                grammar.draw_by_length,
+                self.seed,
+                self.split,
+                edges=list(self.edges),
+                by_target=self.reverse,
             )
         for number in range(self.start, self.stop):
             pair = draw(k=number, max_length=self.max_length)
+            pair = pair.reversed() if self.reverse else pair
             yield Row(" ".join(pair.source), " ".join(pair.target), pair.pharaoh())
 
 
-def _from_grammar(text: TextConfig, grammar: GrammarConfig, key: str, split: str) -> Corpus:
+def _from_grammar(text: TextConfig, data: DataConfig, key: str, split: str) -> Corpus:
     from nmt.data.grammar import VERSION
 
+    grammar, languages = data.grammar, list(data.languages)
+    if sorted(languages) != ["en", "fr"]:
+        raise Refusal(
+            f"data.languages=[{', '.join(languages)}]: the built-in corpus is English and French; "
+            "take data=text for others"
+        )
     if text.pairs is None:
         raise Refusal(f"{key}.pairs: missing; say how many pairs are drawn from the grammar")
     edges = tuple(grammar.edges) if text.grammar == "by_length" else None
     settings = (grammar.seed, split, edges, grammar.mean_length, grammar.max_length)
-    identity = digest("grammar", VERSION, settings, text.pairs)
+    reverse = languages == ["fr", "en"]
+    identity = digest("grammar", VERSION, settings, text.pairs, *(["reversed"] if reverse else []))
     parts = tuple(
-        _Draws(*settings, start, min(start + PART, text.pairs))
+        _Draws(*settings, reverse, start, min(start + PART, text.pairs))
         for start in range(0, text.pairs, PART)
     )
     return Corpus(key, identity, True, parts)

@@ -106,9 +106,11 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
         content = torch.load(path, map_location="cpu", weights_only=True)
         stored = content["nmt"]
         known = stored["format"] == FORMAT
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else "unreadable"
-        raise Refusal(f"checkpoint={path}: not a checkpoint of nmt ({reason})") from error
+    except Exception as error:  # the words of torch's own would advise to load it unsafely
+        raise Refusal(
+            f"checkpoint={path}: not a checkpoint of nmt; "
+            "a run folder has them in checkpoints/, such as best.ckpt"
+        ) from error
     if not known:
         raise Refusal(f"checkpoint={path}: its format is {stored['format']}, not {FORMAT}")
     refuse_strangers(stored["config"], trust)

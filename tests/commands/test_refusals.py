@@ -118,7 +118,22 @@ class TestRefusals:
         (tmp_path / "x.ckpt").write_text("not a checkpoint")
         ended = program("translate", f"checkpoint={tmp_path}/x.ckpt")
         assert ended.code == 2
-        assert f"checkpoint={tmp_path}/x.ckpt: not a checkpoint of nmt" in ended.err
+        assert f"checkpoint={tmp_path}/x.ckpt: not a checkpoint of nmt; a run folder" in ended.err
+        assert "weights_only" not in ended.err
+
+    @pytest.mark.parametrize("command", ["prepare", "translate", "compare"])
+    def test_what_has_no_run_folder_is_not_swept(self, program, command):
+        ended = program(command, "-m", "data.max_length=10,20")
+        assert ended.code == 2
+        assert ended.err == f"nmt: -m: nmt.{command} runs once; type it again for other values\n"
+        assert not (program.folder / "multirun").exists()
+
+    def test_a_refusal_of_any_kind_leaves_no_folder(self, program):
+        before = files(program.folder)
+        ended = program("evaluate", "hydra.run.dir=nothing")
+        assert ended.code == 2
+        assert files(program.folder) == before
+        assert not (program.folder / "nothing").exists()
 
     def test_a_checkpoint_that_was_cut_short(self, program, rnnsearch, tmp_path):
         for ending in ("", ".sha256"):

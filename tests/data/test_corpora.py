@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -277,3 +278,24 @@ def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path) -> 
     assert len(pair.source) > 60
     with pytest.raises(Refusal, match=r"data\.train\.pairs: missing"):
         open_text(TextConfig(grammar="natural"))
+
+
+def test_the_grammar_in_the_other_direction() -> None:
+    forth, back = DataConfig(), DataConfig(languages=["fr", "en"])
+    text = TextConfig(grammar="natural", pairs=5)
+    corpora = [open_corpus(text, data, "data.valid", "valid") for data in (forth, back)]
+    assert corpora[0].identity != corpora[1].identity
+    for there, here in zip(*corpora, strict=True):
+        assert (here.source, here.target) == (there.target, there.source)
+        links = {tuple(re.split("[-p]", link)) for link in there.alignment.split()}
+        assert {tuple(re.split("[-p]", link))[::-1] for link in here.alignment.split()} == links
+        assert here.alignment.count("p") == there.alignment.count("p")
+    text = TextConfig(grammar="by_length", pairs=14)
+    lengths = [len(row.source.split()) for row in open_corpus(text, back, "data.test.x", "test")]
+    edges = [0, *back.grammar.edges, back.grammar.max_length]
+    assert all(edges[k % 7] < length <= edges[k % 7 + 1] for k, length in enumerate(lengths))
+    german = DataConfig(languages=["en", "de"])
+    with pytest.raises(
+        Refusal, match=r"data\.languages=\[en, de\]: the built-in corpus is English"
+    ):
+        open_corpus(text, german, "data.test.x", "test")

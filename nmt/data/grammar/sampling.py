@@ -108,14 +108,21 @@ def draw(
 
 
 def draw_by_length(
-    seed: int, split: str, k: int, *, edges: Sequence[int], max_length: int = 80
+    seed: int,
+    split: str,
+    k: int,
+    *,
+    edges: Sequence[int],
+    max_length: int = 80,
+    by_target: bool = False,
 ) -> Pair:
     """Draw k of a split whose lengths are spread evenly: bucket k mod (number of buckets).
 
     Args:
-        edges: last source length of each bucket, rising; a further bucket goes from there to
+        edges: last length of each bucket, rising; a further bucket goes from there to
             `max_length`, if that is longer.
         max_length: longest sentence in words of either side.
+        by_target: whether lengths are those of the target, and not of the source.
 
     Raises:
         Refusal: for an unknown split or buckets that hold no sentence.
@@ -132,9 +139,8 @@ def draw_by_length(
     while True:
         wanted = shortest + numbers() % (longest - shortest + 1)
         pair = Sentence(numbers, wanted).write()
-        if (
-            shortest <= len(pair.source) <= longest
-            and len(pair.target) <= max_length
-            and share(pair.source) in shares
-        ):
+        measured, other = len(pair.source), len(pair.target)
+        if by_target:
+            measured, other = other, measured
+        if shortest <= measured <= longest and other <= max_length and share(pair.source) in shares:
             return pair

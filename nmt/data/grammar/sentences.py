@@ -28,6 +28,11 @@ class Pair(NamedTuple):
         marked = [(*link, "-") for link in self.sure] + [(*link, "p") for link in self.possible]
         return " ".join(f"{i}{mark}{j}" for i, j, mark in sorted(marked))
 
+    def reversed(self) -> Pair:
+        """The pair in the other direction."""
+        sure, possible = (sorted((j, i) for i, j in links) for links in (self.sure, self.possible))
+        return Pair(self.target, self.source, sure, possible)
+
 
 class Joint(NamedTuple):
     """How a further clause follows: its words, and its tense by that of the sentence."""
