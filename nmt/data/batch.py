@@ -30,6 +30,8 @@ class Batch:
         target_mask: (B, T) bool, as `source_mask`.
         rows: (B,) int64, number of each sentence in its split.
         weight: () float32; the loss is `weight` times the sum of the sentences' NLL.
+        words: () int64, target words that NLL a word is divided by: each sentence's own and one
+            for its END. With subwords fewer than there are real positions in `target`.
     """
 
     source: Tensor
@@ -38,6 +40,7 @@ class Batch:
     target_mask: Tensor
     rows: Tensor
     weight: Tensor
+    words: Tensor
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -90,6 +93,7 @@ def collate(
     targets: Sequence[Ids],
     rows: Sequence[int] | npt.NDArray[np.integer] | None = None,
     weight: float | None = None,
+    words: int | None = None,
 ) -> Batch:
     """Pads both sides of some pairs.
 
@@ -98,6 +102,7 @@ def collate(
         targets: B rows of ids, each ending with END.
         rows: number of each pair in its split; 0, 1, 2, … when not given.
         weight: see `Batch`; 1 / B (the mean over these sentences) when not given.
+        words: see `Batch`; as many as there are ids in `targets` when not given.
     """
     source, source_mask = pad(sources)
     target, target_mask = pad(targets)
@@ -109,4 +114,5 @@ def collate(
         target_mask=target_mask,
         rows=torch.from_numpy(numbers.astype(np.int64)),
         weight=torch.tensor(1.0 / max(len(sources), 1) if weight is None else weight),
+        words=target_mask.sum() if words is None else torch.tensor(words),
     )

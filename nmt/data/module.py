@@ -146,8 +146,8 @@ class MicroBatches(Dataset[Batch]):
     def _idle(self, update: int) -> Batch:
         """A sentence none of whose words counts, and no rows: nothing is added to any sum."""
         batch = self.train.batch(self.schedule.rows(update)[:1], 0.0)
-        nothing = torch.zeros_like(batch.target_mask)
-        return dataclasses.replace(batch, target_mask=nothing, rows=batch.rows[:0])
+        nothing, none = torch.zeros_like(batch.target_mask), torch.zeros_like(batch.words)
+        return dataclasses.replace(batch, target_mask=nothing, rows=batch.rows[:0], words=none)
 
 
 class EvaluationBatches(Dataset[Batch]):

@@ -71,6 +71,10 @@ class Split(ABC):
     def words(self) -> Array:
         """(pairs, 2) words of source and target of every pair, without END."""
 
+    @abstractmethod
+    def target_words(self, numbers: Sequence[int] | Array) -> Array:
+        """Words of the targets of some pairs, without END."""
+
     def text(self, number: int) -> tuple[str, str]:
         """Source and target of a pair, words separated by spaces."""
         row = self.rows[self._row(number)]
@@ -80,7 +84,8 @@ class Split(ABC):
         """The pairs of these numbers as one batch; `weight` as in `collate`."""
         pairs = [self.ids(int(number)) for number in numbers]
         sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-        return collate(sources, targets, numbers, weight)
+        words = int(self.target_words(numbers).sum(dtype=np.int64)) + len(pairs)
+        return collate(sources, targets, numbers, weight, words)
 
     def _row(self, number: int) -> int:
         return number
@@ -101,6 +106,9 @@ class HeldOut(Split):
     def words(self) -> Array:
         words = [(row["source_words"], row["target_words"]) for row in self.rows]
         return np.array(words, np.int32).reshape(-1, 2)
+
+    def target_words(self, numbers: Sequence[int] | Array) -> Array:
+        return self.words[np.asarray(numbers, np.int64), 1]
 
     @functools.cached_property
     def _encoded(self) -> list[tuple[Array, Array]]:
@@ -169,6 +177,9 @@ class Train(Split):
     @property
     def words(self) -> Array:
         return self._lengths[:, :2][self.kept]
+
+    def target_words(self, numbers: Sequence[int] | Array) -> Array:
+        return self._lengths[self.kept[np.asarray(numbers, np.int64)], 1]
 
     def _row(self, number: int) -> int:
         return int(self.kept[number])

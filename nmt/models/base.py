@@ -77,7 +77,7 @@ class Translator(pl.LightningModule):
         return {
             "loss": nll * batch.weight,
             "nll": nll.detach(),
-            "words": batch.target_mask.sum(),
+            "words": batch.words,
             "sentences": torch.tensor(len(batch.rows)),
         }
 

@@ -75,7 +75,7 @@ class Validation(pl.Callback):
             return  # this rank's share of the sentences is empty
         decoded: Decoded = outputs["decoded"]
         self.sums["nll"].update(decoded.nll.double().sum())
-        self.sums["words"].update(batch.target_mask.sum())
+        self.sums["words"].update(batch.words)
         self.sums["sentences"].update(len(batch))
         if decoded.forced.weights is not None:
             self._attention(batch, decoded.forced.weights.float())

@@ -27,9 +27,14 @@ def test_sentences_are_padded_with_the_end_and_masked() -> None:
     assert batch.target_mask.tolist() == [[True, True], [True, False]]
     assert batch.rows.tolist() == [11, 4]
     assert batch.weight.item() == 0.25
+    assert batch.words.item() == 3
     assert len(batch) == 2
     assert batch.source.dtype == batch.target.dtype == batch.rows.dtype == torch.int64
     assert batch.weight.dtype == torch.float32
+
+
+def test_subwords_are_not_words() -> None:
+    assert collate([[2, 0]], [[3, 3, 0]], words=2).words.item() == 2
 
 
 def test_weight_is_the_mean_unless_given() -> None:

@@ -23,9 +23,17 @@ from nmt.models.stored import describe_run, read_checkpoint, store_dictionary
 
 SOURCE, TARGET = Vocabulary(["the", "red", "cat"]), Vocabulary(["le", "chat", "rouge"])
 ROWS = [
-    {"line": 0, "source": "the red cat", "target": "le chat rouge", "alignment": None},
-    {"line": 1, "source": "red Smith", "target": "Smith rousse", "alignment": None},
-    {"line": 2, "source": "red", "target": "rouge", "alignment": None},
+    {
+        "line": line,
+        "source": source,
+        "target": target,
+        "source_words": len(source.split()),
+        "target_words": len(target.split()),
+        "alignment": None,
+    }
+    for line, (source, target) in enumerate(
+        [("the red cat", "le chat rouge"), ("red Smith", "Smith rousse"), ("red", "rouge")]
+    )
 ]
 LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
 
