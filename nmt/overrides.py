@@ -6,18 +6,23 @@ one only the keys and groups that stand on the command line.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from nmt.config import SizeConfig
 from nmt.errors import Refusal
 
 GROUPS = {
     "scoring": ["model.scoring"],
     "model": ["model"],
-    "size": ["size", "model"],
+    "size": ["size", *(f"model.{entry.name}" for entry in dataclasses.fields(SizeConfig))],
     "tokenizer": ["tokenizer"],
     "data": ["data", "tokenizer"],
     "optimizer": ["optimizer"],
@@ -103,7 +108,8 @@ def apply_typed(
 
     Args:
         stored: of a checkpoint; not changed.
-        composed: by Hydra from defaults and `overrides`.
+        composed: by Hydra from defaults and `overrides`. A group that was typed takes the values
+            that it has in the stored regime and experiment, for which it is composed once more.
         overrides: as typed, `HydraConfig.get().overrides.task`.
         only: configuration paths that may be typed; empty: all.
         own: keys that are the command's own, and not applied.
@@ -112,7 +118,7 @@ def apply_typed(
         Refusal: for an experiment or regime other than the stored one, or a path not in `only`.
     """
     _refuse_other_names(stored, composed, overrides)
-    config, composed = stored.copy(), composed.copy()
+    config, composed = stored.copy(), _in_regime_of(stored, composed, overrides)
     OmegaConf.resolve(composed)
     deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
     with open_dict(config):
@@ -139,6 +145,23 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
                 f"{path}={now.get(path)}: the run was started with {before.get(path)}; going on "
                 "with it cannot change this, start a new run instead"
             )
+
+
+def _in_regime_of(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> DictConfig:
+    """`overrides` composed with the stored regime and experiment where none were typed."""
+    typed = {override.key_or_group for override in _parsed(overrides)}
+    if not typed & set(GROUPS) or not HydraConfig.initialized():
+        return composed.copy()
+    loader = GlobalHydra.instance().config_loader()
+    named = [] if "regime" in typed else [f"regime={stored.regime}"]
+    if "experiment" not in typed and stored.experiment in loader.get_group_options("experiment"):
+        named.append(f"+experiment={stored.experiment}")
+    config = loader.load_configuration(
+        HydraConfig.get().job.config_name, [*named, *overrides], RunMode.RUN
+    )
+    with open_dict(config):
+        del config["hydra"]
+    return config
 
 
 def _refuse_other_names(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> None:

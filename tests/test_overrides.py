@@ -27,7 +27,8 @@ def test_groups_stand_for_the_keys_they_set():
         "data.max_length",
         "stress",
     ]
-    assert typed_paths(["size=tiny"]) == ["size", "model"]
+    sizes = ["model.hidden", "model.embedding", "model.alignment", "model.maxout"]
+    assert typed_paths(["size=tiny"]) == ["size", *sizes]
     assert typed_paths(["+experiment=rnnsearch30", "regime=tiny"]) == []
     assert typed_paths(["++seed=3", "+data.test.mine.source=f", "seed=4"]) == [
         "seed",

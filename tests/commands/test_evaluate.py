@@ -79,6 +79,14 @@ class TestEvaluate:
             assert all(record["length"] >= length * 0.5 for record in records)
         assert all("=" not in name for name in found)
 
+    def test_a_group_has_the_values_of_the_stored_regime(self, program, rnnsearch):
+        typed = ("data=grammar", "search=greedy", "sets=[test]", "hydra.run.dir=grammar")
+        ended = program("evaluate", BEST, *typed, *QUICK)
+        assert ended.code == 0, ended.err
+        found = results(program.folder / "grammar")
+        assert found["test"]["test"]["pairs"] == 12  # 1,000 in the default regime
+        assert found["config"]["search"]["beam_size"] == 1
+
     def test_a_set_that_there_is_not(self, program, rnnsearch):
         ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *QUICK)
         assert ended.code == 2
