@@ -73,7 +73,7 @@ def main(composed: DictConfig) -> None:
             content = finish.describe(
                 config,
                 model,
-                train={"updates": stored.update},
+                train=stored.training or {"updates": stored.update},
                 valid=stored.progress.get("best") or {},
                 history=stored.progress.get("history", []),
                 test=scores,

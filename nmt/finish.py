@@ -19,7 +19,7 @@ from nmt.data.prepare import Prepared
 from nmt.devices import name_of, peak_memory
 from nmt.evaluation import results
 from nmt.models import Translator
-from nmt.models.stored import read_checkpoint, store_dictionary
+from nmt.models.stored import read_checkpoint, store_ending
 from nmt.models.testing import Example, Likelihood
 from nmt.report.figures import draw_run
 from nmt.report.page import build_page
@@ -50,8 +50,8 @@ def finish_training(
     coders = protocol.make_coders(config, prepared.source_vocabulary, prepared.target_vocabulary)
     train = training_summary(config, trainer, model, prepared, watch)
     dictionary = protocol.own_dictionary(config, trainer, model, prepared, coders)
-    if dictionary is not None and trainer.is_global_zero:
-        store_dictionary(best.path, dictionary)
+    if trainer.is_global_zero:
+        store_ending(best.path, train, dictionary)
     scores = protocol.test_sets(trainer, model, config, coders, sets, folder, dictionary)
     if not trainer.is_global_zero:
         return

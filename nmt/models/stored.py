@@ -2,7 +2,8 @@
 
 Under the key `nmt`, plain containers only: `format`, `config` (resolved), `source_vocabulary` and
 `target_vocabulary` (their states), `fingerprint` (of the data); once a run is finished, the best
-checkpoint also has `dictionary` (source word to target word), where the model has attention.
+checkpoint also has `training` (`train` of results.json) and, where the model has attention,
+`dictionary` (source word to target word).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Stored:
     target_vocabulary: Encoding
     fingerprint: str
     dictionary: dict[str, str] | None  # learnt from attention at the end of training
+    training: dict[str, Any] | None  # how it was trained; None until the run has finished
     update: int
     progress: dict[str, Any]  # the `Checkpoints` callback's state: validations, best scores, hours
     weights: dict[str, torch.Tensor]
@@ -122,16 +124,21 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
         load_vocabulary(stored["target_vocabulary"]),
         stored["fingerprint"],
         stored.get("dictionary"),
+        stored.get("training"),
         content["global_step"],
         content.get("callbacks", {}).get("Checkpoints", {}),
         content["state_dict"],
     )
 
 
-def store_dictionary(path: Path, dictionary: dict[str, str]) -> None:
-    """Puts a dictionary into a checkpoint, atomically, with the checksum beside it."""
+def store_ending(
+    path: Path, training: dict[str, Any], dictionary: dict[str, str] | None = None
+) -> None:
+    """Puts what the end of a run says into a checkpoint, atomically, with the checksum beside it."""
     content = torch.load(path, map_location="cpu", weights_only=True)
-    content["nmt"]["dictionary"] = dictionary
+    content["nmt"]["training"] = training
+    if dictionary is not None:
+        content["nmt"]["dictionary"] = dictionary
     write_atomically(path, lambda stream: torch.save(content, stream), checksum=True)
 
 

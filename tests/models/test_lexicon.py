@@ -19,7 +19,7 @@ from nmt.layers import Forced
 from nmt.models import build
 from nmt.models.lexicon import Lexicon
 from nmt.models.reading import Coders
-from nmt.models.stored import describe_run, read_checkpoint, store_dictionary
+from nmt.models.stored import describe_run, read_checkpoint, store_ending
 
 SOURCE, TARGET = Vocabulary(["the", "red", "cat"]), Vocabulary(["le", "chat", "rouge"])
 ROWS = [
@@ -101,15 +101,16 @@ def checkpoint(path, model):
     path.with_name(f"{path.name}.sha256").write_text(f"{digest}  {path.name}\n")
 
 
-def test_a_checkpoint_carries_its_dictionary(tmp_path, model):
+def test_a_checkpoint_carries_what_the_end_of_its_run_says(tmp_path, model):
     path = tmp_path / "best.ckpt"
     checkpoint(path, model)
     before = read_checkpoint(path)
     assert before.dictionary_for(SearchConfig(replace_unk="copy")) is None
     with pytest.raises(Refusal, match=r"search.replace_unk=dictionary: .*best.ckpt holds no"):
         before.dictionary_for(SearchConfig(replace_unk="dictionary"))
-    store_dictionary(path, {"cat": "chat"})
+    store_ending(path, {"updates": 9}, {"cat": "chat"})
     after = read_checkpoint(path)
+    assert (before.training, after.training) == (None, {"updates": 9})
     assert after.dictionary_for(SearchConfig(replace_unk="dictionary")) == {"cat": "chat"}
     assert after.sha256 == verify(path) != before.sha256
     assert len((tmp_path / "best.ckpt.sha256").read_text().splitlines()) == 1
