@@ -84,7 +84,9 @@ class ModelConfig:
         "plain: readable loop under autograd; fused: own backward over the whole sentence",
         choices=("plain", "fused"),
     )
-    graphs: bool = key(True, "capture the recurrence in CUDA graphs (fused, on a GPU)")
+    graphs: bool = key(
+        True, "capture the recurrence in CUDA graphs (fused, on a GPU, batches of sentences)"
+    )
     hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)
     embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
     alignment: int = key("${size.alignment}", "see size.alignment", minimum=1)

@@ -49,6 +49,8 @@ def attend_and_recur(
     """
     if not callable(getattr(scoring, "sweep", None)):
         recordings = None  # whether code of one's own can be recorded, only its author knows
+    if not torch.is_grad_enabled():
+        recordings = None  # inside the function below it always is; inference tensors must not stay
     return Course(
         *FusedDecoder.apply(
             projected,

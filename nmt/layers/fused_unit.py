@@ -34,6 +34,8 @@ def recur(
     matrices `U_gates` (D, 2H, H) and `U` (D, H, H), optionally 1 at real and 0 at padded positions
     (D, S, B, 1), and the type of products. With `recordings` the loops are replayed from there.
     """
+    if not torch.is_grad_enabled():
+        recordings = None  # inside the function below it always is; inference tensors must not stay
     return FusedUnit.apply(projected, initial, U_gates, U, real, kind, recordings)
 
 

@@ -80,7 +80,12 @@ class Dot(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        return torch.bmm(query * self.scale, keys.transpose(1, 2))
+        wide = state_type(
+            query.dtype
+        )  # 16 bits would tell scores of a hundred from each other by 1
+        with torch.autocast(query.device.type, enabled=False):
+            query, keys = query.to(wide), keys.to(wide)
+            return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
     def sweep(self, keys: Tensor) -> DotSweep:
         return DotSweep(keys, self.scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,10 @@ def build(config: Config, source_size: int, target_size: int) -> Translator:
     if not issubclass(kind, Translator):
         raise Refusal(f"model._target_={config.model._target_}: not an nmt.models.Translator")
     try:
+        # a batch by tokens has a shape of its own nearly every time: graphs would be captured anew
+        graphs = config.model.graphs and config.data.batch_by == "sentences"
         model: Translator = kind(
-            config.model,
+            dataclasses.replace(config.model, graphs=graphs),
             source_size,
             target_size,
             optimizer=config.optimizer,

@@ -98,6 +98,20 @@ def test_accumulation_with_validation_in_between(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
+def test_nothing_is_recorded_without_gradients(device, without_gradients):
+    nets = recorded(device=device)
+    for net in nets:
+        with without_gradients():
+            loss_of(net, BATCHES[0])
+    assert not nets[1].decoder.recordings.kept
+    assert not nets[1].encoder.recordings.kept
+    for net in nets:
+        loss_of(net, BATCHES[0]).backward()  # of the same shape
+    assert_equal(nets, device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_parameters_change_between_updates(device):
     nets = recorded(device=device, dtype=torch.float32)
     for net in nets:
