@@ -344,7 +344,9 @@ class SearchConfig:
         3.0, "stop after this many symbols for each source symbol, </s> counted", above=0
     )
     min_ratio: float = key(
-        0.0, "forbid </s> before this many symbols for each source symbol, </s> counted", minimum=0
+        0.0,
+        "forbid </s> before this many words for each source symbol, </s> counted there",
+        minimum=0,
     )
     length_penalty: float = key(
         0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0

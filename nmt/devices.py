@@ -8,6 +8,7 @@ import sys
 import torch
 
 from nmt.config import TrainerConfig
+from nmt.errors import Refusal
 
 
 def precision(options: TrainerConfig) -> str:
@@ -18,6 +19,15 @@ def precision(options: TrainerConfig) -> str:
     if gpu:
         return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
     return "bf16-mixed" if cpu_multiplies_bf16() else "32-true"
+
+
+def check_device(options: TrainerConfig) -> None:
+    """Raises Refusal where a GPU is asked for and none is there."""
+    if options.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise Refusal(
+            f"trainer.accelerator={options.accelerator}: no GPU is there; "
+            "take trainer.accelerator=cpu, or auto"
+        )
 
 
 def cpu_multiplies_bf16() -> bool:

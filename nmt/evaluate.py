@@ -19,6 +19,7 @@ from nmt.checks import load
 from nmt.command import command
 from nmt.config import Config
 from nmt.data.prepare import prepare, prepare_held_out
+from nmt.devices import name_of
 from nmt.errors import Refusal
 from nmt.models.stored import Stored, read_checkpoint
 from nmt.models.testing import Example
@@ -77,7 +78,13 @@ def main(composed: DictConfig) -> None:
                 valid=stored.progress.get("best") or {},
                 history=stored.progress.get("history", []),
                 test=scores,
-                sources={"checkpoint": str(stored.path.resolve()), "sha256": stored.sha256},
+                sources={
+                    "checkpoint": str(stored.path.resolve()),
+                    "sha256": stored.sha256,
+                    "device": name_of(trainer.strategy.root_device),
+                    "devices": trainer.world_size,
+                    "precision": str(trainer.precision),
+                },
             )
             finish.publish(config, folder, content, trainer.loggers)
 

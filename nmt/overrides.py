@@ -103,6 +103,7 @@ def apply_typed(
     overrides: Sequence[str],
     only: Sequence[str] = (),
     own: Sequence[str] = (),
+    keep: Sequence[str] = (),
 ) -> DictConfig:
     """The stored configuration with what was typed.
 
@@ -113,6 +114,7 @@ def apply_typed(
         overrides: as typed, `HydraConfig.get().overrides.task`.
         only: configuration paths that may be typed; empty: all.
         own: keys that are the command's own, and not applied.
+        keep: keys that a group does not change, only they themselves.
 
     Raises:
         Refusal: for an experiment or regime other than the stored one, or a path not in `only`.
@@ -128,6 +130,8 @@ def apply_typed(
                 (OmegaConf.select(config, parent) if parent else config).pop(name, None)
                 continue
             OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
+        for path in set(keep) - {override.key_or_group for override in _parsed(overrides)}:
+            OmegaConf.update(config, path, OmegaConf.select(stored, path))
     return config
 
 

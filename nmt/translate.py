@@ -22,6 +22,7 @@ from tqdm import tqdm
 from nmt import protocol
 from nmt.checks import load, validate_keys
 from nmt.command import command
+from nmt.devices import check_device
 from nmt.errors import Refusal
 from nmt.evaluation.alignment import format_links, hard_links
 from nmt.models.stored import read_checkpoint
@@ -52,10 +53,15 @@ def main(composed: DictConfig) -> None:
     validate_keys(composed)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    if "search.nbest" in typed_paths(typed, MINE, OWN):
+    paths = typed_paths(typed, MINE, OWN)
+    if "search.nbest" in paths:
         raise Refusal("search.nbest: type nbest= instead, the translations a line")
     stored_config = apply_typed(stored.config, composed, typed, MINE, OWN)
     stored_config.search.nbest = composed.nbest
+    if composed.heatmap and not stored_config.model.scoring:
+        raise Refusal("heatmap: the model attends to nothing; leave it out")
+    if "trainer.accelerator" in paths:  # where it was trained binds nobody
+        check_device(stored_config.trainer)
     stored_config.search.beam_size = max(composed.nbest, stored_config.search.beam_size)
     config = load(stored_config, training=False)
     wants_attention = bool(composed.alignments or composed.heatmap or composed.page)

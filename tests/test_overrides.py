@@ -9,7 +9,7 @@ from nmt.checks import load, validate
 from nmt.config import TrainConfig, plain
 from nmt.errors import Refusal
 from nmt.evaluate import MINE, OWN
-from nmt.overrides import apply_typed, refuse_changes, typed_paths
+from nmt.overrides import FIXED, apply_typed, refuse_changes, typed_paths
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,12 @@ def test_one_machine_is_taken_with_its_devices(composer, stored):
     several.trainer.num_nodes, several.trainer.devices = 2, 4
     found = apply_typed(several, composer("trainer=cpu"), ["trainer=cpu"], MINE, OWN)
     assert (found.trainer.num_nodes, found.trainer.devices) == (1, 1)
+
+
+def test_a_group_leaves_the_keys_to_keep(composer, stored):
+    for typed, ratio in ((["search=greedy"], 1.5), (["search=greedy", "search.max_ratio=2"], 2)):
+        found = apply_typed(stored, composer(*typed), typed, keep=FIXED)
+        assert (found.search.beam_size, found.search.max_ratio) == (1, ratio)
 
 
 def test_an_experiment_file_that_sets_no_name_is_known_by_what_it_sets(composer, stored):

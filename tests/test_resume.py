@@ -174,12 +174,23 @@ def test_early_stopping_goes_on_where_it_was(work):
 def test_more_updates_can_be_asked_for(work):
     """A run of 6 updates that is gone on with to 14 is validated at 6, too; its weights agree."""
     assert work.train("short", "trainer.max_steps=6").code == 0
+    ended = work.train("short", "resume=auto", "trainer.max_steps=5")
+    assert ended.code == 2
+    assert "trainer.max_steps=5: the run has made 6 updates already" in ended.said
     assert work.train("short", "resume=auto", "trainer.max_steps=14").code == 0
     updates = [entry["update"] for entry in work.measured("short")["history"]]
     assert updates == [4, 6, 8, 12, 14]
     weights = work.checkpoint("whole")["state_dict"]
     for key, value in work.checkpoint("short")["state_dict"].items():
         assert torch.equal(value, weights[key]), key
+
+
+def test_a_schedule_that_is_bent_is_said_to_be(work):
+    linear = ("optimizer.schedule=linear", "optimizer.decay_from=0.5")
+    assert work.train("linear", *linear, "trainer.max_steps=4").code == 0
+    ended = work.train("linear", "resume=auto", *linear, "trainer.max_steps=6")
+    assert ended.code == 0
+    assert "the learning rate was falling to 0 at update 4 and now falls to 0 at 6" in ended.said
 
 
 def test_what_would_change_the_result_is_refused(work):

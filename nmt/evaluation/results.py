@@ -89,7 +89,8 @@ def build(
 
     Args:
         test: results of `summary.summarise` by name of the test set.
-        sources: checkpoint and its SHA-256, for a run that evaluates a trained model.
+        sources: of a run that evaluates a trained model: the checkpoint, its SHA-256, and what it
+            was tested on.
     """
     content: dict[str, Any] = {
         "schema": SCHEMA,

@@ -64,7 +64,7 @@ def chunked(
             continue
         grad = torch.softmax(logits, 1)
         nll[here] = surprisal(logits, word, wide, grad)
-        # p - 1 of the right word, which 16 bits cannot tell from 0 once p is near 1
+        # p - 1 of the right word, as exact as its NLL; 16 bits could not tell p from 1 near there
         grad[numbers[: len(grad)], words[here]] = torch.expm1(-nll[here]).to(kind)
         if weight is not None:
             grad *= weight[here].unsqueeze(1)

@@ -83,9 +83,10 @@ def beam_search(
             "holds no more hypotheses than that"
         )
     lengths = mask.sum(1).tolist()
-    sentences = [
-        _Sentence(max(1, _floor(settings.max_ratio * n)), _floor(settings.min_ratio * n))
-        for n in lengths
+    limits = [max(1, _floor(settings.max_ratio * n)) for n in lengths]
+    sentences = [  # the last step may always write </s>
+        _Sentence(limit, min(_floor(settings.min_ratio * n), limit - 1))
+        for limit, n in zip(limits, lengths, strict=True)
     ]
     trellis = Trellis()
     alive = np.arange(len(sentences))  # (B,) sentence of each row

@@ -17,13 +17,13 @@ from nmt.command import rank
 from nmt.config import Config, TrainConfig
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
-from nmt.devices import precision
+from nmt.devices import check_device, precision
 from nmt.errors import Refusal
 from nmt.evaluation import results
 from nmt.evaluation.yardstick import check_installed
 from nmt.models import Translator, build
 from nmt.models.stored import Stored, read_checkpoint
-from nmt.overrides import apply_typed, refuse_changes
+from nmt.overrides import FIXED, apply_typed, refuse_changes
 from nmt.training.checkpoints import Checkpoints, Seeds, find_checkpoint, settle
 from nmt.training.loggers import check_logger
 from nmt.training.progress import Progress
@@ -42,11 +42,7 @@ def check_early(config: Config) -> None:
     if config.evaluation.alignment.yardstick:
         check_installed()
     check_logger(config.logger)
-    if config.trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
-        raise Refusal(
-            f"trainer.accelerator={config.trainer.accelerator}: no GPU is there; "
-            "take trainer.accelerator=cpu, or auto"
-        )
+    check_device(config.trainer)
     with torch.device("meta"):
         build(config, len(SPECIAL), len(SPECIAL))
 
@@ -99,15 +95,33 @@ def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfi
 def go_on(path: Path, composed: DictConfig, folder: Path) -> tuple[Stored, DictConfig]:
     """A checkpoint, and its configuration with what was typed; raises Refusal as `resume`."""
     stored = read_checkpoint(path, [*composed.trust, *own_code(composed)])
-    config = apply_typed(stored.config, composed, HydraConfig.get().overrides.task)
+    typed = HydraConfig.get().overrides.task
+    config = apply_typed(stored.config, composed, typed, keep=FIXED)
     validate(config)
     refuse_changes(stored.config, config)
+    check_updates(stored, config)
     log.info("going on with %s, update %d", path, stored.update)
     if rank() == 0:
         settle(path, stored.update, stored.progress.get("best"))
         if config.trainer.max_steps > stored.update:
             (folder / results.FILE).unlink(missing_ok=True)  # until then the run is not finished
     return stored, config
+
+
+def check_updates(stored: Stored, config: DictConfig) -> None:
+    """Refuses fewer updates than were made; warns where more of them bend the learning rate."""
+    planned, asked = stored.config.trainer.max_steps, config.trainer.max_steps
+    if asked < stored.update:
+        raise Refusal(
+            f"trainer.max_steps={asked}: the run has made {stored.update} updates already"
+        )
+    optimizer = config.optimizer
+    begun = stored.update > max(optimizer.decay_from * planned, optimizer.warmup)
+    if optimizer.schedule == "linear" and asked != planned and begun:
+        log.warning(
+            "trainer.max_steps=%d: the learning rate was falling to 0 at update %d and now falls to "
+            "0 at %d; the result is not that of a run planned so", asked, planned, asked
+        )  # fmt: skip
 
 
 def refuse_other_data(stored: Stored | None, fingerprint: str) -> None:

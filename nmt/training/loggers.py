@@ -96,7 +96,8 @@ class ContinuedCSVLogger(CSVLogger):
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, name="", version="", prefix="")
+        # every row at once: what is kept back is lost when the process is killed
+        super().__init__(folder, name="", version="", prefix="", flush_logs_every_n_steps=1)
         self._earlier: list[dict[str, Any]] = []
         self._file = folder / "metrics.csv"
         if self._file.is_file():
@@ -184,7 +185,7 @@ def what_is_logged(folder: Path) -> tuple[tuple[int, int], int]:
     last, steps = (-1, 0), 0
     for file in sorted(folder.glob("*run-*/run-*.wandb")):
         command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
         for line in done.stdout.splitlines():
             row = (json.loads(line).get("history") or {}).get("item")
             if row:

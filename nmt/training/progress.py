@@ -19,8 +19,8 @@ QUIET_SECONDS = 30.0  # between two lines where there is no terminal to draw a b
 class Progress(pl.Callback):
     """Training NLL and rates, as a bar on a terminal and as lines elsewhere.
 
-    Everything is summed over all devices. Rates are over the time spent on updates alone
-    (validation left out).
+    Everything is summed over all devices. Rates are over the time spent on updates: validation and
+    the checkpoint after it are left out.
 
     Attributes:
         sentences, words: seen since training began, over all resumes.
@@ -37,7 +37,7 @@ class Progress(pl.Callback):
         self._bar: Any = None
         self._sums = torch.zeros(3, dtype=torch.float64)  # NLL, words, sentences since a report
         self._since_validation = torch.zeros(2, dtype=torch.float64)
-        self._clock = 0.0
+        self._clock: float | None = None  # when the updates since the last report began
         self._said = 0.0
 
     def state_dict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Progress(pl.Callback):
         }
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._clock = self._said = time.monotonic()
+        self._said = time.monotonic()
         # what one process had summed up when it was stopped belongs to one of those that go on
         self._sums = self._sums.to(pl_module.device) * trainer.is_global_zero
         if self.show and trainer.is_global_zero:
@@ -77,6 +77,12 @@ class Progress(pl.Callback):
                 dynamic_ncols=True,
                 smoothing=0.05,
             )
+
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self._clock is None:
+            self._clock = time.monotonic()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -103,10 +109,11 @@ class Progress(pl.Callback):
                 )
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        self._clock = time.monotonic()
+        self._clock = None
         if trainer.state.fn != "fit" or not trainer.is_global_zero:
             return
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        metrics["valid/nll"] = metrics["valid/nll_per_word"]  # beside train/nll, in its unit
         for logger in trainer.loggers:
             # Lightning would count the update before this one
             logger.log_metrics(metrics, step=trainer.global_step)
@@ -148,7 +155,7 @@ class Progress(pl.Callback):
             return
         self._since_validation += torch.tensor([nll, words], dtype=torch.float64)
         now = time.monotonic()
-        elapsed = now - self._clock
+        elapsed = 0.0 if self._clock is None else now - self._clock
         self._clock = now
         self.seconds += elapsed
         self.words += int(words)

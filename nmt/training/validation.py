@@ -126,7 +126,8 @@ class Validation(pl.Callback):
             return
         source, mask = batch.source[chosen], batch.source_mask[chosen]
         longest = int(mask.sum(1).max())
-        found = beam_search(model, source[:, :longest], mask[:, :longest], self.greedy)
+        with model.trainer.precision_plugin.val_step_context():  # Lightning's own has ended
+            found = beam_search(model, source[:, :longest], mask[:, :longest], self.greedy)
         statistics, lengths = [], []
         for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
             words = self.prepared.target_vocabulary.decode(hypotheses[0].tokens)

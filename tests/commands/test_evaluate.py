@@ -21,6 +21,7 @@ class TestEvaluate:
         assert after["sources"] == {
             "checkpoint": str(file.resolve()),
             "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            **{key: before["train"][key] for key in ("device", "devices", "precision")},
         }
         for name in SETS:
             for ending in (".jsonl", ".txt", ".detok.txt"):
@@ -67,9 +68,10 @@ class TestEvaluate:
         assert said in last_line(ended.err)
 
     def test_sentences_joined_into_longer_ones(self, program, rnnsearch):
-        typed = ("+stress=lengths", "stress.lengths=[20,40]", "stress.pairs=3", "sets=[test]")
+        typed = ("+stress=lengths", "stress.lengths=[20,40,900]", "stress.pairs=3", "sets=[test]")
         ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK)
         assert ended.code == 0, ended.err
+        assert "stress.lengths=[900]: test has too few sentences in a row to join" in ended.err
         found = results(program.folder / "stress")["test"]
         joined = [name for name in found if name != "test"]
         assert len(joined) == 2

@@ -177,6 +177,7 @@ class TestTrain:
         assert [row["trainer/global_step"] for row in valid] == [6, 12]
         for row, entry in zip(valid, measured["history"], strict=True):
             assert row["valid/nll_per_word"] == pytest.approx(entry["nll_per_word"])
+            assert row["valid/nll"] == row["valid/nll_per_word"]
         assert any("valid/bleu_by_length/11-20" in row for row in valid)
         curve = [row for row in rows if "length/by_length/bleu" in row]
         buckets = measured["test"]["by_length"]["by_length"]

@@ -7,7 +7,9 @@ import os
 import select
 import subprocess
 
-from tests.commands.produced import BEST, files
+import torch
+
+from tests.commands.produced import BEST, files, last_line
 
 NASTY = [
     b"the cat sees the dog .",
@@ -83,6 +85,16 @@ class TestTranslate:
         text, links = ended.out.rstrip("\n").split("\t")
         assert text
         assert links == ""
+
+    def test_what_cannot_be_had_is_refused(self, program, rnnencdec, tmp_path):
+        typed = ("checkpoint=rnnencdec/checkpoints/best.ckpt",)
+        ended = program("translate", *typed, f"heatmap={tmp_path}/maps", stdin=b"a bird .\n")
+        assert ended.code == 2
+        assert last_line(ended.err) == "nmt: heatmap: the model attends to nothing; leave it out"
+        if not torch.cuda.is_available():
+            ended = program("translate", *typed, "trainer=gpu", stdin=b"a bird .\n")
+            assert ended.code == 2
+            assert "trainer.accelerator=gpu: no GPU is there" in ended.err
 
     def test_greedy_and_beam_are_what_was_typed(self, program, rnnsearch):
         given = b"the cat sees the dog .\n"

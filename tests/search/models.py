@@ -114,7 +114,7 @@ def reference_search(
     source = sentence.unsqueeze(0)
     memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)
-    minimum = int(options.min_ratio * len(sentence) + 1e-9)
+    minimum = min(int(options.min_ratio * len(sentence) + 1e-9), max(1, limit) - 1)
     beam = [([], [], model.decoder.initial(memory))]
     finished = []
     for _ in range(max(1, limit)):

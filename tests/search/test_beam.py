@@ -128,6 +128,15 @@ def test_end_waits_for_the_smallest_number_of_words():
     assert banned.log_probabilities[0] == pytest.approx(-50, abs=1e-6)  # not renormalised
 
 
+@pytest.mark.parametrize("ratio", [0.2, 1.0, 1.5])
+def test_equal_ratios_leave_room_for_the_end(ratio):
+    always = torch.zeros(6, 6, dtype=torch.float64)
+    always[:, END] = 50
+    chosen = settings(beam_size=2, min_ratio=ratio, max_ratio=ratio)
+    for [found] in beam_search(TableModel(always), *pad([[2, 0], [2, 3, 4, 0]]), chosen):
+        assert found.finished
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("beam", [1, 3, 5])
 def test_ties_go_to_the_lower_word_index(dtype, beam):
@@ -144,8 +153,8 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
 
 def test_flat_model_writes_the_first_words():
     flat = TableModel(torch.zeros(700, 700))
-    [[found]] = beam_search(flat, *pad([[5, 0]]), settings(beam_size=4, min_ratio=1, max_ratio=1))
-    assert found.tokens == [1, 1]
+    [[found]] = beam_search(flat, *pad([[5, 0]]), settings(beam_size=4, min_ratio=1, max_ratio=1.5))
+    assert found.tokens == [1, 1, 0]
 
 
 def test_length_penalty_divides_by_the_symbols_written():

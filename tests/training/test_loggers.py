@@ -17,6 +17,7 @@ def test_a_resumed_run_goes_on_with_its_metrics(tmp_path: Path) -> None:
     first = ContinuedCSVLogger(tmp_path)
     for step in (10, 20, 30):
         first.log_metrics({"loss": step / 10}, step)
+        assert rows(tmp_path)[-1][0] == step  # what is not written a kill would lose
     first.finalize("")
     assert rows(tmp_path) == [(10, "1.0", ""), (20, "2.0", ""), (30, "3.0", "")]
 
