@@ -58,7 +58,7 @@ def main(composed: DictConfig) -> None:
         raise Refusal("search.nbest: type nbest= instead, the translations a line")
     stored_config = apply_typed(stored.config, composed, typed, MINE, OWN)
     stored_config.search.nbest = composed.nbest
-    if composed.heatmap and not stored_config.model.scoring:
+    if composed.heatmap and not (stored_config.model.scoring or {}).get("_target_"):
         raise Refusal("heatmap: the model attends to nothing; leave it out")
     if "trainer.accelerator" in paths:  # where it was trained binds nobody
         check_device(stored_config.trainer)
