@@ -103,7 +103,8 @@ class TextConfig:
         None, "file of target sentences, line i the translation of line i of `source`"
     )
     alignment: str | None = key(
-        None, "file of gold alignments in Pharaoh format (i-j sure, ipj possible)"
+        None,
+        "file of gold alignments in Pharaoh format (i-j sure, ipj possible); not for training text",
     )
     alignment_base: int = key(0, "number of the first word in `alignment`", choices=(0, 1))
     tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
@@ -339,7 +340,7 @@ class SearchConfig:
     """How the most probable translation is looked for."""
 
     beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
-    nbest: int = key(1, "hypotheses returned a sentence", minimum=1)
+    nbest: int = key(1, "hypotheses returned a sentence; tests score the first", minimum=1)
     max_ratio: float = key(
         3.0, "stop after this many symbols for each source symbol, </s> counted", above=0
     )

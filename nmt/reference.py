@@ -45,9 +45,9 @@ NOTES = {
     "translate": "Besides these, `trust` and the keys of `search`, `trainer` and "
     "`evaluation.alignment` can be typed; the rest comes from the checkpoint.",
     "compare": "It has these keys alone.",
-    "baseline": "Besides these, `name`, `experiment`, `regime`, `seed`, `trainer.progress` and the "
-    "keys of `data`, `tokenizer`, `evaluation`, `report` and `logger` have an effect; the others of a "
-    "training run have none.",
+    "baseline": "Besides these, `name`, `experiment`, `regime`, `seed`, `trainer.progress`, "
+    "`report.figures` and the keys of `data`, `tokenizer`, `logger` and `evaluation` (but for its "
+    "`alignment` and samples) have an effect; the others of a training run have none.",
 }
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "value"}
 

@@ -100,6 +100,10 @@ def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
             f"{key}.alignment numbers the words of tokenised files;"
             f" give such files and {key}.tokenised=true"
         )
+    if text.alignment and key in ("data.train", "data.in_domain"):
+        raise Refusal(
+            f"{key}.alignment: gold links measure a model and never train one; leave it out"
+        )
     named = [
         (side, value)
         for side in ("source", "target", "alignment")

@@ -121,8 +121,8 @@ def _json(row: Mapping[str, Any]) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 5)
+    if isinstance(value, float):  # small weights keep their digits: energies are their logarithms
+        return float(f"{value:.5g}") if abs(value) < 1 else round(value, 5)
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -32,12 +32,12 @@ def test_files_are_read_in_step_with_their_alignment(write: Write) -> None:
         alignment=write("c", ["0-0 1p0", "0-1"]),
         tokenised=True,
     )
-    corpus = open_text(text)
+    corpus = open_text(text, "data.valid")
     assert [tuple(row) for row in corpus] == [("x y", "u", "0-0 1p0"), ("z", "v w", "0-1")]
     assert corpus.tokenised
     text.pairs = 1
-    assert len(list(open_text(text))) == 1
-    assert open_text(text).identity != corpus.identity
+    assert len(list(open_text(text, "data.valid"))) == 1
+    assert open_text(text, "data.valid").identity != corpus.identity
 
 
 def test_identity_follows_the_content_not_the_name(write: Write) -> None:
@@ -59,6 +59,10 @@ def test_identity_follows_the_content_not_the_name(write: Write) -> None:
         (
             {"source": "a", "target": "b", "alignment": "c"},
             r"data\.train\.alignment numbers .* data\.train\.tokenised=true",
+        ),
+        (
+            {"source": "a", "target": "b", "alignment": "c", "tokenised": True},
+            r"data\.train\.alignment: gold links measure a model and never train one",
         ),
         ({"grammar": "natural", "alignment": "c"}, r"data\.train\.alignment: only for text from"),
         ({"hub": "wmt/wmt14"}, r"data\.train\.hub_split: missing"),

@@ -52,14 +52,14 @@ def test_a_sentence_counts_once():
 def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     attention = {
         "id": 1,
-        "weights": [[0.123456789, 0.876543211]],
+        "weights": [[0.123456789, 0.876543211, 1.23456789e-12]],
         "runners_up": [[["le", -0.1000001], ["la", -3.0]]],
         "score": -4.2000004,
     }
     write_alignments(tmp_path, "x", [attention, {"id": 0, "weights": None, "spread": None}])
     first, second = read_alignments(tmp_path, "x")
     assert first == {"id": 0, "weights": None, "spread": None}
-    assert second["weights"] == [[0.12346, 0.87654]]
+    assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # its energy is known, too
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
     assert second["score"] == -4.2
 
