@@ -4,7 +4,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from nmt.evaluation import significance
-from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.bleu import bleu, sentence_statistics
+from nmt.evaluation.bootstrap import SEED
 from nmt.evaluation.significance import compare, holm
 
 EDGES = [15, 40]
@@ -24,7 +25,8 @@ def systems(corpus):
     return references, [of(pairs) for pairs in (good, also_good, bad)]
 
 
-def sacrebleu_p(references, a, b, kind, trials):
+def paired_test(references, a, b, kind, trials):
+    """Scores of both by sacrebleu, and its p-value."""
     lines = [[" ".join(tokens) for tokens in side] for side in (a, b, references)]
     _, scores = PairedTest(
         [("a", lines[0]), ("b", lines[1])],
@@ -33,25 +35,61 @@ def sacrebleu_p(references, a, b, kind, trials):
         test_type=kind,
         n_samples=trials,
     )()
-    return scores["BLEU"][1].p_value
+    first, second = scores["BLEU"]
+    return first.score, second.score, second.p_value
+
+
+def transcribed_p(a, b, trials):
+    """The paired bootstrap, one resample at a time."""
+    picks = np.random.default_rng(SEED).integers(len(a), size=(trials, len(a)))
+    deltas = np.array([bleu(a[pick].sum(axis=0)) - bleu(b[pick].sum(axis=0)) for pick in picks])
+    by_chance = np.abs(deltas - deltas.mean())
+    observed = abs(bleu(a.sum(axis=0)) - bleu(b.sum(axis=0)))
+    return (np.sum(by_chance >= observed) + 1) / (trials + 1)
 
 
 @pytest.mark.parametrize("chunk", [1 << 22, 64 * 90])
-@pytest.mark.parametrize(("test", "kind"), [("bootstrap", "bs"), ("randomisation", "ar")])
 @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
-def test_p_values_are_sacrebleus(systems, monkeypatch, test, kind, pair, chunk):
+def test_scores_and_randomised_p_values_are_sacrebleus(systems, monkeypatch, pair, chunk):
     monkeypatch.setattr(significance, "CHUNK", chunk)
     references, outputs = systems
     (a, statistics_a), (b, statistics_b) = (outputs[system] for system in pair)
     lengths = [len(reference) for reference in references]
-    rows = compare("a", statistics_a, "b", statistics_b, lengths, EDGES, test=test, trials=300)
-    expected = sacrebleu_p(references, a, b, kind, 300)
-    assert rows[0]["p"] == pytest.approx(expected, abs=1e-12)
+    rows = compare(
+        "a", statistics_a, "b", statistics_b, lengths, EDGES, test="randomisation", trials=300
+    )
     inside = [number for number, length in enumerate(lengths) if 15 < length <= 40]
-    part = [[side[number] for number in inside] for side in (references, a, b)]
-    assert rows[2]["bucket"] == "16-40"
-    assert rows[2]["sentences"] == len(inside)
-    assert rows[2]["p"] == pytest.approx(sacrebleu_p(*part, kind, 300), abs=1e-12)
+    assert (rows[2]["bucket"], rows[2]["sentences"]) == ("16-40", len(inside))
+    for row, numbers in ((rows[0], range(90)), (rows[2], inside)):
+        part = [[side[number] for number in numbers] for side in (references, a, b)]
+        expected = paired_test(*part, "ar", 300)
+        found = row["score_a"], row["score_b"], row["p"]
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
+def test_bootstrapped_p_values_are_of_centred_differences(systems, pair):
+    references, outputs = systems
+    (_, a), (_, b) = (outputs[system] for system in pair)
+    lengths = np.array([len(reference) for reference in references])
+    rows = compare("a", a, "b", b, lengths, EDGES, trials=300)
+    assert rows[0]["p"] == pytest.approx(transcribed_p(a, b, 300), abs=1e-12)
+    inside = (lengths > 15) & (lengths <= 40)
+    assert rows[2]["sentences"] == inside.sum()
+    assert rows[2]["p"] == pytest.approx(transcribed_p(a[inside], b[inside], 300), abs=1e-12)
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems, test):
+    _, [(_, a), (_, b), _] = systems
+    generator = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        kept = generator.integers(2, size=(90, 1), dtype=bool)
+        x, y = np.where(kept, a, b), np.where(kept, b, a)
+        whole, *_ = compare("x", x, "y", y, [5] * 90, EDGES, test=test, trials=200)
+        found.append(whole["p"] < 0.05)
+    assert 0.02 < np.mean(found) < 0.08  # three standard errors about 0.05
 
 
 def test_ties_of_few_sentences_count_as_in_sacrebleu(systems):
@@ -69,7 +107,7 @@ def test_ties_of_few_sentences_count_as_in_sacrebleu(systems):
             trials=400,
         )
         if rows[0]["delta"]:
-            expected = sacrebleu_p(
+            _, _, expected = paired_test(
                 references[part], outputs[0][0][part], outputs[2][0][part], "ar", 400
             )
             assert rows[0]["p"] == pytest.approx(expected, abs=1e-12)
