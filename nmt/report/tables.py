@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
+from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
@@ -205,8 +206,8 @@ def significance_table(comparison: SetComparison) -> Table:
         for row in comparison.significance
     ]
     note = (
-        "Intervals and p by paired bootstrap, beside it p by approximate randomisation; "
-        "p-values of buckets corrected for their number (Holm)."
+        f"Intervals and p by paired bootstrap (no p below {FEWEST} sentences), beside it p by "
+        "approximate randomisation; p-values of buckets corrected for their number (Holm)."
     )
     title = f"Differences in BLEU on {comparison.name}"
     return Table(f"significance_{comparison.name}", title, columns, rows, [note])

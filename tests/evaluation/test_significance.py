@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
@@ -74,9 +76,9 @@ def test_bootstrapped_p_values_are_of_centred_differences(systems, pair):
     lengths = np.array([len(reference) for reference in references])
     rows = compare("a", a, "b", b, lengths, EDGES, trials=300)
     assert rows[0]["p"] == pytest.approx(transcribed_p(a, b, 300), abs=1e-12)
-    inside = (lengths > 15) & (lengths <= 40)
-    assert rows[2]["sentences"] == inside.sum()
-    assert rows[2]["p"] == pytest.approx(transcribed_p(a[inside], b[inside], 300), abs=1e-12)
+    inside = lengths > 40
+    assert rows[3]["sentences"] == inside.sum()
+    assert rows[3]["p"] == pytest.approx(transcribed_p(a[inside], b[inside], 300), abs=1e-12)
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
@@ -92,25 +94,30 @@ def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems, test
     assert 0.02 < np.mean(found) < 0.08  # three standard errors about 0.05
 
 
-def test_ties_of_few_sentences_count_as_in_sacrebleu(systems):
-    references, outputs = systems
-    few = [slice(0, 3), slice(8, 13), slice(20, 22)]
-    for part in few:
-        rows = compare(
-            "a",
-            outputs[0][1][part],
-            "b",
-            outputs[2][1][part],
-            [5] * (part.stop - part.start),
-            EDGES,
-            test="randomisation",
-            trials=400,
-        )
-        if rows[0]["delta"]:
-            _, _, expected = paired_test(
-                references[part], outputs[0][0][part], outputs[2][0][part], "ar", 400
-            )
-            assert rows[0]["p"] == pytest.approx(expected, abs=1e-12)
+def test_shuffles_as_far_apart_as_the_outputs_count(systems):
+    """Of 3 sentences there are 8 shuffles, of which the outputs themselves are two."""
+    _, [(_, a), _, (_, b)] = systems
+    for count, share in ((1, 1.0), (3, 0.25)):
+        x, y = a[:count], b[:count]
+        swaps = [np.array(swap)[:, None] for swap in itertools.product([True, False], repeat=count)]
+        apart = [
+            abs(bleu(np.where(s, x, y).sum(axis=0)) - bleu(np.where(s, y, x).sum(axis=0)))
+            for s in swaps
+        ]
+        assert np.mean(np.array(apart) >= max(apart) - 1e-9) == share
+        first = np.where(swaps[int(np.argmax(apart))], x, y)
+        rows = compare("a", first, "b", x + y - first, [5] * count, EDGES, test="randomisation")
+        assert [row["p"] for row in rows] == pytest.approx([share] * 2, abs=0.02)
+
+
+def test_a_bootstrap_of_few_sentences_has_no_p(systems):
+    _, [(_, a), _, (_, b)] = systems
+    lengths = [5] * 29 + [20] * 30 + [50] * 31
+    rows = compare("a", a, "b", b, lengths, EDGES, trials=100)
+    assert [row["sentences"] for row in rows] == [90, 29, 30, 31]
+    assert [row["p"] is None for row in rows] == [False, True, False, False]
+    assert [row["p_corrected"] for row in rows[1:]] == holm([row["p"] for row in rows[1:]])
+    assert rows[1]["low"] < rows[1]["delta"] < rows[1]["high"]
 
 
 def test_rows(systems):
@@ -123,7 +130,7 @@ def test_rows(systems):
     for row in rows:
         assert row["low"] < row["delta"] < row["high"]
         assert row["delta"] == row["score_a"] - row["score_b"] > 0
-        assert row["p_corrected"] >= row["p"]
+        assert row["p"] is None or row["p_corrected"] >= row["p"]
     assert rows[0]["p"] == rows[0]["p_corrected"] == 1 / 1001
 
 
@@ -138,4 +145,5 @@ def test_equal_outputs_do_not_differ(systems, test):
 def test_holms_correction_by_hand():
     assert holm([0.01, 0.02, 0.03, 0.005]) == pytest.approx([0.03, 0.04, 0.04, 0.02])
     assert holm([0.6, 0.5]) == [1.0, 1.0]
+    assert holm([None, 0.01, None, 0.02]) == [None, 0.02, None, 0.02]
     assert holm([]) == []

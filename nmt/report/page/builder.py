@@ -10,6 +10,7 @@ from string import Template
 from typing import Any, BinaryIO
 
 from nmt.config import PageConfig
+from nmt.evaluation.significance import FEWEST
 from nmt.files import write_atomically
 from nmt.report.comparison import SetComparison, compare_set, test_sets
 from nmt.report.page import embed
@@ -181,6 +182,7 @@ def _overview_sections(
         scores=_per_set(comparisons, scores_table) + _per_set(comparisons, seeds_table, "group"),
         published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
         training=_table(training_table(runs)),
+        fewest=FEWEST,
     )
 
 

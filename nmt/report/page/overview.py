@@ -101,8 +101,8 @@ def _set(comparison: SetComparison) -> dict[str, Any]:
                 round(row["delta"], 3),
                 round(row["low"], 3),
                 round(row["high"], 3),
-                round(row["p"], 5),
-                round(row["p_corrected"], 5),
+                None if row["p"] is None else round(row["p"], 5),
+                None if row["p_corrected"] is None else round(row["p_corrected"], 5),
                 row["sentences"],
             ]
             for row in comparison.significance

@@ -26,7 +26,8 @@ export function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** A p-value: three decimals, or that it is below the last of them. */
+/** A p-value: three decimals, or that it is below the last of them; a dash for none. */
 export function pValue(value) {
+  if (value === null) return "–";
   return value < 0.001 ? "<0.001" : value.toFixed(3);
 }

@@ -15,7 +15,7 @@ export function pairs(rows, bucket) {
 }
 
 /** Stars, so that significance is never told by colour alone. */
-export const stars = (p) => (p < 0.001 ? "***" : p < 0.01 ? "**" : p < 0.05 ? "*" : "");
+export const stars = (p) => (p === null ? "" : p < 0.001 ? "***" : p < 0.01 ? "**" : p < 0.05 ? "*" : "");
 
 export function matrix(set, labels) {
   const names = [...new Set(set.significance.map((row) => row[2]))];

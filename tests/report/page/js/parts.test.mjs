@@ -21,6 +21,7 @@ test("numbers have true minus signs and shares thin spaces", () => {
   assert.equal(percent(0.004), "<1\u202f%");
   assert.equal(percent(0), "0\u202f%");
   assert.equal(pValue(0.0004), "<0.001");
+  assert.equal(pValue(null), "–");
 });
 
 test("deflated base64 comes back, beyond ASCII too", async () => {
@@ -120,7 +121,7 @@ test("differences read both ways round", () => {
   const found = pairs(rows, "all");
   assert.equal(found.size, 2);
   assert.deepEqual(found.get("b\na"), { delta: -2.5, low: -4, high: -1, p: 0.01, corrected: 0.02, sentences: 30 });
-  assert.deepEqual([0.2, 0.04, 0.004, 0.0004].map(stars), ["", "*", "**", "***"]);
+  assert.deepEqual([0.2, 0.04, 0.004, 0.0004, null].map(stars), ["", "*", "**", "***", ""]);
 });
 
 test("empty cells stay last in either order", () => {
