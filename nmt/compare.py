@@ -24,6 +24,7 @@ from nmt.report.figures import draw_for_papers
 from nmt.report.page import build_page
 from nmt.report.runs import Run, find_runs, outside_system
 from nmt.report.tables import write_tables
+from nmt.report.texts import texts_apart
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +37,9 @@ def main(composed: DictConfig) -> None:
     assert isinstance(config, CompareConfig)
     project = None if config.wandb is None else check_wandb(config.wandb)
     found = find_runs(config.runs)
-    others = [read_system(name, files, found.runs) for name, files in config.external.items()]
-    everyone = [*found.runs, *others]
+    runs = texts_apart(found.runs)
+    others = [read_system(name, files, runs) for name, files in config.external.items()]
+    everyone = [*runs, *others]
     comparisons = [compare_set(everyone, name, config.resamples) for name in test_sets(everyone)]
     output = Path(config.output)
     write_tables(everyone, comparisons, output / "tables")
@@ -45,7 +47,7 @@ def main(composed: DictConfig) -> None:
     if formats:
         draw_for_papers(everyone, output / "figures", formats, config.report.sentence)
     page = build_page(
-        found.runs,
+        runs,
         output / "comparison.html",
         config.report,
         others,

@@ -73,12 +73,14 @@ class ComparisonPage(Callback):
         from nmt.report.page import build_page
         from nmt.report.runs import find_runs
         from nmt.report.tables import write_tables
+        from nmt.report.texts import texts_apart
 
         found = find_runs([self.sweep])
-        comparisons = [compare_set(found.runs, name) for name in test_sets(found.runs)]
-        write_tables(found.runs, comparisons, self.sweep / self.tables)
+        runs = texts_apart(found.runs)
+        comparisons = [compare_set(runs, name) for name in test_sets(runs)]
+        write_tables(runs, comparisons, self.sweep / self.tables)
         build_page(
-            found.runs,
+            runs,
             self.sweep / self.page,
             title=f"Comparison of the runs in {self.sweep.name}",
             unfinished=found.unfinished,
@@ -86,7 +88,7 @@ class ComparisonPage(Callback):
         )
         log.info(
             "comparison of %d run(s)%s: %s",
-            len(found.runs),
+            len(runs),
             f", {len(found.unfinished)} unfinished" if found.unfinished else "",
             self.sweep / self.page,
         )

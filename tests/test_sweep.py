@@ -38,6 +38,7 @@ module("nmt.report.comparison", test_sets=lambda runs: ["a"], compare_set=lambda
 module("nmt.report.page", build_page=build_page)
 module("nmt.report.runs", find_runs=lambda patterns: Found(*patterns))
 module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())
+module("nmt.report.texts", texts_apart=lambda runs: runs)
 
 @hydra.main(version_base=None, config_path=None, config_name="app")
 def main(cfg):

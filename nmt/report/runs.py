@@ -31,6 +31,7 @@ class Run:
         overrides: what was typed on the command line, from `.hydra/overrides.yaml`.
         lines: sentence records held in memory by (kind, test set), kind being `translations` or
             `alignments`; what is not here is read from the folder when it is asked for.
+        stored: names in the folder of the test sets that have another here (`nmt.report.texts`).
     """
 
     label: str
@@ -38,6 +39,7 @@ class Run:
     folder: Path | None = None
     overrides: tuple[str, ...] = ()
     lines: Mapping[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
     _read: dict[str, list[dict[str, Any]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -94,11 +96,14 @@ class Run:
     def _lines(
         self, kind: str, test_set: str, read: Callable[[Path, str], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        if (kind, test_set) in self.lines:
-            return self.lines[kind, test_set]
-        if self.folder is None or not (self.folder / kind / f"{test_set}.jsonl").is_file():
+        if test_set not in self.sets:
             return []
-        return read(self.folder, test_set)
+        name = self.stored.get(test_set, test_set)
+        if (kind, name) in self.lines:
+            return self.lines[kind, name]
+        if self.folder is None or not (self.folder / kind / f"{name}.jsonl").is_file():
+            return []
+        return read(self.folder, name)
 
 
 @dataclass(frozen=True)

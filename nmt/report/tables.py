@@ -13,6 +13,7 @@ from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
 from nmt.report.table import Column, Spread, Table
+from nmt.report.texts import renamed_sets
 
 
 def scores_table(comparison: SetComparison) -> Table:
@@ -255,7 +256,8 @@ def all_tables(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> lis
 
 
 def _score_notes(comparison: SetComparison) -> list[str]:
-    notes = []
+    renamed = renamed_sets(comparison.runs)
+    notes = [renamed[comparison.name]] if comparison.name in renamed else []
     if comparison.no_unk_pairs:
         which = (
             "the sentences that every run's shortlists cover"

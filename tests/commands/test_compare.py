@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 
 from tests.commands.produced import QUICK, files, last_line, lines, results
+
+TEST = "translations/test.jsonl"
 
 
 class TestCompare:
@@ -34,6 +39,20 @@ class TestCompare:
         text = "".join((program.folder / name).read_text() for name in tables)
         assert "100.00" in text  # the references are their own best translation
         assert any(name.startswith("compared/figures/") for name in written)
+
+    def test_a_run_of_another_text_stands_apart(self, program, rnnsearch, rnnencdec):
+        other = program.folder / "other"
+        shutil.copytree(rnnsearch, other)
+        records = [{**row, "source": row["source"][::-1]} for row in lines(other / TEST)]
+        (other / TEST).write_text("".join(f"{json.dumps(row)}\n" for row in records))
+        typed = ("runs=[rnnsearch,rnnencdec,other]", "output=apart", "resamples=20")
+        ended = program("compare", *typed)
+        assert ended.code == 0, ended.err
+        assert "test-2 is the test set test of RNNsearch-50" in ended.err
+        significance = (program.folder / "apart/tables/significance_test.csv").read_text()
+        assert len({tuple(row.split(",")[:2]) for row in significance.splitlines()[1:]}) == 1
+        assert (program.folder / "apart/tables/scores_test-2.csv").is_file()
+        assert not (program.folder / "apart/tables/significance_test-2.csv").exists()
 
     @pytest.mark.parametrize(
         ("typed", "said"),

@@ -27,6 +27,7 @@ from nmt.report.tables import (
     seeds_table,
     training_table,
 )
+from nmt.report.texts import renamed_sets
 
 LEAST_WORDS = 30
 """Shortest sentence that translations side by side show at first."""
@@ -172,12 +173,12 @@ def _navigation() -> str:
 def _overview_sections(
     runs: Sequence[Run], comparisons: Sequence[SetComparison], unfinished: Sequence[Path]
 ) -> str:
-    note = ""
+    notes = list(renamed_sets(runs).values())
     if unfinished:
-        folders = ", ".join(escape("/".join(folder.parts[-2:])) for folder in unfinished)
-        note = f'<p class="notes">Not finished, so not here: {folders}.</p>'
+        folders = ", ".join("/".join(folder.parts[-2:]) for folder in unfinished)
+        notes.append(f"Not finished, so not here: {folders}.")
     return Template(embed.asset("overview.html")).substitute(
-        unfinished=note,
+        notes="".join(f'<p class="notes">{escape(note)}</p>' for note in notes),
         lengths=_per_set(comparisons, lengths_table),
         scores=_per_set(comparisons, scores_table) + _per_set(comparisons, seeds_table, "group"),
         published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
