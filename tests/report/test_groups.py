@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 from nmt.report.groups import grouped
 from nmt.report.runs import Run, label_apart
 
@@ -33,3 +36,19 @@ def test_groups_of_one_name_are_numbered() -> None:
         "a (2)": 1,
         "a (3)": 1,
     }
+
+
+def test_a_seed_counts_once_in_a_group() -> None:
+    made = [run("a", seed, lr=1) for seed in (1, 1, 2, 3, 2)]
+    runs = label_apart(
+        [replace(one, folder=Path(f"runs/{place}")) for place, one in enumerate(made)]
+    )
+    assert runs[1].label == "a seed 1 [runs/1]"
+    assert grouped(runs) == {"a": [runs[0], runs[2], runs[3]], "a (2)": [runs[1], runs[4]]}
+    assert list(grouped(runs[:4])) == ["a", "a seed 1 [runs/1]"]
+
+
+def test_a_copy_of_a_run_is_no_second_seed() -> None:
+    trained = run("a", 1, lr=1)
+    runs = label_apart([trained, trained])
+    assert grouped(runs) == {"a": [runs[0]], "a #2": [runs[1]]}
