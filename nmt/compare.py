@@ -83,8 +83,11 @@ def read_system(name: str, files: dict[str, str], runs: list[Run]) -> Run:
     """Another system's hypotheses, a file a test set, scored as the runs' are.
 
     Raises:
-        Refusal: for a test set that no run was scored on, or a file that does not fit it.
+        Refusal: for the name of a run, a test set that no run was scored on, or a file that does
+            not fit it.
     """
+    if name in {run.label for run in runs}:
+        raise Refusal(f"external.{name}: a run has this name; give the system another")
     sentences = {}
     for test_set, path in files.items():
         key = f"external.{name}.{test_set}"

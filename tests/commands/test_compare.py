@@ -63,6 +63,10 @@ class TestCompare:
             (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
             (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),
             (
+                ("runs=[rnnsearch]", "+external.RNNsearch-50.test=short.txt"),
+                "external.RNNsearch-50: a run has this name; give the system another",
+            ),
+            (
                 ("runs=[rnnsearch]", "+external.moses.test=short.txt"),
                 "1 lines, but the test set has 12",
             ),
