@@ -45,7 +45,7 @@ def main(composed: DictConfig) -> None:
     write_tables(everyone, comparisons, output / "tables")
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
     if formats:
-        draw_for_papers(everyone, output / "figures", formats, config.report.sentence)
+        draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)
     page = build_page(
         runs,
         output / "comparison.html",

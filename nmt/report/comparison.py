@@ -6,7 +6,7 @@ Every score comes from `nmt.evaluation`; this file decides which sentences and w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -46,7 +46,7 @@ class SetComparison:
         name: of the test set.
         runs: those that were scored on it.
         scores: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on the shared subset.
-        lengths: rows of `by_length` by label, each with `mean_length`, `sacrebleu` and `error_rate` where known.
+        lengths: its rows of `by_length` by label, each with `mean_length`, `sacrebleu` and `error_rate` where known.
         decay: by label.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
@@ -62,6 +62,11 @@ class SetComparison:
     no_unk_pairs: int
     no_unk_shared: bool
     significance: list[dict[str, Any]]
+
+    def compared(self, run: Run) -> Run:
+        """One of the runs with `scores` in place of what it measured alone."""
+        test = {**run.results["test"], self.name: self.scores[run.label]}
+        return replace(run, results={**run.results, "test": test})
 
 
 def test_sets(runs: Sequence[Run]) -> list[str]:
@@ -89,7 +94,7 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
             _rescore_no_unk(result, by_length, rows, subset, resamples)
         _add_error_rates(by_length, result)
         _add_sentences(by_length, rows, scorers)
-        scores[run.label] = result
+        scores[run.label] = {**result, "by_length": by_length}
         lengths[run.label] = by_length
         if by_length:
             decay[run.label] = measure_decay(by_length)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import ReportConfig
+from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.heatmap import (
     choose_four,
@@ -79,7 +80,10 @@ def draw_run(
 
 
 def draw_for_papers(
-    runs: Sequence[Run], folder: Path, formats: Sequence[str], sentence: str | None = None
+    comparisons: Sequence[SetComparison],
+    folder: Path,
+    formats: Sequence[str],
+    sentence: str | None = None,
 ) -> list[Path]:
     """Draws figures that fit a page as they are into `folder` and returns their files.
 
@@ -97,26 +101,23 @@ def draw_for_papers(
     written: list[Path] = []
     captions = []
     with style(PAPER):
-        for test_set in dict.fromkeys(name for run in runs for name in run.sets):
-            present = [
-                run
-                for run in runs
-                if run.results.get("test", {}).get(test_set, {}).get("by_length")
-            ]
+        for comparison in comparisons:
+            test_set = comparison.name
+            present = [run for run in comparison.runs if comparison.lengths[run.label]]
             if present:
-                lines = grouped(present)
+                lines = grouped([comparison.compared(run) for run in present])
                 figure = lengths_figure(lines, test_set, width=TEXT_WIDTH, captioned=False)
                 written += save(figure, folder / f"{test_set}-bleu-by-length", formats)
                 figure = details_figure(lines, test_set, width=TEXT_WIDTH)
                 written += save(figure, folder / f"{test_set}-by-length-details", formats)
                 captions.append(caption(lines, test_set))
-            for run in runs:
+            for number, run in enumerate(comparison.runs, 1):
                 rows = attended(run, test_set)
                 if rows:
                     figure = four_figure(chosen_four(run, test_set, rows, sentence), TEXT_WIDTH)
                     stem = file_name(f"{test_set}-{run.label}-four")
                     if stem in {file.stem for file in written}:
-                        stem += f"-{runs.index(run) + 1}"  # labels that differ in signs alone
+                        stem += f"-{number}"  # labels that differ in signs alone
                     written += save(figure, folder / stem, formats)
     if captions:
         written.append(folder / "captions.txt")

@@ -11,6 +11,8 @@ from run_folders import make_run
 
 from nmt.config import ReportConfig
 from nmt.errors import Refusal
+from nmt.report import figures
+from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_lengths, draw_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
@@ -83,7 +85,8 @@ def test_figures_for_papers_fit_the_text(tmp_path):
     make_run(tmp_path / "0", model="RNNencdec", pairs=60, kept=12)
     make_run(tmp_path / "1", pairs=60, kept=12, sets=("newstest", "mine"))
     runs = find_runs([tmp_path]).runs
-    files = draw_for_papers(runs, tmp_path / "figures", ["png", "pdf"])
+    compared = [compare_set(runs, name, resamples=0) for name in ("newstest", "mine")]
+    files = draw_for_papers(compared, tmp_path / "figures", ["png", "pdf"])
     stems = ["newstest-bleu-by-length", "newstest-by-length-details", "newstest-RNNsearch-50-four"]
     stems += ["mine-bleu-by-length", "mine-by-length-details", "mine-RNNsearch-50-four"]
     names = [f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")]
@@ -98,10 +101,32 @@ def test_figures_for_papers_fit_the_text(tmp_path):
     ]
 
 
+def test_figures_for_papers_have_the_scores_of_the_comparison(tmp_path, monkeypatch):
+    """Of two shortlists the sentences that both cover, as in its tables."""
+    wide = read_run(make_run(tmp_path / "wide", pairs=60, kept=0))
+    rows = [dict(row) for row in wide.translations("newstest")]
+    for row in rows[::2]:
+        row |= {"no_unk": False, "bleu_stats_no_unk": None}
+    narrow = dataclasses.replace(wide, label="narrow", lines={("translations", "newstest"): rows})
+    compared = compare_set([wide, narrow], "newstest", resamples=20)
+    assert compared.no_unk_shared
+    drawn = {}
+    monkeypatch.setattr(figures, "lengths_figure", lambda lines, *_, **__: drawn.update(lines))
+    monkeypatch.setattr(figures, "details_figure", lambda *_, **__: None)
+    monkeypatch.setattr(figures, "save", lambda *_: [])
+    draw_for_papers([compared], tmp_path, ["png"])
+    found = drawn["RNNsearch-50"][0].results["test"]["newstest"]["by_length"]
+    assert found == compared.lengths["RNNsearch-50"]
+    measured = wide.results["test"]["newstest"]["by_length"]
+    counts = [[row["no_unk"]["sentences"] for row in each[:3]] for each in (found, measured)]
+    assert all(few < many for few, many in zip(*counts, strict=True))
+
+
 def test_runs_whose_names_differ_in_signs_alone_have_figures_of_their_own(tmp_path):
     run = read_run(make_run(tmp_path / "run", pairs=40, kept=8))
     alike = [dataclasses.replace(run, label=label) for label in ("a b", "a/b")]
-    files = draw_for_papers(alike, tmp_path / "figures", ["svg"])
+    compared = compare_set(alike, "newstest", resamples=0)
+    files = draw_for_papers([compared], tmp_path / "figures", ["svg"])
     assert [file.name for file in files[2:4]] == [
         "newstest-a_b-four.svg",
         "newstest-a_b-four-2.svg",
