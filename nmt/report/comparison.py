@@ -210,7 +210,8 @@ def _add_error_rates(by_length: list[dict[str, Any]], result: dict[str, Any]) ->
     for bucket in by_length:
         row = rows.get((bucket["from"], bucket.get("to")))
         if row is not None:
-            bucket["error_rate"] = {key: row.get(key) for key in ("error_rate", "low", "high")}
+            keys = ("error_rate", "low", "high", "sentences")
+            bucket["error_rate"] = {key: row.get(key) for key in keys}
 
 
 def _add_sentences(

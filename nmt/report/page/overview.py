@@ -119,20 +119,20 @@ def _set(comparison: SetComparison) -> dict[str, Any]:
 
 
 def _bucket(row: dict[str, Any]) -> dict[str, Any]:
-    """A bucket's figures as [value, low, high] by the name of the y axis."""
+    """A bucket's figures as [value, low, high, sentences] by the name of the y axis."""
     no_unk, aer = row.get("no_unk") or {}, row.get("error_rate") or {}
+    count = row["sentences"]
     figures = {
-        "all": [row.get("score"), row.get("low"), row.get("high")],
-        "no_unk": [no_unk.get("score"), no_unk.get("low"), no_unk.get("high")],
-        "sacrebleu": [row.get("sacrebleu"), None, None],
-        "nll": [row.get("nll_per_word"), None, None],
-        "aer": [aer.get("error_rate"), aer.get("low"), aer.get("high")],
-        "brevity": [row.get("brevity_penalty"), None, None],
-        "ratio": [row.get("length_ratio"), None, None],
-        "spread": [row.get("spread"), None, None],
+        "all": [row.get("score"), row.get("low"), row.get("high"), count],
+        "no_unk": [no_unk.get(key) for key in ("score", "low", "high", "sentences")],
+        "sacrebleu": [row.get("sacrebleu"), None, None, count],
+        "nll": [row.get("nll_per_word"), None, None, count],
+        "aer": [aer.get(key) for key in ("error_rate", "low", "high", "sentences")],
+        "brevity": [row.get("brevity_penalty"), None, None, count],
+        "ratio": [row.get("length_ratio"), None, None, count],
+        "spread": [row.get("spread"), None, None, count],
     }
     return {
         "from": row["from"],
-        "sentences": row["sentences"],
         **{name: values for name, values in figures.items() if values[0] is not None},
     }

@@ -50,7 +50,7 @@ def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any) -> None:
     row = json.loads(page.text_content("#overview"))["sets"]["newstest"]["rows"][0]
     assert f"{row['all'][0]:.2f} [{row['all'][1]:.2f}, {row['all'][2]:.2f}]" in table
     counts = page.locator("#length-chart .mark-text text").all_text_contents()
-    assert str(row["sentences"]) in counts
+    assert str(row["all"][3]) in counts
     page.locator("#length-chart .mark-symbol path").last.hover()
     assert "Sentences" in page.inner_text("#tooltip")
     page.mouse.move(5, 5)

@@ -80,7 +80,11 @@ def test_the_overview_has_what_the_charts_need(page: str, runs: list[Run]) -> No
     rows = overview["sets"]["newstest"]["rows"]
     row = next(r for r in rows if r["run"] == "RNNsearch-50 seed 1" and r["bucket"] == "11–20")
     measured = runs[2].results["test"]["newstest"]["by_length"][1]
-    assert row["all"] == [measured["score"], measured["low"], measured["high"]]
+    ends = ("score", "low", "high", "sentences")
+    assert row["all"] == [measured[end] for end in ends]
+    assert row["no_unk"] == [measured["no_unk"][end] for end in ends]
+    aligned = runs[2].results["test"]["newstest"]["alignment"]["by_length"][1]
+    assert row["aer"] == [aligned["error_rate"], None, None, aligned["sentences"]]
     assert {"no_unk", "sacrebleu", "nll", "aer", "brevity", "ratio", "spread"} <= set(row)
     assert len(overview["sets"]["newstest"]["significance"][0]) == 9
     assert len(overview["published"]["rows"]) == 6

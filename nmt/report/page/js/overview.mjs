@@ -80,7 +80,7 @@ export function startOverview(overview) {
     const element = byId("length-chart");
     byId("length-empty").hidden = names.length > 0;
     const words = overview.sets[set.value].bucket_by === "target" ? "reference words" : "source words";
-    const counts = bucketCounts(overview, set.value);
+    const counts = bucketCounts(overview, set.value, metric.value);
     const banded = bands.checked && rows.some((row) => row.low !== null);
     if (names.length === 0) erase(element);
     else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));

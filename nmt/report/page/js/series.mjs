@@ -53,7 +53,7 @@ export function lengthRows(overview, set, metric, on, grouped) {
   if (!grouped) {
     return rows.map((row) => {
       const [value, low, high] = row[metric];
-      return { ...place(row), series: row.run, value, low, high, note: low === null ? "" : "95 % interval" };
+      return { ...place(row, metric), series: row.run, value, low, high, note: low === null ? "" : "95 % interval" };
     });
   }
   const groupOf = new Map(overview.runs.map((run) => [run.label, run.group]));
@@ -69,21 +69,22 @@ export function lengthRows(overview, set, metric, on, grouped) {
     const value = mean(values);
     if (values.length === 1) {
       const [, low, high] = members[0][metric];
-      return { ...place(members[0]), series, value, low, high, note: low === null ? "one run" : "one run, 95 % interval" };
+      return { ...place(members[0], metric), series, value, low, high, note: low === null ? "one run" : "one run, 95 % interval" };
     }
     const spread = deviation(values);
     const note = `mean ± standard deviation of ${values.length} runs`;
-    return { ...place(members[0]), series, value, low: value - spread, high: value + spread, note };
+    return { ...place(members[0], metric), series, value, low: value - spread, high: value + spread, note };
   });
 }
 
-const place = (row) => ({ bucket: row.bucket, from: row.from, sentences: row.sentences });
+const place = (row, metric) => ({ bucket: row.bucket, from: row.from, sentences: row[metric]?.[3] ?? 0 });
 
-/** The buckets of a set in ascending order, with the number of sentences. */
-export function bucketCounts(overview, set) {
+/** The buckets of a set in ascending order, with the sentences that a score is of: the most of any run. */
+export function bucketCounts(overview, set, metric) {
   const counts = new Map();
   for (const row of overview.sets[set].rows) {
-    if (!counts.has(row.bucket)) counts.set(row.bucket, { bucket: row.bucket, from: row.from, sentences: row.sentences });
+    const found = place(row, metric);
+    if (found.sentences >= (counts.get(row.bucket)?.sentences ?? 0)) counts.set(row.bucket, found);
   }
   return [...counts.values()].sort((a, b) => a.from - b.from);
 }

@@ -54,10 +54,10 @@ const overview = {
   sets: {
     t: {
       rows: [
-        { run: "e1", bucket: "1–10", from: 1, sentences: 4, all: [10, 8, 12] },
-        { run: "s1", bucket: "1–10", from: 1, sentences: 4, all: [20, 18, 22] },
-        { run: "s2", bucket: "1–10", from: 1, sentences: 4, all: [24, 22, 26] },
-        { run: "s2", bucket: "11+", from: 11, sentences: 3, all: [9, null, null] },
+        { run: "e1", bucket: "1–10", from: 1, all: [10, 8, 12, 4], no_unk: [12, 9, 13, 2] },
+        { run: "s1", bucket: "1–10", from: 1, all: [20, 18, 22, 4] },
+        { run: "s2", bucket: "1–10", from: 1, all: [24, 22, 26, 4] },
+        { run: "s2", bucket: "11+", from: 11, all: [9, null, null, 3] },
       ],
     },
   },
@@ -80,8 +80,11 @@ test("seeds are grouped into mean and standard deviation", () => {
   assert.deepEqual(series.lengthRows(overview, "t", "all", new Set(["s2"]), false).map((row) => row.value), [24, 9]);
 });
 
-test("buckets are counted once each, shortest first", () => {
-  assert.deepEqual(series.bucketCounts(overview, "t").map((row) => [row.bucket, row.sentences]), [["1–10", 4], ["11+", 3]]);
+test("buckets are counted once each, shortest first, as each score counts", () => {
+  const counts = (metric) => series.bucketCounts(overview, "t", metric).map((row) => [row.bucket, row.sentences]);
+  assert.deepEqual(counts("all"), [["1–10", 4], ["11+", 3]]);
+  assert.deepEqual(counts("no_unk"), [["1–10", 2], ["11+", 0]]);
+  assert.equal(series.lengthRows(overview, "t", "no_unk", on, false)[0].sentences, 2);
 });
 
 test("training curves leave out what was not measured", () => {
