@@ -46,8 +46,8 @@ def summarise(
         search: the search settings that made the hypotheses, to stand beside the scores.
 
     Returns:
-        `pairs`, `search`, `bucket_by`, `bleu` (`all`, and `no_unk` where there are such pairs),
-        `sacrebleu` and `chrf` (None without raw references), `nll_per_sentence`, `perplexity`,
+        `pairs`, `search`, `bucket_by`, `confidence`, `bleu` (`all`, and `no_unk` where there are
+        such pairs), `sacrebleu` and `chrf` (None without raw references), `nll_per_sentence`, `perplexity`,
         `length_ratio`, `brevity_penalty`, `spread`, `by_length` and, where gold links exist,
         `alignment`. Buckets without sentences are absent. See docs/results_schema.md.
 
@@ -65,6 +65,7 @@ def summarise(
         "pairs": len(ordered),
         "search": search,
         "bucket_by": settings.bucket_by,
+        "confidence": settings.confidence,
         "bleu": scores,
         **_detokenised(ordered),
         "nll_per_sentence": _mean(ordered, "nll"),

@@ -16,7 +16,7 @@ from sacrebleu.metrics import BLEU
 from nmt.evaluation import significance
 from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.bootstrap import interval
-from nmt.report.runs import Run
+from nmt.report.runs import CONFIDENCE, Run
 
 EDGES = (10, 20, 30, 40, 50, 60)
 
@@ -50,6 +50,7 @@ class SetComparison:
         decay: by label.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
+        confidence: share of the resamples inside the intervals by label; differences have the largest of them.
         significance: rows of `nmt.evaluation.significance.compare` by paired bootstrap, for every pair of runs, each
             with `p_randomised` and `p_randomised_corrected` by approximate randomisation.
     """
@@ -61,6 +62,7 @@ class SetComparison:
     decay: dict[str, Decay]
     no_unk_pairs: int
     no_unk_shared: bool
+    confidence: dict[str, float]
     significance: list[dict[str, Any]]
 
     def compared(self, run: Run) -> Run:
@@ -84,6 +86,7 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
     present = [run for run in runs if name in run.sets]
     translations = {run.label: run.translations(name) for run in present}
     subset, shared = _no_unk_subset(present, translations)
+    confidence = {run.label: run.confidence(name) for run in present}
     scores, lengths, decay = {}, {}, {}
     scorers: dict[tuple[str, ...], BLEU] = {}
     for run in present:
@@ -91,7 +94,8 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
         result = dict(run.results["test"][name])
         by_length = [dict(row) for row in result.get("by_length") or []]
         if shared:
-            _rescore_no_unk(result, by_length, rows, subset, resamples)
+            settings = {"resamples": resamples, "confidence": confidence[run.label]}
+            _rescore_no_unk(result, by_length, rows, subset, settings)
         _add_error_rates(by_length, result)
         _add_sentences(by_length, rows, scorers)
         scores[run.label] = {**result, "by_length": by_length}
@@ -106,7 +110,10 @@ def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetCom
         decay=decay,
         no_unk_pairs=len(subset),
         no_unk_shared=shared,
-        significance=_significance(present, translations, name, resamples),
+        confidence=confidence,
+        significance=_significance(
+            present, translations, name, resamples, max(confidence.values(), default=CONFIDENCE)
+        ),
     )
 
 
@@ -184,22 +191,23 @@ def _rescore_no_unk(
     by_length: list[dict[str, Any]],
     rows: list[dict[str, Any]],
     subset: set[int],
-    resamples: int,
+    settings: dict[str, Any],
 ) -> None:
+    """Scores the sentences in `subset`; `settings` are of `nmt.evaluation.bootstrap.interval`."""
     judged = [
         row for row in rows if row["id"] in subset and row.get("bleu_stats_no_unk") is not None
     ]
     if not judged:
         return
-    result["bleu"] = {**result["bleu"], "no_unk": _score(judged, resamples)}
+    result["bleu"] = {**result["bleu"], "no_unk": _score(judged, settings)}
     for bucket in by_length:
         inside = [row for row in judged if _inside(bucket, row["length"])]
-        bucket["no_unk"] = _score(inside, resamples) if inside else None
+        bucket["no_unk"] = _score(inside, settings) if inside else None
 
 
-def _score(rows: list[dict[str, Any]], resamples: int) -> dict[str, Any]:
+def _score(rows: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, Any]:
     statistics = np.array([row["bleu_stats_no_unk"] for row in rows], dtype=np.int64)
-    low, high = interval(statistics, bleu_scores, resamples=resamples)
+    low, high = interval(statistics, bleu_scores, **settings)
     score = float(bleu_scores(statistics.sum(axis=0)))
     return {"score": score, "low": low, "high": high, "sentences": len(rows)}
 
@@ -241,6 +249,7 @@ def _significance(
     translations: dict[str, list[dict[str, Any]]],
     name: str,
     resamples: int,
+    confidence: float,
 ) -> list[dict[str, Any]]:
     if resamples == 0:
         return []
@@ -265,7 +274,15 @@ def _significance(
     for a, b in combinations(by_id, 2):
         bootstrap, randomised = (
             significance.compare(
-                a, statistics[a], b, statistics[b], lengths, limits, test=test, trials=resamples
+                a,
+                statistics[a],
+                b,
+                statistics[b],
+                lengths,
+                limits,
+                test=test,
+                trials=resamples,
+                confidence=confidence,
             )
             for test in ("bootstrap", "randomisation")
         )

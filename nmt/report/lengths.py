@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from nmt.report.runs import Run
 from nmt.report.style import GREY, run_style, save, shown, style
+from nmt.report.table import levels
 
 Bucket = dict[str, Any]  # an entry of results.json's `by_length`
 Edges = tuple[int, int | None]
@@ -155,8 +156,7 @@ def caption(lines: Lines, test_set: str) -> str:
     runs = _runs(lines)
     searches = dict.fromkeys(_search(run, test_set) for run in runs)
     pairs = ", ".join(dict.fromkeys(f"{_result(run, test_set)['pairs']:,}" for run in runs))
-    share = {run.config.get("evaluation", {}).get("confidence", 0.95) for run in runs}
-    bands = "/".join(f"{100 * each:g} %" for each in sorted(share))
+    bands = levels(run.confidence(test_set) for run in runs)
     text = f"{shown(test_set, 60)}, {pairs} pairs; bands: "
     numbers = {len(members) for members in lines.values()}
     if max(numbers, default=1) > 1:

@@ -16,6 +16,9 @@ from typing import Any
 from nmt.errors import Refusal
 from nmt.evaluation import records, results, summary
 
+CONFIDENCE = 0.95
+"""Of runs that do not say theirs."""
+
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
 
@@ -75,6 +78,11 @@ class Run:
             return self.label
         same = {name: value for name, value in self.flat.items() if not _incidental(name)}
         return json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
+
+    def confidence(self, test_set: str) -> float:
+        """The share of the resamples inside the intervals of a test set's scores."""
+        configured = (self.config.get("evaluation") or {}).get("confidence", CONFIDENCE)
+        return float(self.results["test"][test_set].get("confidence", configured))
 
     def translations(self, test_set: str) -> list[dict[str, Any]]:
         """The sentence records of a test set (`nmt.evaluation.records`); none where none were written.

@@ -88,6 +88,15 @@ def show(value: Any, column: Column) -> str:
     return f"{value:,.{column.digits}f}".replace(",", "\u202f")
 
 
+def levels(shares: Iterable[float]) -> str:
+    """Confidence levels as people write them.
+
+    >>> levels([0.95, 0.9, 0.95])
+    '90 %/95 %'
+    """
+    return "/".join(f"{100 * share:g} %" for share in sorted(set(shares)))
+
+
 def _beside(cells: Iterable[Any]) -> tuple[str, ...]:
     """Endings of the further CSV columns that a column needs."""
     found = list(cells)

@@ -12,7 +12,7 @@ from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
-from nmt.report.table import Column, Spread, Table
+from nmt.report.table import Column, Spread, Table, levels
 from nmt.report.texts import renamed_sets
 
 
@@ -177,8 +177,9 @@ def lengths_table(comparison: SetComparison) -> Table:
         *(Column(name, name) for name in names),
     ]
     notes = [
-        "BLEU with its 95 % interval by number of words; the slope is a least-squares line over the buckets, "
-        "each at the mean length of its sentences and weighing as many as it has."
+        f"BLEU with its {levels(comparison.confidence.values())} interval by number of words; "
+        "the slope is a least-squares line over the buckets, each at the mean length of its "
+        "sentences and weighing as many as it has."
     ]
     return Table(
         f"by_length_{comparison.name}",
@@ -206,8 +207,9 @@ def significance_table(comparison: SetComparison) -> Table:
         {**row, "delta": (row["delta"], row.get("low"), row.get("high"))}
         for row in comparison.significance
     ]
+    tested = levels([max(comparison.confidence.values())])
     note = (
-        f"Intervals and p by paired bootstrap (no p below {FEWEST} sentences), beside it p by "
+        f"{tested} intervals and p by paired bootstrap (no p below {FEWEST} sentences), beside it p by "
         "approximate randomisation; p-values of buckets corrected for their number (Holm)."
     )
     title = f"Differences in BLEU on {comparison.name}"

@@ -6,7 +6,9 @@ import pytest
 from nmt.evaluation.bleu import bleu
 from nmt.evaluation.scores import sacrebleu_score
 from nmt.report.comparison import SetComparison, bucket_name, compare_set, measure_decay
+from nmt.report.page.overview import overview
 from nmt.report.runs import Run
+from nmt.report.tables import lengths_table, significance_table
 
 
 def bucket(first: int, last: int | None, score: float, sentences: int, mean: float) -> dict:
@@ -81,6 +83,31 @@ def test_other_subsets_are_compared_on_what_they_share(runs: list[Run]) -> None:
     assert score["sentences"] == 50
     assert score["score"] == pytest.approx(bleu(np.sum(shared, axis=0)))
     assert score["low"] < score["score"] < score["high"]
+
+
+def test_intervals_are_of_the_runs_own_confidence(runs: list[Run]) -> None:
+    def saying(run: Run, confidence: float) -> Run:
+        config = {**run.config, "evaluation": {"confidence": confidence}}
+        return replace(run, results={**run.results, "config": config})
+
+    rows = [dict(row) for row in runs[1].translations("newstest")]
+    for row in rows[::2]:
+        row |= {"no_unk": False, "bleu_stats_no_unk": None}
+    narrow = replace(runs[1], lines={("translations", "newstest"): rows})
+    wide = compare_set([runs[0], narrow], "newstest", resamples=200)
+    both = [saying(runs[0], 0.5), saying(narrow, 0.8)]
+    found = compare_set(both, "newstest", resamples=200)
+    label = runs[0].label
+    ends = [one.scores[label]["bleu"]["no_unk"] for one in (wide, found)]
+    assert ends[0]["high"] - ends[0]["low"] > 2 * (ends[1]["high"] - ends[1]["low"])
+    assert found.confidence == {label: 0.5, narrow.label: 0.8}
+    assert "50 %/80 % interval" in lengths_table(found).notes[0]
+    assert significance_table(found).notes[0].startswith("80 % intervals")
+    widths = [one.significance[0]["high"] - one.significance[0]["low"] for one in (wide, found)]
+    assert 1.3 < widths[0] / widths[1] < 1.8  # 1.96 and 1.28 standard errors either side
+    page = overview(both, [found])["sets"]["newstest"]
+    assert page["confidence"] == {label: "50 %", narrow.label: "80 %"}
+    assert page["tested"] == "80 %"
 
 
 def test_outside_systems_narrow_no_subset(runs: list[Run]) -> None:

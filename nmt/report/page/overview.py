@@ -9,6 +9,7 @@ from nmt.evaluation.published import SOURCE, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.groups import grouped
 from nmt.report.runs import Run
+from nmt.report.table import levels
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
 """Keys of results.json that runs are filtered by, before any other key that was swept."""
@@ -107,6 +108,8 @@ def _set(comparison: SetComparison) -> dict[str, Any]:
             ]
             for row in comparison.significance
         ],
+        "confidence": {label: levels([share]) for label, share in comparison.confidence.items()},
+        "tested": levels([max(comparison.confidence.values())]),
         "bucket_by": next(
             (
                 score.get("bucket_by")

@@ -3,7 +3,7 @@
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { COLOURS, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { METRICS, bucketCounts, lengthRows, looks, passing, trainingRows } from "./series.mjs";
+import { METRICS, bucketCounts, lengthRows, level, looks, passing, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
@@ -86,7 +86,8 @@ export function startOverview(overview) {
     else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));
     legend(byId("length-legend"), names, lookOf);
     dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
-    const single = grouped.checked ? "Lines are means over seeds; bands are one standard deviation, or the 95 % interval where there is one run." : "Bands are 95 % bootstrap intervals.";
+    const share = level(overview, set.value, on);
+    const single = grouped.checked ? `Lines are means over seeds; bands are one standard deviation, or the ${share} interval where there is one run.` : `Bands are ${share} bootstrap intervals.`;
     byId("length-note").textContent = rows.some((row) => row.low !== null) ? single : "This figure has no interval.";
   }
   async function trainingChart() {

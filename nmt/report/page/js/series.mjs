@@ -49,11 +49,12 @@ export function deviation(values) {
 
 /** Rows of a by-length chart: {series, bucket, from, value, low, high, sentences, note}. */
 export function lengthRows(overview, set, metric, on, grouped) {
+  const { confidence } = overview.sets[set];
   const rows = overview.sets[set].rows.filter((row) => on.has(row.run) && row[metric]);
   if (!grouped) {
     return rows.map((row) => {
       const [value, low, high] = row[metric];
-      return { ...place(row, metric), series: row.run, value, low, high, note: low === null ? "" : "95 % interval" };
+      return { ...place(row, metric), series: row.run, value, low, high, note: low === null ? "" : `${confidence[row.run]} interval` };
     });
   }
   const groupOf = new Map(overview.runs.map((run) => [run.label, run.group]));
@@ -69,7 +70,7 @@ export function lengthRows(overview, set, metric, on, grouped) {
     const value = mean(values);
     if (values.length === 1) {
       const [, low, high] = members[0][metric];
-      return { ...place(members[0], metric), series, value, low, high, note: low === null ? "one run" : "one run, 95 % interval" };
+      return { ...place(members[0], metric), series, value, low, high, note: low === null ? "one run" : `one run, ${confidence[members[0].run]} interval` };
     }
     const spread = deviation(values);
     const note = `mean ± standard deviation of ${values.length} runs`;
@@ -78,6 +79,12 @@ export function lengthRows(overview, set, metric, on, grouped) {
 }
 
 const place = (row, metric) => ({ bucket: row.bucket, from: row.from, sentences: row[metric]?.[3] ?? 0 });
+
+/** The confidence level of the intervals of the runs that are on; all of them where they differ. */
+export function level(overview, set, on) {
+  const found = Object.entries(overview.sets[set].confidence).filter(([run]) => on.has(run)).map(([, text]) => text);
+  return [...new Set(found)].sort().join("/");
+}
 
 /** The buckets of a set in ascending order, with the sentences that a score is of: the most of any run. */
 export function bucketCounts(overview, set, metric) {

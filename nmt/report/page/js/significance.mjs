@@ -32,7 +32,7 @@ export function matrix(set, labels) {
       if (!pair) return h("td", { class: "self", text: row === column ? "" : "–" });
       const mark = stars(pair.corrected);
       const state = mark ? (pair.delta > 0 ? "better" : "worse") : "level";
-      const said = `${row} less ${column}: ${signed(pair.delta)} BLEU, 95 % interval ${fixed(pair.low)} to ${fixed(pair.high)}, p ${pValue(pair.corrected)}, ${pair.sentences} sentences`;
+      const said = `${row} less ${column}: ${signed(pair.delta)} BLEU, ${set.tested} interval ${fixed(pair.low)} to ${fixed(pair.high)}, p ${pValue(pair.corrected)}, ${pair.sentences} sentences`;
       return h("td", { class: state, title: said, "aria-label": said }, h("b", { text: `${signed(pair.delta)}${mark}` }), h("small", { text: `p ${pValue(pair.corrected)}` }));
     })),
   );

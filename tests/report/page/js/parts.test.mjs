@@ -53,6 +53,7 @@ const overview = {
   filters: [{ key: "model", title: "Model", values: ["E", "S", "S"] }, { key: "seed", title: "Seed", values: ["1", "1", "2"] }],
   sets: {
     t: {
+      confidence: { e1: "90 %", s1: "95 %", s2: "95 %" },
       rows: [
         { run: "e1", bucket: "1–10", from: 1, all: [10, 8, 12, 4], no_unk: [12, 9, 13, 2] },
         { run: "s1", bucket: "1–10", from: 1, all: [20, 18, 22, 4] },
@@ -85,6 +86,14 @@ test("buckets are counted once each, shortest first, as each score counts", () =
   assert.deepEqual(counts("all"), [["1–10", 4], ["11+", 3]]);
   assert.deepEqual(counts("no_unk"), [["1–10", 2], ["11+", 0]]);
   assert.equal(series.lengthRows(overview, "t", "no_unk", on, false)[0].sentences, 2);
+});
+
+test("bands have the confidence level of their run", () => {
+  assert.equal(series.level(overview, "t", on), "90 %/95 %");
+  assert.equal(series.level(overview, "t", new Set(["s1", "s2"])), "95 %");
+  const notes = (grouped) => series.lengthRows(overview, "t", "all", on, grouped).map((row) => row.note);
+  assert.deepEqual(notes(false), ["90 % interval", "95 % interval", "95 % interval", ""]);
+  assert.equal(notes(true)[0], "one run, 90 % interval");
 });
 
 test("training curves leave out what was not measured", () => {
