@@ -38,7 +38,9 @@ def main(composed: DictConfig) -> None:
     project = None if config.wandb is None else check_wandb(config.wandb)
     found = find_runs(config.runs)
     runs = texts_apart(found.runs)
-    others = [read_system(name, files, runs) for name, files in config.external.items()]
+    others = [
+        read_system(name, files, runs, config.resamples) for name, files in config.external.items()
+    ]
     everyone = [*runs, *others]
     comparisons = [compare_set(everyone, name, config.resamples) for name in test_sets(everyone)]
     output = Path(config.output)
@@ -79,23 +81,34 @@ def check_wandb(text: str) -> dashboards.Project:
     return project
 
 
-def read_system(name: str, files: dict[str, str], runs: list[Run]) -> Run:
+def read_system(name: str, files: dict[str, str], runs: list[Run], resamples: int) -> Run:
     """Another system's hypotheses, a file a test set, scored as the runs' are.
 
+    Of the runs on a set the first that has a shortlist says how it was scored: which sentences are
+    without unknown words is not known of subwords.
+
+    Args:
+        name: the system's.
+        files: by test set.
+        runs: those that the system stands beside.
+        resamples: bootstrap resamples behind its intervals.
+
     Raises:
-        Refusal: for the name of a run, a test set that no run was scored on, or a file that does
-            not fit it.
+        Refusal: for the name of a run, a system without files, a test set that no run was scored
+            on, or a file that does not fit it.
     """
     if name in {run.label for run in runs}:
         raise Refusal(f"external.{name}: a run has this name; give the system another")
-    sentences = {}
+    if not files:
+        raise Refusal(f"external.{name}: names no file; give external.{name}.<test set>=FILE")
+    sentences, settings = {}, {}
     for test_set, path in files.items():
         key = f"external.{name}.{test_set}"
         scored = [run for run in runs if test_set in run.sets and run.translations(test_set)]
         if not scored:
             known = ", ".join(test_sets(runs)) or "none"
             raise Refusal(f"{key}: no run was tested on {test_set}; the runs have: {known}")
-        run = scored[0]
+        run = max(scored, key=lambda run: has_shortlist(run, test_set))
         moses = tokeniser(run.flat["data.languages"][1], run.flat["tokenizer.normalise"])
         sentences[test_set] = read_external(
             path,
@@ -104,8 +117,18 @@ def read_system(name: str, files: dict[str, str], runs: list[Run]) -> Run:
             detokenise=moses.detokenise,
             key=key,
         )
-    settings = EvaluationConfig(edges=edges(runs, next(iter(files))))
+        settings[test_set] = EvaluationConfig(
+            edges=edges([run], test_set),
+            bucket_by=run.results["test"][test_set]["bucket_by"],
+            resamples=resamples,
+            confidence=run.confidence(test_set),
+        )
     return outside_system(name, sentences, settings)
+
+
+def has_shortlist(run: Run, test_set: str) -> bool:
+    """Whether a run's records of a test set tell which sentences have unknown words."""
+    return any(row.get("no_unk") is not None for row in run.translations(test_set))
 
 
 if __name__ == "__main__":

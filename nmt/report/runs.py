@@ -291,16 +291,18 @@ def _by_number(runs: list[Run]) -> list[str]:
 
 
 def outside_system(
-    label: str, sentences: Mapping[str, list[dict[str, Any]]], settings: summary.Settings
+    label: str,
+    sentences: Mapping[str, list[dict[str, Any]]],
+    settings: Mapping[str, summary.Settings],
 ) -> Run:
     """An outside system as a run without configuration, scored as runs are.
 
     Args:
         label: its name in tables and figures.
         sentences: records of each test set, from `nmt.evaluation.external.read_external`.
-        settings: edges, side and intervals of the evaluation that it is compared with.
+        settings: edges, side and intervals of the evaluation that it is compared with, by test set.
     """
-    scores = {name: summary.summarise(rows, settings) for name, rows in sentences.items()}
+    scores = {name: summary.summarise(rows, settings[name]) for name, rows in sentences.items()}
     results = {"schema": 1, "name": label, "title": label, "test": scores}
     return Run(
         label, results, lines={("translations", name): rows for name, rows in sentences.items()}

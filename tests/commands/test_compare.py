@@ -7,6 +7,11 @@ import shutil
 
 import pytest
 
+from nmt.compare import read_system
+from nmt.config import EvaluationConfig
+from nmt.evaluation import summary
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.report.runs import Run
 from tests.commands.produced import QUICK, files, last_line, lines, results
 
 TEST = "translations/test.jsonl"
@@ -62,6 +67,7 @@ class TestCompare:
             ((), "runs: must be given (run folders, sweep folders, or globs of them)"),
             (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
             (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),
+            (("runs=[rnnsearch]", "+external.moses={}"), "external.moses: names no file; give"),
             (
                 ("runs=[rnnsearch]", "+external.RNNsearch-50.test=short.txt"),
                 "external.RNNsearch-50: a run has this name; give the system another",
@@ -79,6 +85,72 @@ class TestCompare:
         assert said in last_line(ended.err)
         assert "Traceback" not in ended.err
         assert not (program.folder / "refused-page").exists()
+
+
+def scored_run(label, records, **evaluation):
+    config = {
+        "evaluation": evaluation,
+        "data": {"languages": ["en", "fr"]},
+        "tokenizer": {"normalise": True},
+    }
+    settings = EvaluationConfig(resamples=0, **evaluation)
+    scores = summary.summarise(records, settings)
+    results = {"config": config, "test": {"dev": scores}}
+    return Run(label, results, lines={("translations", "dev"): records})
+
+
+@pytest.fixture
+def records():
+    """Six sentences whose targets are twice as long as their sources."""
+    found = []
+    for number in range(6):
+        words = ["mot"] * (2 * number + 2)
+        statistics = sentence_statistics(words, words).tolist()
+        found.append(
+            {
+                "id": number,
+                "source": ["word"] * (number + 1),
+                "reference": words,
+                "hypothesis": words,
+                "raw_reference": " ".join(words),
+                "detokenised": " ".join(words),
+                "length": len(words),
+                "no_unk": number % 2 == 0,
+                "bleu_stats": statistics,
+                "bleu_stats_no_unk": statistics if number % 2 == 0 else None,
+            }
+        )
+    return found
+
+
+@pytest.fixture
+def hypotheses(tmp_path, records):
+    file = tmp_path / "moses.txt"
+    file.write_text("".join(f"{' '.join(row['reference'][:-1])}\n" for row in records))
+    return str(file)
+
+
+def test_another_system_is_scored_as_the_runs_were(records, hypotheses):
+    settings = {"edges": [4, 8], "bucket_by": "target", "confidence": 0.5}
+    run = scored_run("a", records, **settings)
+    moses = read_system("moses", {"dev": hypotheses}, [run], resamples=40)
+    scores = moses.results["test"]["dev"]
+    assert (scores["bucket_by"], scores["confidence"]) == ("target", 0.5)
+    assert [(row["to"], row["sentences"]) for row in scores["by_length"]] == [
+        (4, 2),
+        (8, 2),
+        (None, 2),
+    ]
+    expected = EvaluationConfig(resamples=40, **settings)
+    assert scores == summary.summarise(moses.translations("dev"), expected)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_another_system_has_its_unknown_words_from_a_shortlist(records, hypotheses, order):
+    pieces = [{**row, "no_unk": None, "bleu_stats_no_unk": None} for row in records]
+    runs = [scored_run("words", records), scored_run("bpe", pieces)][::order]
+    moses = read_system("moses", {"dev": hypotheses}, runs, resamples=0)
+    assert moses.results["test"]["dev"]["bleu"]["no_unk"]["sentences"] == 3
 
 
 @pytest.mark.slow

@@ -122,7 +122,8 @@ def test_differing_keys_are_those_of_some_runs_only_or_of_other_values() -> None
 
 def test_an_outside_system_is_scored_as_a_run_is(runs: list[Run]) -> None:
     records = runs[2].translations("newstest")
-    moses = outside_system("Moses", {"newstest": records}, EvaluationConfig(resamples=0))
+    settings = {"newstest": EvaluationConfig(resamples=0)}
+    moses = outside_system("Moses", {"newstest": records}, settings)
     assert moses.external
     assert moses.translations("newstest") == records
     score = moses.results["test"]["newstest"]["bleu"]["all"]["score"]
