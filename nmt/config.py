@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
@@ -46,6 +46,27 @@ def key(
     return field(default=default, metadata=metadata)
 
 
+# Where a run is made, and what is kept and said of it: nothing here changes what it learns or scores.
+SURROUNDINGS = (
+    "resume",
+    "trust",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.strategy",
+    "trainer.accelerator",
+    "trainer.threads",
+    "trainer.progress",
+    "trainer.log_every",
+    "data.workers",
+    "data.cache",
+    "data.root",
+    "data.in_order",
+    "model.graphs",
+    "logger",
+    "report",
+    "checkpoint",
+    "updates",  # a table: the run's own number is trainer.max_steps
+)
 INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
 
 
@@ -582,6 +603,15 @@ def register() -> None:
     store = ConfigStore.instance()
     for command, schema in SCHEMAS.items():
         store.store(name=f"{command}_schema", node=schema)
+
+
+def below(path: str, prefixes: Iterable[str]) -> bool:
+    """Whether a dotted key is one of `prefixes`, or in a section that is.
+
+    >>> below("logger.mode", ["logger"]), below("loggers", ["logger"])
+    (True, False)
+    """
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
 
 
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:

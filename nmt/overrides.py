@@ -7,7 +7,7 @@ one only the keys and groups that stand on the command line.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,7 +16,7 @@ from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from nmt.config import SizeConfig
+from nmt.config import SURROUNDINGS, SizeConfig, below
 from nmt.errors import Refusal
 
 GROUPS = {
@@ -42,30 +42,13 @@ NAMES = ("experiment", "regime")  # groups that set keys everywhere, and the key
 # What may change when a run is gone on with: nothing here changes the weights it ends with, but for
 # the number of updates.
 FREE = (
-    "resume",
-    "trust",
+    *SURROUNDINGS,
     "name",
     "trainer.max_steps",
-    "trainer.devices",
-    "trainer.num_nodes",
-    "trainer.strategy",
-    "trainer.accelerator",
-    "trainer.threads",
-    "trainer.progress",
-    "trainer.log_every",
-    "data.workers",
-    "data.cache",
-    "data.root",
-    "data.in_order",
     "data.test",
-    "model.graphs",
-    "logger",
-    "report",
     "evaluation",
     "search",
     "stress",
-    "checkpoint",
-    "updates",
 )
 FIXED = ("search.max_ratio",)  # of what is FREE: it ends the translations that choose the best
 
@@ -91,7 +74,7 @@ def typed_paths(
         chosen = [name]
         if name in GROUPS and isinstance(override.value(), str | None):
             chosen = [inner for path in GROUPS[name] for inner in _part(path, only)]
-        if not chosen or (only and not all(_below(path, only) for path in chosen)):
+        if not chosen or (only and not all(below(path, only) for path in chosen)):
             raise Refusal(f"{name}: belongs to the training run; this command cannot change it")
         paths += chosen
     return list(dict.fromkeys(paths))
@@ -143,7 +126,7 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
     """
     before, now = dict(_flat(stored, "")), dict(_flat(config, ""))
     for path in sorted(before.keys() | now.keys()):
-        free = _below(path, FREE) and path not in FIXED
+        free = below(path, FREE) and path not in FIXED
         if before.get(path) != now.get(path) and not free:
             raise Refusal(
                 f"{path}={now.get(path)}: the run was started with {before.get(path)}; going on "
@@ -180,13 +163,9 @@ def _parsed(overrides: Sequence[str]) -> list[Override]:
     return parsed
 
 
-def _below(path: str, prefixes: Iterable[str]) -> bool:
-    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
-
-
 def _part(path: str, only: Sequence[str]) -> list[str]:
     """What of a configuration path may be set: all of it, or the paths of `only` inside it."""
-    if not only or _below(path, only):
+    if not only or below(path, only):
         return [path]
     return [inner for inner in only if inner.startswith(f"{path}.")]
 

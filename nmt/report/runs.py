@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from nmt.config import SURROUNDINGS, below
 from nmt.errors import Refusal
 from nmt.evaluation import records, results, summary
 
@@ -244,7 +245,7 @@ def _order(path: Path) -> tuple[str, int, str]:
 
 def _incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment."""
-    return key in ("seed", "resume") or key.startswith(("logger.", "report.", "checkpoint."))
+    return below(key, ("seed", *SURROUNDINGS))
 
 
 def _comparable(value: Any) -> str:

@@ -114,6 +114,18 @@ def test_runs_of_one_experiment_share_a_group_whatever_their_seed() -> None:
     assert first.group != named("a", seed=1, x=4).group
 
 
+def test_where_a_run_was_made_is_neither_in_its_group_nor_in_its_name() -> None:
+    places = [
+        {"data": {"cache": f"/home/{n}", "workers": n, "root": None}, "trainer": {"threads": n}}
+        for n in (1, 2)
+    ]
+    first, second = (named("a", seed=n, **places[n - 1]) for n in (1, 2))
+    assert first.group == second.group
+    assert [run.label for run in label_apart([first, second])] == ["a seed 1", "a seed 2"]
+    longer = named("a", seed=1, trainer={"threads": 1, "max_steps": 5})
+    assert longer.group != named("a", seed=1, trainer={"threads": 1, "max_steps": 6}).group
+
+
 def test_differing_keys_are_those_of_some_runs_only_or_of_other_values() -> None:
     runs = [named("a", x={"y": 1, "z": 2}), named("b", x={"y": 1, "z": 3}, w=[1])]
     assert differing_keys(runs) == {"x.z": [2, 3], "w": [MISSING, [1]]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nmt.config import SURROUNDINGS, below
 from nmt.evaluation.published import SOURCE, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.groups import grouped
@@ -14,8 +15,7 @@ from nmt.report.table import levels
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
 """Keys of results.json that runs are filtered by, before any other key that was swept."""
 
-_COVERED = ("name", "experiment", "model", "scoring", "seed", "data.max_length", "resume")
-_COVERED_BELOW = ("logger", "report", "checkpoint", "hydra")
+_UNFILTERED = ("name", "experiment", "model", "scoring", "seed", "data.max_length")
 
 
 def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:
         found.append({"key": key, "title": title, "values": [_text(value) for value in values]})
     typed = [_typed(run) for run in runs]
     for key in dict.fromkeys(key for overrides in typed for key in overrides):
-        if key not in _COVERED and key.split(".")[0] not in _COVERED_BELOW:
+        if key not in _UNFILTERED and not below(key, ("hydra", *SURROUNDINGS)):
             values = [
                 overrides.get(key, run.flat.get(key))
                 for overrides, run in zip(typed, runs, strict=True)

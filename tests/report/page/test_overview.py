@@ -9,7 +9,16 @@ def run(label: str, *overrides: str, **results: object) -> Run:
 
 def test_runs_are_filtered_by_what_was_swept() -> None:
     runs = [
-        run("a", "seed=1", "optimizer.lr=0.1", "size=big", "logger.mode=online", seed=1, model="E"),
+        run(
+            "a",
+            "seed=1",
+            "optimizer.lr=0.1",
+            "size=big",
+            "data.cache=x",
+            "logger.mode=online",
+            seed=1,
+            model="E",
+        ),
         run("b", "seed=2", "+optimizer.lr=0.3", "size=small", "data.pool=5", seed=2, model="E"),
         run("c", "seed=2", "~x", "size=big", seed=2, model="E"),
         Run("Moses", {"test": {}}),
