@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
 from nmt.report.table import Column, Spread, Table, levels
 from nmt.report.texts import renamed_sets
+
+OWN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
+"""Names of the tables that `all_tables` may give."""
 
 
 def scores_table(comparison: SetComparison) -> Table:
@@ -231,9 +235,15 @@ def differences_table(runs: Sequence[Run]) -> Table:
 def write_tables(
     runs: Sequence[Run], comparisons: Sequence[SetComparison], folder: str | Path
 ) -> list[Path]:
-    """Writes `tables.md` and a CSV file a table, and returns their paths."""
+    """Writes `tables.md` and a CSV file a table, and returns their paths.
+
+    Tables of an earlier comparison in the folder are removed: the files there are of one comparison.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.csv"):
+        if OWN.fullmatch(path.stem):
+            path.unlink()
     tables = all_tables(runs, comparisons)
     paths = [folder / "tables.md"]
     paths[0].write_text("\n".join(table.markdown() for table in tables), encoding="utf-8")

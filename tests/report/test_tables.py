@@ -115,3 +115,15 @@ def test_files_are_written(runs: list[Run], tmp_path: Path) -> None:
     text = (tmp_path / "tables" / "tables.md").read_text()
     assert "### BLEU by length on mine" in text
     assert text.count("Differences in BLEU") == 2
+
+
+def test_tables_of_an_earlier_comparison_go_and_other_files_stay(
+    runs: list[Run], tmp_path: Path
+) -> None:
+    comparisons = [compared.compare_set(runs, name, resamples=20) for name in ("newstest", "mine")]
+    before = write_tables(runs, comparisons, tmp_path)
+    assert {"seeds_mine.csv", "significance_mine.csv"} <= {path.name for path in before}
+    (tmp_path / "notes.csv").write_text("mine\n")
+    after = write_tables(runs[:1], [compared.compare_set(runs[:1], "newstest")], tmp_path)
+    assert set(tmp_path.iterdir()) == {*after, tmp_path / "notes.csv"}
+    assert len(after) < len(before)
