@@ -13,7 +13,7 @@ from nmt.evaluation.bleu import bleu, sentence_statistics
 Weights = tuple[float, ...]
 FREE = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
 SIGNED = (0, 2)  # penalties and bonuses by length: may be negative
-STEPS = (0.5, 0.25, 0.125)  # of each round after another, relative to the weight
+STEPS = (0.5, 0.25, 0.125)  # of the first rounds, relative to the weight; later ones have the last
 LEAST = 0.2  # a weight of less moves as one of this size
 
 
@@ -31,7 +31,7 @@ def tune(
     rounds: int = 3,
     progress: bool = False,
 ) -> tuple[float, float]:
-    """Moves one weight at a time up or down, keeps what helps, and halves the step each round.
+    """Moves one weight at a time up or down by `STEPS`, and keeps what helps.
 
     A weight that helps is moved on in its direction. Afterwards the system has the best weights.
 
