@@ -260,10 +260,14 @@ def _by_seed(runs: list[Run]) -> list[str]:
 
 
 def _by_keys(runs: list[Run]) -> list[str]:
-    differing = {
-        key: values for key, values in differing_keys(runs).items() if not _incidental(key)
-    }
-    few = dict(list(differing.items())[:2])
+    """The keys that tell the runs apart, each of which tells some apart that the others do not."""
+    few: dict[str, list[Any]] = {}
+    kinds = 1
+    for key, values in differing_keys(runs).items():
+        more = {**few, key: values}
+        told = {tuple(_comparable(each[i]) for each in more.values()) for i in range(len(runs))}
+        if len(told) > kinds and not _incidental(key):
+            few, kinds = more, len(told)
     parts = [
         ", ".join(_setting(key, values[i]) for key, values in few.items()) for i in range(len(runs))
     ]

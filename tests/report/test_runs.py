@@ -104,6 +104,10 @@ def test_equal_names_are_told_apart_by_what_differs() -> None:
     ]
     labels = [run.label for run in label_apart(scores)]
     assert labels == ["a (scoring Bilinear)", "a (scoring Dot)"]
+    swept = [named("a", x=x, twice=2 * x, y=y, z=z) for x in (1, 2) for y in (1, 2) for z in (1, 2)]
+    labels = [run.label for run in label_apart(swept)]
+    assert labels[0] == "a (x 1, y 1, z 1)"  # `twice` says nothing that x does not
+    assert labels[5] == "a (x 2, y 1, z 2)"
     alike = [named("a", x=1), named("a", x=1), named("b", x=1)]
     assert [run.label for run in label_apart(alike)] == ["a", "a #2", "b"]
 
