@@ -142,7 +142,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                 try:
                     main(config)
                 except Exception as error:
-                    log_ending(error)
+                    if not isinstance(error, REFUSALS):
+                        log_ending(error)
                     if HydraConfig.get().mode is not RunMode.RUN:
                         raise  # a launcher in this process counts the job as failed
                     if isinstance(error, REFUSALS) and rank() == 0:
@@ -169,8 +170,11 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
 
 
 def log_ending(error: BaseException) -> None:
-    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere."""
-    trace = None if isinstance(error, (*REFUSALS, Failure, Stopped)) else sys.exc_info()
+    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere.
+
+    Of a refusal nothing is written: the folder may be that of an earlier run.
+    """
+    trace = None if isinstance(error, (Failure, Stopped)) else sys.exc_info()
     record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "%s", (error,), trace)
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.FileHandler):
@@ -187,6 +191,9 @@ def leave_nothing(folder: Path, name: str) -> None:
     again = folder / ".hydra" / f"again-{STARTED}"  # the folder is of an earlier run
     if again.exists():
         shutil.rmtree(again, ignore_errors=True)
+        own_log = folder / f"{name}.log"
+        if own_log.is_file() and not own_log.stat().st_size:  # it was opened for this command
+            own_log.unlink()
         return
     made = [folder / ".hydra" / f"{part}.yaml" for part in ("config", "hydra", "overrides")]
     made.append(folder / f"{name}.log")

@@ -128,6 +128,17 @@ class TestRefusals:
         assert ended.err == f"nmt: -m: nmt.{command} runs once; type it again for other values\n"
         assert not (program.folder / "multirun").exists()
 
+    @pytest.mark.parametrize(
+        ("command", "typed"),
+        [("train", ("regime=tiny",)), ("evaluate", (BEST,)), ("baseline", ())],
+    )
+    def test_another_runs_folder_stays_as_it_is(self, program, rnnsearch, command, typed):
+        before = {name: (rnnsearch / name).stat().st_size for name in files(rnnsearch)}
+        ended = program(command, *typed, "hydra.run.dir=rnnsearch", *QUICK)
+        assert ended.code == 2
+        assert "holds" in last_line(ended.err)
+        assert {name: (rnnsearch / name).stat().st_size for name in files(rnnsearch)} == before
+
     def test_a_refusal_of_any_kind_leaves_no_folder(self, program):
         before = files(program.folder)
         ended = program("evaluate", "hydra.run.dir=nothing")
