@@ -44,7 +44,7 @@ def read_external(
     if len(lines) != len(ordered):
         raise Refusal(
             f"{key}={path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
-            " one hypothesis a line is expected"
+            " one hypothesis a line is expected, none for pairs that the runs left out as empty"
         )
     if tokenised is None:
         tokenised = looks_tokenised(lines)
