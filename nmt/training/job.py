@@ -159,7 +159,7 @@ def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
     """What is about to be trained, on what, in a line."""
     parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
-    scoring = str((config.model.scoring or {}).get("_target_", "none")).rpartition(".")[2]
+    scoring = str((config.model.scoring or {}).get("_target_") or "none").rpartition(".")[2]
     return (
         f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) for {config.trainer.max_steps} updates of "
