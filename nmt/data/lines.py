@@ -25,16 +25,18 @@ def _open_gzip(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(path, "rb"))
 
 
-def _open_xz(path: Path) -> BinaryIO:
-    return cast(BinaryIO, lzma.LZMAFile(path, "rb"))
+class _Frames(io.RawIOBase):
+    """Compressed frames one after another, the bytes of all of them.
 
+    The libraries' own readers take a file for a whole one that is cut short (Zstandard), or whose
+    second frame is damaged (xz).
+    """
 
-class _Zstandard(io.RawIOBase):
-    """Frames one after another. The library's own reader takes a file cut short for a whole one."""
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, frame: Callable[[], Any]) -> None:
+        """`frame` makes a decompressor of one frame: `decompress`, `eof` and `unused_data`."""
         self._file = path.open("rb")
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._make = frame
+        self._frame = frame()
         self._begun = False
         self._rest = b""  # compressed bytes after the end of a frame
         self._ready = b""
@@ -44,13 +46,16 @@ class _Zstandard(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            data = self._rest or self._file.read(1 << 17)
+            data = self._rest or self._file.read(1 << 15)
             if not data:
                 if self._begun and not self._frame.eof:
                     raise EOFError("the file ends in the middle of a compressed frame")
                 return 0
             if self._frame.eof:
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                data, self._rest = data.lstrip(b"\0"), b""  # frames of xz may be padded
+                if not data:
+                    continue
+                self._frame = self._make()
             self._begun = True
             self._ready = self._frame.decompress(data)
             self._rest = self._frame.unused_data
@@ -63,8 +68,15 @@ class _Zstandard(io.RawIOBase):
         super().close()
 
 
+def _open_xz(path: Path) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(_Frames(path, lzma.LZMADecompressor), 1 << 20))
+
+
 def _open_zstandard(path: Path) -> BinaryIO:
-    return cast(BinaryIO, io.BufferedReader(_Zstandard(path), 1 << 20))
+    def frame() -> Any:
+        return zstandard.ZstdDecompressor().decompressobj()
+
+    return cast(BinaryIO, io.BufferedReader(_Frames(path, frame), 1 << 20))
 
 
 OPENERS: dict[str, Callable[[Path], BinaryIO]] = {

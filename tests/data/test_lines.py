@@ -82,6 +82,22 @@ def test_file_cut_short_is_named(tmp_path: Path, suffix: str, frames: int) -> No
     assert list(read_lines(path))[-1] == lines[-1]
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_damaged_second_frame_is_named(tmp_path: Path, suffix: str) -> None:
+    compress = {
+        ".gz": gzip.compress,
+        ".xz": lzma.compress,
+        ".zst": zstandard.ZstdCompressor().compress,
+    }[suffix]
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(compress(b"a\nb\n") + b"rubbish!" + compress(b"c\n")[8:])
+    with pytest.raises(Refusal, match=rf"text\{suffix}:\d: cannot be read further"):
+        list(read_lines(path))
+    padding = b"\0" * 8 if suffix == ".xz" else b""
+    path.write_bytes(compress(b"a\nb\n") + padding + compress(b"c\n") + padding)
+    assert list(read_lines(path)) == ["a", "b", "c"]
+
+
 def test_line_with_a_nul_is_named(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"fine\nf\0ne\n")
