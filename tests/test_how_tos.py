@@ -203,7 +203,7 @@ class TestOwnScoring:
     def test_the_page_names_it(self, play):
         page = (play("own-scoring.md").folder / "comparison/comparison.html").read_text()
         for name in ("scoring Bilinear, recurrence plain", "scoring Additive, recurrence fused"):
-            assert f"RNNsearch-50 ({name})" in page
+            assert f"RNNsearch-50 ({name}, beam_size 2)" in page
 
 
 class TestOwnModel:
