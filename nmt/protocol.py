@@ -65,7 +65,7 @@ def stress_examples(
     """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
     pairs = [Pair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in sentences]
     sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
-    missing = [n for n in stress.lengths if not any(each.endswith(f"joined{n}") for each in sets)]
+    missing = [length for length in stress.lengths if f"{name}-joined{length}" not in sets]
     if missing:
         log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
     return {

@@ -58,8 +58,6 @@ def main(composed: DictConfig) -> None:
         raise Refusal("search.nbest: type nbest= instead, the translations a line")
     stored_config = apply_typed(stored.config, composed, typed, MINE, OWN)
     stored_config.search.nbest = composed.nbest
-    if composed.heatmap and not (stored_config.model.scoring or {}).get("_target_"):
-        raise Refusal("heatmap: the model attends to nothing; leave it out")
     if "trainer.accelerator" in paths:  # where it was trained binds nobody
         check_device(stored_config.trainer)
     stored_config.search.beam_size = max(composed.nbest, stored_config.search.beam_size)
@@ -77,9 +75,9 @@ def main(composed: DictConfig) -> None:
     bar = tqdm(unit="line", disable=not sys.stderr.isatty(), dynamic_ncols=True)
     for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
         for sentence in translations.of(lines):
-            write(sentence, composed, config.evaluation.alignment.null)
             if sentence.translations and (composed.heatmap or composed.page):
                 rows.append(draw(sentence, composed.heatmap))
+            write(sentence, composed, config.evaluation.alignment.null)
             bar.update(1)
         sys.stdout.flush()
     bar.close()
@@ -127,10 +125,16 @@ def describe(sentence: Sentence, found: Translation, null: float) -> dict[str, A
 
 
 def draw(sentence: Sentence, folder: str | None) -> dict[str, Any]:
-    """The best translation's alignment, drawn to `folder` where one is given."""
+    """The best translation's alignment, drawn to `folder` where one is given.
+
+    Raises:
+        Refusal: where there is nothing to draw: the model has no attention.
+    """
     row = sentence.translations[0].row
     assert row is not None
-    if folder and row["weights"] is not None:
+    if folder and row["weights"] is None:
+        raise Refusal("heatmap: the model attends to nothing; leave it out")
+    if folder:
         draw_heatmap(row, Path(folder) / f"line-{sentence.number}", ["png"])
     return row
 

@@ -13,19 +13,16 @@ import zstandard
 from nmt.data.lines import check_file, read_lines, read_parallel
 from nmt.errors import Refusal
 
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
 TEXT = "déjà vu\nzwei\u2028Zeilen\x85?\r\n\nalone\rhere\nno end"
 LINES = ["déjà vu", "zwei\u2028Zeilen\x85?", "", "alone\rhere", "no end"]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [
-        ("", bytes),
-        (".gz", gzip.compress),
-        (".xz", lzma.compress),
-        (".zst", zstandard.ZstdCompressor().compress),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), *COMPRESS.items()])
 def test_only_line_feeds_end_lines(
     tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -48,13 +45,9 @@ def test_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", COMPRESS)
 def test_damaged_file_is_named(tmp_path: Path, suffix: str) -> None:
-    compress = {
-        ".gz": gzip.compress,
-        ".xz": lzma.compress,
-        ".zst": zstandard.ZstdCompressor().compress,
-    }[suffix]
+    compress = COMPRESS[suffix]
     path = tmp_path / f"text{suffix}"
     data = bytearray(compress(bytes(range(32, 127)) * 50 + b"\n"))
     data[4:12] = b"rubbish!"
@@ -63,14 +56,10 @@ def test_damaged_file_is_named(tmp_path: Path, suffix: str) -> None:
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("frames", [1, 2])
 def test_file_cut_short_is_named(tmp_path: Path, suffix: str, frames: int) -> None:
-    compress = {
-        ".gz": gzip.compress,
-        ".xz": lzma.compress,
-        ".zst": zstandard.ZstdCompressor().compress,
-    }[suffix]
+    compress = COMPRESS[suffix]
     lines = [f"line {number * number}" for number in range(3000)]
     data = compress("\n".join(lines).encode())
     path = tmp_path / f"text{suffix}"
@@ -82,13 +71,9 @@ def test_file_cut_short_is_named(tmp_path: Path, suffix: str, frames: int) -> No
     assert list(read_lines(path))[-1] == lines[-1]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_damaged_second_frame_is_named(tmp_path: Path, suffix: str) -> None:
-    compress = {
-        ".gz": gzip.compress,
-        ".xz": lzma.compress,
-        ".zst": zstandard.ZstdCompressor().compress,
-    }[suffix]
+    compress = COMPRESS[suffix]
     path = tmp_path / f"text{suffix}"
     path.write_bytes(compress(b"a\nb\n") + b"rubbish!" + compress(b"c\n")[8:])
     with pytest.raises(Refusal, match=rf"text\{suffix}:\d: cannot be read further"):
