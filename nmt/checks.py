@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.config import Config, DataConfig, TextConfig, TokenizerConfig
+from nmt.config import Config, DataConfig, TextConfig, TokenizerConfig, scoring_of
 from nmt.errors import Refusal
 
 
@@ -91,7 +91,7 @@ def _validate_together(config: DictConfig) -> None:
     """Combinations of keys that each alone would be right."""
     check_text(config.data, config.tokenizer)
     reads_fixed_vector = config.model._target_ == "nmt.models.RNNencdec"
-    scoring = (config.model.scoring or {}).get("_target_")
+    scoring = scoring_of(config.model)
     if reads_fixed_vector and scoring:
         raise Refusal(
             f"scoring={scoring}: RNNencdec reads one fixed vector and scores nothing; "

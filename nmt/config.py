@@ -605,6 +605,11 @@ def register() -> None:
         store.store(name=f"{command}_schema", node=schema)
 
 
+def scoring_of(model: ModelConfig | DictConfig) -> str | None:
+    """Class of a model's scoring function; None where it has none."""
+    return (model.scoring or {}).get("_target_")
+
+
 def below(path: str, prefixes: Iterable[str]) -> bool:
     """Whether a dotted key is one of `prefixes`, or in a section that is.
 

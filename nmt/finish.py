@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt import protocol
-from nmt.config import Config, plain
+from nmt.config import Config, plain, scoring_of
 from nmt.data.prepare import Prepared
 from nmt.devices import name_of, peak_memory
 from nmt.evaluation import results
@@ -94,7 +94,7 @@ def training_summary(
 
 def describe(config: Config, model: Translator, **measured: Any) -> dict[str, Any]:
     """The content of results.json: what was asked for beside what was `measured`."""
-    scoring = str((config.model.scoring or {}).get("_target_") or "none")
+    scoring = scoring_of(config.model) or "none"
     return results.build(
         name=config.name,
         title=config.model.title,

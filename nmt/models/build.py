@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_class, instantiate
 from torch import nn
 
-from nmt.config import Config, ModelConfig
+from nmt.config import Config, ModelConfig, scoring_of
 from nmt.errors import Refusal
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def build_scoring(model: ModelConfig) -> nn.Module:
     Raises:
         Refusal: where the class cannot be found or made, naming the key and the reason.
     """
-    target = (model.scoring or {}).get("_target_")
+    target = scoring_of(model)
     try:
         scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
     except Exception as error:

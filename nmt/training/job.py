@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from nmt.checks import validate
 from nmt.command import rank
-from nmt.config import Config, TrainConfig
+from nmt.config import Config, TrainConfig, scoring_of
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
 from nmt.devices import check_device, precision
@@ -61,7 +61,7 @@ def left_in(folder: Path) -> list[Path]:
 
 def own_code(config: DictConfig | Config) -> list[str]:
     """Modules of the model and the scoring: whoever typed or trained a configuration trusts them."""
-    targets = [config.model._target_, (config.model.scoring or {}).get("_target_")]
+    targets = [config.model._target_, scoring_of(config.model)]
     return [str(target).rpartition(".")[0] for target in targets if target]
 
 
@@ -159,7 +159,7 @@ def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
     """What is about to be trained, on what, in a line."""
     parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
-    scoring = str((config.model.scoring or {}).get("_target_") or "none").rpartition(".")[2]
+    scoring = (scoring_of(config.model) or "none").rpartition(".")[2]
     return (
         f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) for {config.trainer.max_steps} updates of "
