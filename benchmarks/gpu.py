@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from benchmarks.work import Net, Size, Trainer, pool, rectangle, seconds
-from nmt.layers import backend
+from nmt.layers.fused import backend
 
 SHAPES = [(80, 30), (80, 50), (1024, 30)]
 # label: recurrence, bf16, CUDA graphs, Triton kernels

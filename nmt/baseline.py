@@ -17,10 +17,9 @@ import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt import finish, protocol
-from nmt.checks import load
-from nmt.command import command
-from nmt.config import BaselineConfig, plain
+from nmt.cli.command import command
+from nmt.config.schema import BaselineConfig, plain
+from nmt.config.validation import load
 from nmt.data.prepare import Prepared, describe, prepare
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
@@ -29,7 +28,9 @@ from nmt.evaluation import records, results, summary
 from nmt.evaluation.external import system_record
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, check_installed, train_system
 from nmt.phrase_based.tuning import tune
-from nmt.training import job
+from nmt.run import finish
+from nmt.run import start as job
+from nmt.run import test as testing
 from nmt.training.loggers import logging_to
 
 log = logging.getLogger(__name__)
@@ -41,11 +42,11 @@ SECTIONS = ("name", "experiment", "regime", "data", "tokenizer", "evaluation", "
 @command("baseline")
 def main(composed: DictConfig) -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
-    job.refuse_used(folder)
+    job.refuse_used_folder(folder)
     check_installed()
     config = load(composed)
     assert isinstance(config, BaselineConfig)
-    job.quiet()
+    job.silence_warnings()
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     log.info("prepared text:\n%s", describe(prepared))
     with logging_to(config, folder) as logger:
@@ -130,7 +131,7 @@ def test_on(
         written.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
     records.write_translations(folder, split.name, written)
     scores = summary.summarise(written, config.evaluation)
-    protocol.say(split.name, scores)
+    testing.say(split.name, scores)
     return scores
 
 

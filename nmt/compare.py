@@ -12,19 +12,19 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.checks import validate_keys
-from nmt.command import command
-from nmt.config import CompareConfig, EvaluationConfig
+from nmt.cli.command import command
+from nmt.config.schema import CompareConfig, EvaluationConfig
+from nmt.config.validation import validate_keys
 from nmt.data.tokenise import tokeniser
-from nmt.errors import Refusal
 from nmt.evaluation.external import read_external
-from nmt.report import dashboards
 from nmt.report.comparison import compare_set, edges, test_sets
+from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.figures import draw_for_papers
 from nmt.report.page import build_page
 from nmt.report.runs import Run, find_runs, outside_system
 from nmt.report.tables import write_tables
-from nmt.report.texts import texts_apart
+from nmt.report.wandb import dashboards
+from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def main(composed: DictConfig) -> None:
     assert isinstance(config, CompareConfig)
     project = None if config.wandb is None else check_wandb(config.wandb)
     found = find_runs(config.runs)
-    runs = texts_apart(found.runs)
+    runs = disambiguate_test_sets(found.runs)
     others = [
         read_system(name, files, runs, config.resamples) for name, files in config.external.items()
     ]
@@ -70,14 +70,16 @@ def check_wandb(text: str) -> dashboards.Project:
     """Where the dashboards go; refuses at the start what would be found missing at the end.
 
     Raises:
-        Refusal: for what is not ENTITY/PROJECT, without the extra, and without a login.
+        InputError: for what is not ENTITY/PROJECT, without the extra, and without a login.
     """
     from nmt.training.loggers import has_key  # brings Lightning, which nothing else here needs
 
     project = dashboards.Project.parse(text)
     dashboards.check_installed()
     if not has_key():
-        raise Refusal(f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY")
+        raise InputError(
+            f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY"
+        )
     return project
 
 
@@ -94,20 +96,20 @@ def read_system(name: str, files: dict[str, str], runs: list[Run], resamples: in
         resamples: bootstrap resamples behind its intervals.
 
     Raises:
-        Refusal: for the name of a run, a system without files, a test set that no run was scored
+        InputError: for the name of a run, a system without files, a test set that no run was scored
             on, or a file that does not fit it.
     """
     if name in {run.label for run in runs}:
-        raise Refusal(f"external.{name}: a run has this name; give the system another")
+        raise InputError(f"external.{name}: a run has this name; give the system another")
     if not files:
-        raise Refusal(f"external.{name}: names no file; give external.{name}.<test set>=FILE")
+        raise InputError(f"external.{name}: names no file; give external.{name}.<test set>=FILE")
     sentences, settings = {}, {}
     for test_set, path in files.items():
         key = f"external.{name}.{test_set}"
         scored = [run for run in runs if test_set in run.sets and run.translations(test_set)]
         if not scored:
             known = ", ".join(test_sets(runs)) or "none"
-            raise Refusal(f"{key}: no run was tested on {test_set}; the runs have: {known}")
+            raise InputError(f"{key}: no run was tested on {test_set}; the runs have: {known}")
         run = max(scored, key=lambda run: has_shortlist(run, test_set))
         moses = tokeniser(run.flat["data.languages"][1], run.flat["tokenizer.normalise"])
         sentences[test_set] = read_external(

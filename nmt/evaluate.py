@@ -14,25 +14,25 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt import finish, protocol
-from nmt.checks import load
-from nmt.command import command
-from nmt.config import Config
+from nmt.cli.command import command
+from nmt.config.overrides import apply_typed
+from nmt.config.schema import Config
+from nmt.config.validation import load
 from nmt.data.prepare import prepare, prepare_held_out
-from nmt.devices import name_of
-from nmt.errors import Refusal
-from nmt.models.stored import Stored, read_checkpoint
-from nmt.models.testing import Example
-from nmt.overrides import apply_typed
-from nmt.training import job
-from nmt.training.faults import ending_together, explained
+from nmt.inference.test_loop import Example
+from nmt.models.checkpoint import Stored, read_checkpoint
+from nmt.run import finish, test
+from nmt.run import start as job
+from nmt.run.failures import end_all_ranks_on_error, machine_errors
 from nmt.training.loggers import logging_to
 from nmt.training.trainer import make_trainer
+from nmt.utils.devices import name_of
+from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
 # What evaluating may change of the configuration that a model was trained with.
-MINE = (
+OVERRIDABLE = (
     "name",
     "search",
     "evaluation",
@@ -44,33 +44,35 @@ MINE = (
     "data.root",
     "data.cache",
 )
-OWN = ("checkpoint", "sets", "trust")
+COMMAND_KEYS = ("checkpoint", "sets", "trust")
 
 
 @command("evaluate")
 def main(composed: DictConfig) -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
-    job.quiet()
-    job.refuse_used(folder)
+    job.silence_warnings()
+    job.refuse_used_folder(folder)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    config = load(apply_typed(stored.config, composed, typed, MINE, OWN), training=False)
+    config = load(
+        apply_typed(stored.config, composed, typed, OVERRIDABLE, COMMAND_KEYS), training=False
+    )
     sets = chosen_sets(config, stored, list(composed.sets))
     job.check_early(config)
     prepared = None
-    if config.evaluation.alignment.yardstick:
+    if config.evaluation.alignment.statistical_aligners:
         prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     dictionary = stored.dictionary_for(config.search)
     model = stored.translator(config)
     log.info("%s, trained for %d updates", config.name, stored.update)
-    with explained(config), logging_to(config, folder) as logger:
+    with machine_errors(config), logging_to(config, folder) as logger:
         trainer = make_trainer(config, folder, [], logger)
-        coders = protocol.make_coders(config, stored.source_vocabulary, stored.target_vocabulary)
-        with ending_together(trainer):
-            scores = protocol.test_sets(trainer, model, config, coders, sets, folder, dictionary)
+        codec = test.make_codec(config, stored.source_vocabulary, stored.target_vocabulary)
+        with end_all_ranks_on_error(trainer):
+            scores = test.test_sets(trainer, model, config, codec, sets, folder, dictionary)
         if trainer.is_global_zero:
             if prepared is not None:
-                protocol.add_yardstick(scores, sets, prepared.train, config)
+                test.add_statistical_aligners(scores, sets, prepared.train, config)
             content = finish.describe(
                 config,
                 model,
@@ -94,9 +96,9 @@ def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, l
     unknown = [name for name in names if name not in config.data.test]
     if unknown:
         known = ", ".join(config.data.test) or "none"
-        raise Refusal(f"sets: no test set {unknown[0]}; data.test has: {known}")
+        raise InputError(f"sets: no test set {unknown[0]}; data.test has: {known}")
     if not config.data.test:
-        raise Refusal(
+        raise InputError(
             "data.test: the checkpoint knows no test set; add +data.test.NAME.source=FILE"
         )
     sets: dict[str, list[Example]] = {}
@@ -110,7 +112,7 @@ def chosen_sets(config: Config, stored: Stored, names: list[str]) -> dict[str, l
             normalise=config.tokenizer.normalise,
             progress=config.trainer.progress,
         )
-        sets |= protocol.example_sets(split, config)
+        sets |= test.example_sets(split, config)
     return sets
 
 

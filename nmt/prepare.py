@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from omegaconf import DictConfig
 
-from nmt.checks import load
-from nmt.command import command
+from nmt.cli.command import command
+from nmt.config.validation import load
 from nmt.data.prepare import describe, prepare
 
 

@@ -15,17 +15,17 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt import protocol
-from nmt.checks import load
-from nmt.command import command
-from nmt.config import TrainConfig
+from nmt.cli.command import command
+from nmt.config.schema import TrainConfig
+from nmt.config.validation import load
 from nmt.data.module import TranslationData
 from nmt.data.prepare import describe, prepare
-from nmt.finish import finish_training
 from nmt.models import build
-from nmt.models.stored import describe_run
-from nmt.training import job
-from nmt.training.faults import ending_together, explained
+from nmt.models.checkpoint import describe_run
+from nmt.run import start as job
+from nmt.run import test
+from nmt.run.failures import end_all_ranks_on_error, machine_errors
+from nmt.run.finish import finish_training
 from nmt.training.loggers import logging_to
 from nmt.training.signals import Stop, stoppable
 from nmt.training.trainer import make_trainer
@@ -46,14 +46,14 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     config = load(composed)
     assert isinstance(config, TrainConfig)
     job.check_early(config)
-    job.quiet()
+    job.silence_warnings()
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     job.refuse_other_data(resumed, prepared.fingerprint)
     log.info("prepared text:\n%s", describe(prepared))
     sets = {
         name: sentences
         for split in prepared.test.values()
-        for name, sentences in protocol.example_sets(split, config).items()
+        for name, sentences in test.example_sets(split, config).items()
     }
 
     pl.seed_everything(config.seed, verbose=False)
@@ -61,12 +61,12 @@ def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     model.stored = describe_run(
         config, prepared.source_vocabulary, prepared.target_vocabulary, prepared.fingerprint
     )
-    with explained(config), logging_to(config, folder) as logger:
-        watch = job.Watch(config, prepared, folder, stop)
+    with machine_errors(config), logging_to(config, folder) as logger:
+        watch = job.TrainingCallbacks(config, prepared, folder, stop)
         trainer = make_trainer(config, folder, watch.callbacks, logger)
         log.info(job.headline(config, model, trainer))
         data = TranslationData(prepared, config)
-        with ending_together(trainer):
+        with end_all_ranks_on_error(trainer):
             with stop.deferring():
                 path = resumed.path if resumed else None
                 trainer.fit(model, data, ckpt_path=path, weights_only=True)

@@ -19,22 +19,22 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from tqdm import tqdm
 
-from nmt import protocol
-from nmt.checks import load, validate_keys
-from nmt.command import command
-from nmt.devices import check_device
-from nmt.errors import Refusal
+from nmt.cli.command import command
+from nmt.config.overrides import apply_typed, typed_paths
+from nmt.config.validation import load, validate_keys
 from nmt.evaluation.alignment import format_links, hard_links
-from nmt.models.stored import read_checkpoint
-from nmt.models.translation import Sentence, Translation, Translations
-from nmt.overrides import apply_typed, typed_paths
+from nmt.inference.stream import batches_of_lines
+from nmt.inference.translation import Sentence, Translation, Translations
+from nmt.models.checkpoint import read_checkpoint
 from nmt.report.heatmap import draw_heatmap
 from nmt.report.page import build_explorer
-from nmt.stream import batches_of_lines
-from nmt.training import job
+from nmt.run import start as job
+from nmt.run import test
+from nmt.utils.devices import check_accelerator
+from nmt.utils.errors import InputError
 
-MINE = ("search", "trainer", "evaluation.alignment")
-OWN = (
+OVERRIDABLE = ("search", "trainer", "evaluation.alignment")
+COMMAND_KEYS = (
     "checkpoint",
     "trust",
     "nbest",
@@ -49,23 +49,23 @@ OWN = (
 
 @command("translate")
 def main(composed: DictConfig) -> None:
-    job.quiet()
+    job.silence_warnings()
     validate_keys(composed)
     stored = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    paths = typed_paths(typed, MINE, OWN)
+    paths = typed_paths(typed, OVERRIDABLE, COMMAND_KEYS)
     if "search.nbest" in paths:
-        raise Refusal("search.nbest: type nbest= instead, the translations a line")
-    stored_config = apply_typed(stored.config, composed, typed, MINE, OWN)
+        raise InputError("search.nbest: type nbest= instead, the translations a line")
+    stored_config = apply_typed(stored.config, composed, typed, OVERRIDABLE, COMMAND_KEYS)
     stored_config.search.nbest = composed.nbest
     if "trainer.accelerator" in paths:  # where it was trained binds nobody
-        check_device(stored_config.trainer)
+        check_accelerator(stored_config.trainer.accelerator)
     stored_config.search.beam_size = max(composed.nbest, stored_config.search.beam_size)
     config = load(stored_config, training=False)
     wants_attention = bool(composed.alignments or composed.heatmap or composed.page)
     translations = Translations(
         stored.translator(config),
-        protocol.make_coders(config, stored.source_vocabulary, stored.target_vocabulary),
+        test.make_codec(config, stored.source_vocabulary, stored.target_vocabulary),
         config,
         tokenised=composed.tokenised,
         attention=wants_attention,
@@ -128,12 +128,12 @@ def draw(sentence: Sentence, folder: str | None) -> dict[str, Any]:
     """The best translation's alignment, drawn to `folder` where one is given.
 
     Raises:
-        Refusal: where there is nothing to draw: the model has no attention.
+        InputError: where there is nothing to draw: the model has no attention.
     """
     row = sentence.translations[0].row
     assert row is not None
     if folder and row["weights"] is None:
-        raise Refusal("heatmap: the model attends to nothing; leave it out")
+        raise InputError("heatmap: the model attends to nothing; leave it out")
     if folder:
         draw_heatmap(row, Path(folder) / f"line-{sentence.number}", ["png"])
     return row

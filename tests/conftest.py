@@ -17,10 +17,11 @@ import pytest
 import torch
 from omegaconf import DictConfig
 
-from nmt.checks import load, validate_keys
-from nmt.command import conf_folder, exit_code, introduce
+from nmt.cli.command import exit_code
+from nmt.cli.composition import conf_folder, register_configs
+from nmt.config.validation import load, validate_keys
+from tests.helpers import ROOT
 
-ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
@@ -51,7 +52,7 @@ class Said(NamedTuple):
 @pytest.fixture(scope="session")
 def composer() -> Callable[..., DictConfig]:
     """compose(*overrides, command="train"): a configuration as the command would get it."""
-    introduce()
+    register_configs()
 
     def composed(*overrides: str, command: str = "train") -> DictConfig:
         with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):

@@ -4,67 +4,97 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from nmt.data import vocabulary
-from nmt.search import hypothesis
+from tests.helpers import ROOT
 
-ROOT = Path(__file__).parents[1]
-COMMANDS = {"train", "evaluate", "translate", "compare", "prepare", "baseline"}
-FOR_ALL = {"config", "checks", "errors", "files", "devices", "extras"}
-MAY_KNOW = {
-    "layers": set(),
-    "data": {*FOR_ALL},
-    "search": {*FOR_ALL, "layers"},
-    "evaluation": {*FOR_ALL, "data"},
-    "report": {*FOR_ALL, "data", "evaluation"},
-    "phrase_based": {*FOR_ALL, "data", "evaluation"},
-    "models": {*FOR_ALL, "layers", "search", "data", "evaluation"},
-}
+PACKAGE = ROOT / "nmt"
+
+# From the bottom up: a folder may know those before it, and no other.
+FOLDERS = (
+    "utils",
+    "config",
+    "layers",
+    "data",
+    "search",
+    "evaluation",
+    "phrase_based",
+    "models",
+    "report",
+    "inference",
+    "training",
+    "run",
+    "cli",
+)
+ALONE = {"layers": set()}  # what may know less than all folders before it
 
 
-def known(file: Path) -> set[str]:
-    """Parts of `nmt` that a file imports: `data` for `nmt.data.batch`."""
-    modules = set()
+def modules(file: Path) -> set[str]:
+    """The modules of `nmt` that a file imports, wherever in it; `nmt.a` for `from nmt import a`."""
+    found = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            modules |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module == "nmt":
-            modules |= {f"nmt.{name.name}" for name in node.names}
+            found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            modules.add(node.module)
-    return {name.split(".")[1] for name in modules if name.startswith("nmt.")}
+            assert node.level == 0, f"{file}: relative import"
+            inside = {f"{node.module}.{name.name}" for name in node.names}
+            found |= {name if is_module(name) else node.module for name in inside}
+    return {name for name in found if name.split(".")[0] == "nmt"}
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+def parts(file: Path) -> set[str]:
+    """The folders (or files) of `nmt` that a file imports from: `data` for `nmt.data.batch`."""
+    return {name.split(".")[1] for name in modules(file) if "." in name}
+
+
+def commands() -> set[str]:
+    return {file.stem for file in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
 
 
 def test_imports_are_seen():
-    assert known(ROOT / "nmt/train.py") >= {
-        "protocol",
-        "finish",
-        "command",
-        "checks",
-        "data",
-        "models",
-    }
+    assert parts(PACKAGE / "train.py") >= {"cli", "run"}
+    assert "nmt.data.batch" in modules(PACKAGE / "data" / "module.py")
+
+
+def test_every_folder_has_a_row():
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders == set(FOLDERS)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_knows_those_below_it_only(folder):
+    files = list((PACKAGE / folder).rglob("*.py"))
+    assert files
+    below = ALONE.get(folder, set(FOLDERS[: FOLDERS.index(folder)]))
+    for file in files:
+        assert parts(file) <= below | {folder}, file
 
 
 def test_no_file_imports_a_command():
-    for file in (ROOT / "nmt").rglob("*.py"):
-        assert not known(file) & COMMANDS, file
+    for file in PACKAGE.rglob("*.py"):
+        assert not parts(file) & commands(), file
 
 
-@pytest.mark.parametrize("part", MAY_KNOW)
-def test_dependencies_point_one_way(part):
-    files = list((ROOT / "nmt" / part).rglob("*.py"))
-    assert files
-    for file in files:
-        assert known(file) <= MAY_KNOW[part] | {part}, file
-
-
-def test_search_and_data_number_the_symbols_alike():
-    """`search` does not know `data`: what both name must be the same."""
-    assert (hypothesis.END, hypothesis.UNKNOWN) == (vocabulary.END, vocabulary.UNKNOWN)
+def test_no_import_cycles():
+    """A package is its `__init__`, which every module inside imports without saying so."""
+    graph = {}
+    for file in PACKAGE.rglob("*.py"):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        graph[name] = {imported for imported in modules(file) if imported != name}
+        if file.name == "__init__.py":  # imports its own modules for those outside
+            graph[name] = {n for n in graph[name] if not n.startswith(f"{name}.")}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "paper.md"])
@@ -74,6 +104,6 @@ def test_files_that_are_named_exist(name):
         r"`([\w/]+\.(?:py|yaml)|(?:nmt|conf)/[\w/]*)`", (ROOT / "docs" / name).read_text()
     )
     assert len(named) > 10
-    everywhere = {path.name for path in (ROOT / "nmt").rglob("*.py")}
+    everywhere = {path.name for path in PACKAGE.rglob("*.py")}
     for path in named:
-        assert (ROOT / path).exists() or (ROOT / "nmt" / path).exists() or path in everywhere, path
+        assert (ROOT / path).exists() or (PACKAGE / path).exists() or path in everywhere, path

@@ -16,11 +16,12 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
-from shown import PAGES, ROOT, Shown, blocks, commands, files, in_block, recipe
 
-from nmt.checks import load, validate_keys
-from nmt.command import conf_folder, introduce
-from nmt.errors import Refusal
+from nmt.cli.composition import conf_folder, register_configs
+from nmt.config.validation import load, validate_keys
+from nmt.utils.errors import InputError
+from tests.helpers import ROOT
+from tests.helpers.documentation import PAGES, Shown, blocks, commands, files, in_block, recipe
 
 # what stands for a thing of the reader's own, and what the test takes for it
 PLACEHOLDERS = {
@@ -38,7 +39,14 @@ PROGRAMS = {  # of the commands that are not composed: the module whose `main` r
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
     "nmt.data.grammar": "nmt.data.grammar.__main__",
 }
-BROKEN = (HydraException, OmegaConfBaseException, Refusal, SystemExit, ValueError, AssertionError)
+BROKEN = (
+    HydraException,
+    OmegaConfBaseException,
+    InputError,
+    SystemExit,
+    ValueError,
+    AssertionError,
+)
 SHOWN = sorted({(page, command) for page in PAGES for command in commands(page.read_text())})
 
 
@@ -65,7 +73,7 @@ def check(command: Shown, folder: Path | None = None) -> None:
         from torch.distributed.run import get_args_parser as torchrun
 
         torchrun().parse_args([*map(filled, command.launcher[1:]), "-m", command.module])
-    if command.module == "nmt.reference":
+    if command.module == "nmt.cli.reference":
         assert not words
     elif command.module in PROGRAMS:
         parses(PROGRAMS[command.module], words)
@@ -105,7 +113,7 @@ def compose(name: str, words: list[str], folder: Path) -> None:
         # of an extra: what it takes is known only where it is there
         values = [each for each in values if not re.match(r"hydra[/.]launcher", each[0])]
     own = [f"hydra.searchpath=[file://{folder / typed.config_dir}]"] if typed.config_dir else []
-    introduce()
+    register_configs()
     for job in zip_longest(*values):
         job = [value or first[0] for value, first in zip(job, values, strict=True)]
         with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):

@@ -10,14 +10,14 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.checks import load
-from nmt.config import Config, TextConfig
+from nmt.config.schema import Config, TextConfig
+from nmt.config.validation import load
 from nmt.data.prepare import prepare
-from nmt.errors import Refusal
+from nmt.inference.stream import batches_of_lines
+from nmt.inference.translation import Translations
 from nmt.models import build
-from nmt.models.translation import Translations
-from nmt.protocol import make_coders
-from nmt.stream import batches_of_lines
+from nmt.run.test import make_codec
+from nmt.utils.errors import InputError
 
 AWKWARD = (
     "",
@@ -64,8 +64,8 @@ def translations(tmp_path_factory: pytest.TempPathFactory) -> Translations:
     prepared = prepare(config.data, config.tokenizer, progress=False)
     torch.manual_seed(1)
     model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary)).eval()
-    coders = make_coders(config, prepared.source_vocabulary, prepared.target_vocabulary)
-    return Translations(model, coders, config, attention=True)
+    codec = make_codec(config, prepared.source_vocabulary, prepared.target_vocabulary)
+    return Translations(model, codec, config, attention=True)
 
 
 def configuration(folder: Path, source: list[str], target: list[str]) -> Config:
@@ -143,7 +143,7 @@ def test_fuzzed_texts_are_prepared_or_refused(tmp_path, seed):
     config = configuration(tmp_path, source, target)
     try:
         prepared = prepare(config.data, config.tokenizer, progress=False)
-    except Refusal:
+    except InputError:
         return
     splits = prepared.manifest["splits"]["train"]
     assert splits["lines"] == 60

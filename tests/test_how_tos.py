@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 import torch
-from forked import run
-from shown import PAGES, ROOT, Shown, blocks, files, in_block
 
-from nmt.config import Config, ModelConfig
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.grammar import draw
 from nmt.models import build
+from tests.helpers import ROOT
+from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
+from tests.helpers.forked import run
 
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
 LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files

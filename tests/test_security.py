@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from forked import TINY, run
 
-from nmt.errors import Refusal
-from nmt.models.stored import read_checkpoint
+from nmt.models.checkpoint import read_checkpoint
+from nmt.utils.errors import InputError
+from tests.helpers.forked import TINY, run
 
 SCORES = """
 from torch import nn, Tensor
@@ -70,8 +70,8 @@ def test_a_malicious_checkpoint_runs_nothing(folder):
     ("path", "value", "said"),
     [
         ("model.scoring._target_", "os.system", "code outside nmt"),
-        ("model.scoring._target_", "nmt.command.os.system", "os.system"),
-        ("model._target_", "nmt.command.conf_folder", "conf_folder"),
+        ("model.scoring._target_", "nmt.cli.command.os.system", "os.system"),
+        ("model._target_", "nmt.cli.command.conf_folder", "conf_folder"),
         ("model._target_", "subprocess.Popen", "code outside nmt"),
         ("model.scoring.path", "${oc.env:HOME}", "interpolation"),
         ("data.title", "${run_folder:train}", "interpolation"),
@@ -88,7 +88,7 @@ def test_a_malicious_configuration_is_refused(folder, tmp_path, path, value, sai
         node = node[parent]
     node[last] = value
     torch.save(content, tmp_path / "changed.ckpt")
-    with pytest.raises(Refusal, match=said):
+    with pytest.raises(InputError, match=said):
         read_checkpoint(tmp_path / "changed.ckpt")
 
 

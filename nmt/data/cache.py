@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from nmt.errors import Failure, Refusal
+from nmt.utils.errors import InputError, RunError
 
 log = logging.getLogger(__name__)
 _building: list[Path] = []  # folders that this process is filling
@@ -29,8 +29,8 @@ def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
     lock goes with its process and those it has started, so that a killed one holds up nobody.
 
     Raises:
-        Refusal: where the cache cannot be written.
-        Failure: where the disk is full.
+        InputError: where the cache cannot be written.
+        RunError: where the disk is full.
     """
     folder = cache / name
     if folder.is_dir():
@@ -53,8 +53,8 @@ def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Failure(f"data.cache={cache}: no space left for prepared text") from error
-        raise Refusal(f"data.cache={cache}: cannot be written ({error})") from error
+            raise RunError(f"data.cache={cache}: no space left for prepared text") from error
+        raise InputError(f"data.cache={cache}: cannot be written ({error})") from error
     return folder
 
 

@@ -15,19 +15,14 @@ import datasets
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import TokenizerConfig
+from nmt.config.schema import TokenizerConfig
+from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.cache import build_once
-from nmt.data.corpus import digest
-from nmt.data.subwords import Subwords
-from nmt.data.texts import TokenisedText, open_arrow, processes
-from nmt.data.vocabulary import (
-    SPECIAL,
-    UNKNOWN,
-    Encoding,
-    Vocabulary,
-    load_vocabulary,
-    rank_words,
-)
+from nmt.data.load_vocabulary import load_vocabulary
+from nmt.data.sources.corpus import digest
+from nmt.data.tokenised import TokenisedText, open_arrow, processes
+from nmt.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from nmt.data.word_vocabulary import WordVocabulary, rank_words
 
 FORMAT = 1
 LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; longer is "longer than any cap"
@@ -54,8 +49,8 @@ class EncodedText:
 
     folder: Path
     fingerprint: str
-    source_vocabulary: Encoding
-    target_vocabulary: Encoding
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
     counts: dict[str, Any]
     lengths: npt.NDArray[np.uint16]
 
@@ -134,13 +129,13 @@ def _learn(
     tokenizer: TokenizerConfig,
     size: int,
     progress: bool,
-) -> tuple[Encoding, int | None]:
+) -> tuple[Vocabulary, int | None]:
     """A vocabulary and the number of distinct words (None for subwords, which are not counted)."""
-    if tokenizer.kind == Subwords.kind:
+    if tokenizer.kind == BpeVocabulary.kind:
         sides = ["source", "target"] if tokenizer.joint else sides
-        return Subwords.learn(_sentences(text, sides), size, progress=progress), None
+        return BpeVocabulary.learn(_sentences(text, sides), size, progress=progress), None
     words = rank_words(_sentences(text, sides), progress=progress)
-    return Vocabulary(words[:size]), len(words)
+    return WordVocabulary(words[:size]), len(words)
 
 
 def _sentences(text: TokenisedText, sides: list[str]) -> Iterator[str]:
@@ -151,8 +146,8 @@ def _sentences(text: TokenisedText, sides: list[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Encoder:
-    source: Encoding
-    target: Encoding
+    source: Vocabulary
+    target: Vocabulary
 
     def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[list[int]]]:
         # Processes share the cores already; the library's own threads do not survive a fork.

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from nmt.data.batches import TrainingSchedule
 from nmt.data.cache import build_once
-from nmt.data.corpus import digest
+from nmt.data.sources.corpus import digest
 from nmt.data.splits import Train
 
 BLOCK = 2**27  # ids that are put in order at a time, in memory (512 MiB)
@@ -70,8 +70,8 @@ def in_order(
         progress: show a progress bar.
 
     Raises:
-        Failure: where the disk is full.
-        Refusal: where the cache cannot be written.
+        RunError: where the disk is full.
+        InputError: where the cache cannot be written.
     """
     needed = 4 * int(train.sizes.sum(dtype=np.int64))
     if when == "never" or (when == "auto" and needed <= SHARE * memory()):

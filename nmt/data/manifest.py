@@ -10,11 +10,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import DataConfig, TokenizerConfig, plain
+from nmt.config.schema import DataConfig, TokenizerConfig, plain
 from nmt.data.splits import HeldOut
-from nmt.data.texts import TokenisedText
-from nmt.data.vocabulary import UNKNOWN, Vocabulary
-from nmt.files import write_atomically
+from nmt.data.tokenised import TokenisedText
+from nmt.data.vocabulary import UNKNOWN
+from nmt.data.word_vocabulary import WordVocabulary
+from nmt.utils.files import write_atomically
 
 NAME = "manifest.json"
 SCHEMA = 1
@@ -133,7 +134,7 @@ def describe(manifest: Mapping[str, Any], fingerprint: str) -> str:
         )
     for side, counts in manifest["vocabulary"].items():
         of = f" of {counts['types']:,} types" if counts["types"] else ""
-        kind = "words" if counts["kind"] == Vocabulary.kind else "subwords"
+        kind = "words" if counts["kind"] == WordVocabulary.kind else "subwords"
         lines.append(f"{side} vocabulary: {counts['size']:,} {kind}{of}, </s> and <unk>")
     dropped = dict(splits["train"]["dropped"])
     not_selected = dropped.pop("not_selected", 0)

@@ -13,8 +13,8 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from nmt.checks import check_batch_size
-from nmt.config import Config
+from nmt.config.schema import Config
+from nmt.config.validation import check_batch_size
 from nmt.data.batch import Batch
 from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
 from nmt.data.in_order import in_order
@@ -33,7 +33,7 @@ class TranslationData(pl.LightningDataModule):
         config: the whole configuration; `data`, `trainer`, `search.batch_size` and `seed` are used.
 
     Raises:
-        Refusal: for a batch that cannot be shared out evenly.
+        InputError: for a batch that cannot be shared out evenly.
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:

@@ -1,7 +1,7 @@
 """Text to encoded pairs, once: what follows reads memory-mapped files.
 
-Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.texts`),
-`filtered-*` what filters left of one (`nmt.data.filters`), `pairs-*` training text encoded with the
+Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.tokenised`),
+`filtered-*` what filters left of one (`nmt.data.filtering.filters`), `pairs-*` training text encoded with the
 vocabularies learnt from it, with a manifest. The cap on length is applied when they are opened, and
 test sets are encoded in memory, so that runs which differ in either share the rest.
 """
@@ -16,17 +16,17 @@ from typing import Any, cast
 
 from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-from nmt.checks import check_text
-from nmt.config import DataConfig, TextConfig, TokenizerConfig
+from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
+from nmt.config.validation import check_text
 from nmt.data import manifest
-from nmt.data.corpora import open_corpus
-from nmt.data.corpus import digest
 from nmt.data.encode import encode_text
-from nmt.data.filters import check_filters, filter_text
+from nmt.data.filtering.filters import check_filters, filter_text
+from nmt.data.sources.corpus import digest
+from nmt.data.sources.open import open_corpus
 from nmt.data.splits import HeldOut, Train
-from nmt.data.texts import TokenisedText, tokenise_corpus
-from nmt.data.vocabulary import Encoding
-from nmt.errors import Refusal
+from nmt.data.tokenised import TokenisedText, tokenise_corpus
+from nmt.data.vocabulary import Vocabulary
+from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Prepared:
         languages: of source and target.
     """
 
-    source_vocabulary: Encoding
-    target_vocabulary: Encoding
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
     train: Train
     valid: HeldOut
     test: dict[str, HeldOut]
@@ -70,8 +70,8 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         progress: show progress bars (on stderr).
 
     Raises:
-        Refusal: where the configuration or a text is wrong.
-        Failure: where the disk is full.
+        InputError: where the configuration or a text is wrong.
+        RunError: where the disk is full.
     """
     check_text(data, tokenizer)
     check_filters(data)
@@ -94,7 +94,7 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         words = encoded.lengths[:, :2]
         manifest.write_manifest(encoded.folder, data, tokenizer, text, counts, words)
         if not len(train):
-            raise Refusal(
+            raise InputError(
                 f"data.max_length={data.max_length}: no training pair is that short on both sides"
             )
         held_out = {
@@ -152,8 +152,8 @@ def prepare_held_out(
     text: TextConfig,
     data: DataConfig,
     key: str,
-    source_vocabulary: Encoding,
-    target_vocabulary: Encoding,
+    source_vocabulary: Vocabulary,
+    target_vocabulary: Vocabulary,
     *,
     normalise: bool = True,
     progress: bool = True,
@@ -171,7 +171,7 @@ def prepare_held_out(
         progress: show progress bars.
 
     Raises:
-        Refusal: where the text cannot be had.
+        InputError: where the text cannot be had.
     """
     with progress_bars(progress):
         tokenised = _tokenised(text, data, key, normalise, raw=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batch import Batch, collate
-from nmt.data.vocabulary import Encoding
+from nmt.data.vocabulary import Vocabulary
 
 Array = npt.NDArray[Any]
 
@@ -37,8 +37,8 @@ class Split(ABC):
         self,
         name: str,
         rows: Sequence[Mapping[str, Any]],
-        source_vocabulary: Encoding,
-        target_vocabulary: Encoding,
+        source_vocabulary: Vocabulary,
+        target_vocabulary: Vocabulary,
     ) -> None:
         self.name = name
         self.rows = rows
@@ -139,8 +139,8 @@ class Train(Split):
     def __init__(
         self,
         rows: Sequence[Mapping[str, Any]],
-        source_vocabulary: Encoding,
-        target_vocabulary: Encoding,
+        source_vocabulary: Vocabulary,
+        target_vocabulary: Vocabulary,
         encoded: Any,
         lengths: Array,
         max_length: int,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 # Handled by sacremoses in the tokeniser itself, without a list of abbreviations.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
@@ -40,13 +40,13 @@ class Tokeniser:
         normalise: normalise punctuation before tokenising.
 
     Raises:
-        Refusal: for a language without Moses rules.
+        InputError: for a language without Moses rules.
     """
 
     def __init__(self, language: str, normalise: bool = True) -> None:
         if language not in LANGUAGES:
             known = ", ".join(sorted(LANGUAGES))
-            raise Refusal(f"data.languages: no Moses rules for {language!r}; known: {known}")
+            raise InputError(f"data.languages: no Moses rules for {language!r}; known: {known}")
         self.language = language
         self._normaliser = MosesPunctNormalizer(language) if normalise else None
         self._tokeniser = MosesTokenizer(language)

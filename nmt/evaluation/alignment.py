@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import TextConfig
-from nmt.errors import Refusal
+from nmt.config.schema import TextConfig
+from nmt.utils.errors import InputError
 
 Link = tuple[int, int]
 
@@ -54,7 +54,7 @@ def parse_links(
         lengths: words of source and target, where known.
 
     Raises:
-        Refusal: for anything that is not a link, or a link outside the sentence.
+        InputError: for anything that is not a link, or a link outside the sentence.
 
     >>> sorted(parse_links("1-1 2p3", base=1).possible)
     [(0, 0), (1, 2)]
@@ -63,12 +63,16 @@ def parse_links(
     for item in line.split():
         match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
         if match is None:
-            raise Refusal(f"{where}: '{item}' is not a link; j-i (sure) or jpi (possible) expected")
+            raise InputError(
+                f"{where}: '{item}' is not a link; j-i (sure) or jpi (possible) expected"
+            )
         link = (int(match[1]) - base, int(match[3]) - base)
         if min(link) < 0:
-            raise Refusal(f"{where}: '{item}' lies before the first word, which has number {base}")
+            raise InputError(
+                f"{where}: '{item}' lies before the first word, which has number {base}"
+            )
         if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
-            raise Refusal(
+            raise InputError(
                 f"{where}: '{item}' lies outside the sentence of {lengths[0]} source and"
                 f" {lengths[1]} target words, counted from {base}"
             )
@@ -87,7 +91,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
         key: name of that section, such as `data.valid`, for the message.
 
     Raises:
-        Refusal: as `parse_links`, naming file and line.
+        InputError: as `parse_links`, naming file and line.
     """
     if pair["alignment"] is None:
         return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,16 @@ def buckets(edges: Sequence[int]) -> list[Bucket]:
         edges: last length of each bucket, ascending from 1 or more.
 
     Raises:
-        Refusal: if the edges do not ascend, naming the key.
+        InputError: if the edges do not ascend, naming the key.
 
     >>> [bucket.name for bucket in buckets([10, 20])]
     ['1-10', '11-20', '21+']
     """
     lasts = list(edges)
     if any(low >= high for low, high in zip([0, *lasts], lasts, strict=False)):
-        raise Refusal(f"evaluation.edges={lasts}: must ascend from 1 or more, such as [10, 20, 30]")
+        raise InputError(
+            f"evaluation.edges={lasts}: must ascend from 1 or more, such as [10, 20, 30]"
+        )
     firsts = [1, *(last + 1 for last in lasts)]
     return [Bucket(first, last) for first, last in zip(firsts, [*lasts, None], strict=True)]
 

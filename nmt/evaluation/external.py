@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nmt.data.lines import check_file, read_lines
+from nmt.data.sources.lines import check_file, read_lines
 from nmt.data.tokenise import split
-from nmt.errors import Refusal
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order
+from nmt.utils.errors import InputError
 
 # What of a run's record describes the sentence and not the run's translation of it.
 _SHARED = ("id", "source", "reference", "raw_reference", "length", "no_unk")
@@ -37,12 +37,12 @@ def read_external(
         shortlist's writes `<unk>`, so a sentence's `hypothesis_no_unk` is its hypothesis.
 
     Raises:
-        Refusal: if the file cannot be read, or has another number of lines than the set.
+        InputError: if the file cannot be read, or has another number of lines than the set.
     """
     lines = [line.strip() for line in read_lines(check_file(path, key))]
     ordered = in_order(sentences)
     if len(lines) != len(ordered):
-        raise Refusal(
+        raise InputError(
             f"{key}={path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
             " one hypothesis a line is expected, none for pairs that the runs left out as empty"
         )

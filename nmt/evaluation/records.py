@@ -27,9 +27,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.checks import check_set_name
-from nmt.errors import Refusal
+from nmt.config.validation import check_set_name
 from nmt.evaluation.buckets import assign
+from nmt.utils.errors import InputError
 
 Record = dict[str, Any]
 
@@ -63,7 +63,7 @@ def read_translations(folder: str | Path, name: str) -> list[Record]:
     """Reads `translations/<name>.jsonl` of a run folder.
 
     Raises:
-        Refusal: naming the file, or the file and line, that cannot be read.
+        InputError: naming the file, or the file and line, that cannot be read.
     """
     return _read_lines(Path(folder) / "translations" / f"{name}.jsonl")
 
@@ -81,7 +81,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
-    """Reads `alignments/<name>.jsonl` of a run folder; raises Refusal as `read_translations`."""
+    """Reads `alignments/<name>.jsonl` of a run folder; raises InputError as `read_translations`."""
     return _read_lines(Path(folder) / "alignments" / f"{name}.jsonl")
 
 
@@ -147,11 +147,11 @@ def _read_lines(path: Path) -> list[Record]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Refusal(f"{path}: {error.strerror}") from error
+        raise InputError(f"{path}: {error.strerror}") from error
     rows = []
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             rows.append(json.loads(line))
         except ValueError as error:
-            raise Refusal(f"{path}:{number}: not a JSON object ({error})") from error
+            raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
     return rows

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from nmt.checks import check_set_name
-from nmt.errors import Refusal
-from nmt.files import write_atomically
+from nmt.config.validation import check_set_name
+from nmt.utils.errors import InputError
+from nmt.utils.files import write_atomically
 
 SCHEMA = 1
 FILE = "results.json"
@@ -151,7 +151,7 @@ def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
     """Writes results.json into a run folder, atomically; call it when all else is written.
 
     Raises:
-        Refusal: if a key of the schema is missing or of another type.
+        InputError: if a key of the schema is missing or of another type.
     """
     path = Path(folder) / FILE
     content = plain(content)
@@ -169,19 +169,21 @@ def read(path: str | Path) -> dict[str, Any]:
     """Reads the results.json of a run folder (or the file itself).
 
     Raises:
-        Refusal: if it is missing, damaged, of another schema, or lacks a key.
+        InputError: if it is missing, damaged, of another schema, or lacks a key.
     """
     path = Path(path)
     if path.is_dir():
         if not (path / FILE).is_file():
-            raise Refusal(f"{path}: no {FILE}; the run is not finished, or this is no run folder")
+            raise InputError(
+                f"{path}: no {FILE}; the run is not finished, or this is no run folder"
+            )
         path = path / FILE
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise Refusal(f"{path}: {error.strerror}") from error
+        raise InputError(f"{path}: {error.strerror}") from error
     except ValueError as error:
-        raise Refusal(f"{path}: damaged, not JSON ({error})") from error
+        raise InputError(f"{path}: damaged, not JSON ({error})") from error
     check(content, str(path))
     return content
 
@@ -194,19 +196,19 @@ def check(content: Any, where: str) -> None:
         where: the file, for the message.
 
     Raises:
-        Refusal: naming file and key.
+        InputError: naming file and key.
     """
     if not isinstance(content, dict) or "schema" not in content:
-        raise Refusal(f"{where}: no key 'schema'; this is not a results.json of nmt")
+        raise InputError(f"{where}: no key 'schema'; this is not a results.json of nmt")
     schema = content["schema"]
     if schema != SCHEMA:
         age = "newer" if isinstance(schema, int) and schema > SCHEMA else "unknown"
-        raise Refusal(f"{where}: schema={schema} is {age}; this version of nmt reads {SCHEMA}")
+        raise InputError(f"{where}: schema={schema} is {age}; this version of nmt reads {SCHEMA}")
     _check_keys(content, KEYS, where, "")
     for name, scores in content["test"].items():
         check_set_name(name)
         if not isinstance(scores, dict):
-            raise Refusal(f"{where}: test.{name}: an object is expected")
+            raise InputError(f"{where}: test.{name}: an object is expected")
         _check_keys(scores, SET_KEYS, where, f"test.{name}.")
 
 
@@ -217,8 +219,8 @@ def _check_keys(
         value: Any = content
         for part in key.split("."):
             if part not in value:
-                raise Refusal(f"{where}: key '{prefix}{key}' is missing")
+                raise InputError(f"{where}: key '{prefix}{key}' is missing")
             value = value[part]
         if not isinstance(value, types) or isinstance(value, bool):
             expected = " or ".join(kind.__name__ for kind in types)
-            raise Refusal(f"{where}: {prefix}{key}={value!r:.40}: must be {expected}")
+            raise InputError(f"{where}: {prefix}{key}={value!r:.40}: must be {expected}")

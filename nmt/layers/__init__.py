@@ -1,7 +1,7 @@
 """The equations of Bahdanau, Cho and Bengio (ICLR 2015), one idea a file; needs only torch."""
 
-from nmt.layers.attention import Attention, FixedContext, Reading
-from nmt.layers.decoder import Decoder, DecoderState, Forced
+from nmt.layers.attention import Attention, AttentionOutput, FixedContext
+from nmt.layers.decoder import Decoder, DecoderState, TeacherForced
 from nmt.layers.encoder import BidirectionalEncoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
@@ -13,18 +13,18 @@ from nmt.layers.scoring import Additive, Dot, ScaledDot
 __all__ = [
     "Additive",
     "Attention",
+    "AttentionOutput",
     "BidirectionalEncoder",
     "Decoder",
     "DecoderState",
     "Dot",
     "FixedContext",
-    "Forced",
     "ForwardEncoder",
     "GatedUnit",
     "Memory",
     "Output",
-    "Reading",
     "Readout",
     "ScaledDot",
+    "TeacherForced",
     "initialise",
 ]

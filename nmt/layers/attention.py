@@ -13,20 +13,22 @@ from torch import Tensor, nn
 from nmt.layers.memory import Memory
 
 
-class Reading(NamedTuple):
+class AttentionOutput(NamedTuple):
     """What one look at the memory gave."""
 
     context: Tensor  # (B, K, A) c_i
     weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context
     log_normaliser: Tensor | None  # (B, K) log Z_i, with e_ij = log α_ij + log Z_i
 
-    def select(self, rows: Tensor) -> Reading:
+    def select(self, rows: Tensor) -> AttentionOutput:
         """The sentences `rows` (indices or a bool mask of the batch)."""
-        return Reading(*(None if field is None else field[rows] for field in self))  # type: ignore[arg-type]
+        kept = (None if field is None else field[rows] for field in self)
+        return AttentionOutput(*kept)  # type: ignore[arg-type]
 
-    def reorder(self, parents: Tensor) -> Reading:
+    def reorder(self, parents: Tensor) -> AttentionOutput:
         """Query k of sentence b becomes the former query `parents[b, k]` (B, K')."""
-        return Reading(*(None if field is None else gather(field, parents) for field in self))  # type: ignore[arg-type]
+        rows = (None if field is None else gather(field, parents) for field in self)
+        return AttentionOutput(*rows)  # type: ignore[arg-type]
 
 
 def gather(field: Tensor, parents: Tensor) -> Tensor:
@@ -62,7 +64,7 @@ class Attention(nn.Module):
         """U_a h_j for every position: (B, S, A) -> (B, S, N)."""
         return nn.functional.linear(annotations, self.U_a)
 
-    def forward(self, state: Tensor, memory: Memory) -> Reading:
+    def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Reads the memory with K states a sentence (B, K, H); annotations are never copied."""
         assert memory.keys is not None
         query = nn.functional.linear(state, self.W_a)  # (B, K, N)
@@ -71,7 +73,7 @@ class Attention(nn.Module):
         scores = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
         log_normaliser = scores.logsumexp(2)
         weights = torch.exp(scores - log_normaliser.unsqueeze(2))
-        return Reading(torch.bmm(weights, memory.annotations), weights, log_normaliser)
+        return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
 
 
 class FixedContext(nn.Module):
@@ -84,7 +86,7 @@ class FixedContext(nn.Module):
     def keys(self, annotations: Tensor) -> None:
         """None: a fixed vector is not searched."""
 
-    def forward(self, state: Tensor, memory: Memory) -> Reading:
+    def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """The same context (B, K, A) for each of K states (B, K, H); no weights, no scores."""
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)  # (B, K, A)
-        return Reading(context, None, None)
+        return AttentionOutput(context, None, None)

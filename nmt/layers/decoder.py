@@ -12,16 +12,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.attention import Attention, FixedContext, Reading, gather
-from nmt.layers.fused_decoder import attend_and_recur
-from nmt.layers.fused_unit import recur
+from nmt.layers.attention import Attention, AttentionOutput, FixedContext, gather
+from nmt.layers.fused.decoder import attend_and_recur
+from nmt.layers.fused.graphs import GraphCache
+from nmt.layers.fused.scans import has_derivative
+from nmt.layers.fused.unit import recur
 from nmt.layers.gated_unit import GatedUnit
-from nmt.layers.graphs import Recordings
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.memory import Memory
-from nmt.layers.precision import product_type
+from nmt.layers.precision import compute_dtype
 from nmt.layers.readout import Readout
-from nmt.layers.sweep import has_derivative
 
 
 class DecoderState(NamedTuple):
@@ -39,7 +39,7 @@ class DecoderState(NamedTuple):
         return DecoderState(gather(self.hidden, parents), gather(self.word, parents))
 
 
-class Forced(NamedTuple):
+class TeacherForced(NamedTuple):
     """A given target sentence read by the decoder."""
 
     readout: Tensor  # (B, T, M) t_i
@@ -89,7 +89,7 @@ class Decoder(nn.Module):
             )
         self.state_input = state_input
         self.recurrence = recurrence
-        self.recordings = Recordings() if graphs else None
+        self.recordings = GraphCache() if graphs else None
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
         self.context = context
@@ -114,19 +114,19 @@ class Decoder(nn.Module):
         word = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
         return DecoderState(hidden.unsqueeze(1), word)
 
-    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, Reading]:
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         """The readout t_i (B, K, M) and the reading c_i from s_{i-1} and y_{i-1}."""
         reading = self.context(state.hidden, memory)
         return self.readout(state.hidden, state.word, reading.context), reading
 
-    def advance(self, state: DecoderState, reading: Reading, word: Tensor) -> DecoderState:
+    def advance(self, state: DecoderState, reading: AttentionOutput, word: Tensor) -> DecoderState:
         """The state after y_i = `word` (B, K) was written, from the reading of the same step."""
         embedded = self.dropout(self.embedding(word))
         read = embedded if self.state_input == "current" else state.word
         hidden = self.unit(state.hidden, self.unit.project(read), reading.context)
         return DecoderState(hidden, embedded)
 
-    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
         if self.recurrence == "fused":
             return self._fused(target, target_mask, memory)
@@ -140,14 +140,16 @@ class Decoder(nn.Module):
                 state = self.advance(state, reading, target[:, i : i + 1])
         readout = torch.cat(readouts, 1)
         if readings[0].weights is None:
-            return Forced(readout, None, None)
+            return TeacherForced(readout, None, None)
         weights = torch.cat([reading.weights for reading in readings], 1)  # type: ignore[misc]
         log_normaliser = torch.cat([reading.log_normaliser for reading in readings], 1)  # type: ignore[misc]
-        return Forced(readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask)
+        return TeacherForced(
+            readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask
+        )
 
-    def _fused(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
+    def _fused(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """`forward` with the loop in one `torch.autograd.Function`, time first."""
-        kind = product_type(self.W_s)
+        kind = compute_dtype(self.W_s)
         start = self.initial(memory)
         words = self.dropout(self.embedding(target.t()))  # (T, B, E)
         previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(kind)
@@ -163,7 +165,7 @@ class Decoder(nn.Module):
             )[0]  # fmt: skip
             states = torch.cat([initial.unsqueeze(0), states])
             readout = self.readout(states, previous, memory.summary)
-            return Forced(readout.transpose(0, 1), None, None)
+            return TeacherForced(readout.transpose(0, 1), None, None)
         assert memory.keys is not None
         assert unit.C is not None
         course = attend_and_recur(
@@ -179,4 +181,6 @@ class Decoder(nn.Module):
         )
         readout = self.readout(course.states, previous, course.contexts)  # (T, B, M)
         weights = course.weights.transpose(0, 1) * target_mask.unsqueeze(2)
-        return Forced(readout.transpose(0, 1), weights, course.log_normaliser.t() * target_mask)
+        return TeacherForced(
+            readout.transpose(0, 1), weights, course.log_normaliser.t() * target_mask
+        )

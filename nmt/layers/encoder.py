@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.fused_unit import recur
+from nmt.layers.fused.graphs import GraphCache
+from nmt.layers.fused.unit import recur
 from nmt.layers.gated_unit import GatedUnit
-from nmt.layers.graphs import Recordings
 from nmt.layers.initialisation import initialise_embedding
-from nmt.layers.precision import product_type, state_type
+from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
 class Encoder(nn.Module):
@@ -40,7 +40,7 @@ class Encoder(nn.Module):
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
         self.recurrence = recurrence
-        self.recordings = Recordings() if graphs else None
+        self.recordings = GraphCache() if graphs else None
         self.size = self.directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
@@ -74,13 +74,13 @@ def run(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tenso
 
 
 def run_fused(
-    units: list[GatedUnit], words: Tensor, mask: Tensor, recordings: Recordings | None = None
+    units: list[GatedUnit], words: Tensor, mask: Tensor, recordings: GraphCache | None = None
 ) -> list[Tensor]:
     """The states of `run` for all directions in one loop, the second reading backwards."""
     first = units[0].U
-    kind = product_type(first)
+    kind = compute_dtype(first)
     turned = words.transpose(0, 1).to(kind)  # (S, B, E), time first
-    real = mask.t().unsqueeze(2).to(state_type(kind))  # (S, B, 1)
+    real = mask.t().unsqueeze(2).to(accumulate_dtype(kind))  # (S, B, 1)
     inputs = torch.stack([turned, turned.flip(0)][: len(units)])  # (D, S, B, E)
     weight = torch.stack([unit.W for unit in units]).to(kind)  # (D, 3H, E)
     bias = torch.stack([unit.bias for unit in units]).to(kind)

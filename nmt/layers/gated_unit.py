@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from nmt.layers.initialisation import initialise_matrix
-from nmt.layers.precision import state_type
+from nmt.layers.precision import accumulate_dtype
 
 
 class GatedUnit(nn.Module):
@@ -64,7 +64,7 @@ class GatedUnit(nn.Module):
 
         Where `real` (..., bool) is False the state stays what it was, exactly.
         """
-        projected = projected.to(state_type(projected.dtype))  # sums and gates are kept wide
+        projected = projected.to(accumulate_dtype(projected.dtype))  # sums and gates are kept wide
         if context is not None:
             assert self.C is not None
             projected = projected + linear(context, self.C)

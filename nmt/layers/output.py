@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.cross_entropy import RowNLL, SummedNLL
+from nmt.layers.fused.cross_entropy import RowNLL, SummedNLL
 from nmt.layers.initialisation import initialise_matrix
-from nmt.layers.precision import product_type, state_type
+from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
 class Output(nn.Module):
@@ -51,9 +51,9 @@ class Output(nn.Module):
         On a CPU the real positions only. How many there are a GPU would have to be waited for, with
         nothing left to do for it meanwhile: there padded positions are computed too, weighing 0.
         """
-        kind = product_type(self.W_o)
+        kind = compute_dtype(self.W_o)
         if readout.is_cuda:
-            weight = mask.flatten().to(state_type(kind))
+            weight = mask.flatten().to(accumulate_dtype(kind))
             rows, words = readout.flatten(0, 1), target.flatten()
             return rows, self.W_o, self.bias, words, kind, weight
         return readout[mask], self.W_o, self.bias, target[mask], kind, None

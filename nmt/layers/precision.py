@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def product_type(parameter: Tensor) -> torch.dtype:
+def compute_dtype(parameter: Tensor) -> torch.dtype:
     """The type of autocast where it is on, else the parameter's own."""
     device = parameter.device.type
     if torch.is_autocast_enabled(device):
@@ -14,6 +14,6 @@ def product_type(parameter: Tensor) -> torch.dtype:
     return parameter.dtype
 
 
-def state_type(kind: torch.dtype) -> torch.dtype:
+def accumulate_dtype(kind: torch.dtype) -> torch.dtype:
     """At least float32: sums over many steps lose too much in 16 bits."""
     return torch.promote_types(kind, torch.float32)

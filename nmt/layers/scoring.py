@@ -11,7 +11,7 @@ A scoring function of one's own works with `recurrence=plain` as it stands. It w
         ...  # (B, K, S), (B, K, N), (B, S, N)
         return grad_query, grad_keys, *one_gradient_a_parameter  # in the order of self.parameters()
 
-The scoring functions here give a `sweep` instead (see `nmt.layers.sweep`), which makes one buffer
+The scoring functions here give a `sweep` instead (see `nmt.layers.fused.scans`), which makes one buffer
 or one product serve all steps of a sentence.
 
 B batch, K queries a sentence, S source length, N alignment.
@@ -24,8 +24,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.precision import state_type
-from nmt.layers.sweep import AdditiveSweep, DotSweep, buffer, curves
+from nmt.layers.fused.scans import AdditiveScan, DotScan, buffer, curves
+from nmt.layers.precision import accumulate_dtype
 
 
 class Additive(nn.Module):
@@ -49,7 +49,7 @@ class Additive(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
         # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
-        wide = state_type(query.dtype)
+        wide = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
             query, keys, v = query.to(wide), keys.to(wide), self.v.to(wide)
             if torch.is_grad_enabled() or query.is_cuda:
@@ -59,8 +59,8 @@ class Additive(nn.Module):
                 torch.mv(curve.flatten(0, 2), v, out=scores[here].view(-1))
             return scores
 
-    def sweep(self, keys: Tensor) -> AdditiveSweep:
-        return AdditiveSweep(keys, self.v)
+    def sweep(self, keys: Tensor) -> AdditiveScan:
+        return AdditiveScan(keys, self.v)
 
 
 class Dot(nn.Module):
@@ -80,15 +80,15 @@ class Dot(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        wide = state_type(
+        wide = accumulate_dtype(
             query.dtype
         )  # 16 bits would tell scores of a hundred from each other by 1
         with torch.autocast(query.device.type, enabled=False):
             query, keys = query.to(wide), keys.to(wide)
             return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
-    def sweep(self, keys: Tensor) -> DotSweep:
-        return DotSweep(keys, self.scale)
+    def sweep(self, keys: Tensor) -> DotScan:
+        return DotScan(keys, self.scale)
 
 
 class ScaledDot(Dot):

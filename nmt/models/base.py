@@ -11,9 +11,9 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig, OptimizerConfig
+from nmt.config.schema import ModelConfig, OptimizerConfig
 from nmt.data.batch import Batch
-from nmt.layers import Decoder, Forced, Memory, Output
+from nmt.layers import Decoder, Memory, Output, TeacherForced
 from nmt.models.optimizer import make_optimizer
 
 
@@ -21,7 +21,7 @@ class Decoded(NamedTuple):
     """A batch read with its target sentences given."""
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
-    forced: Forced  # readouts, weights of attention, log-normalisers
+    forced: TeacherForced  # readouts, weights of attention, log-normalisers
 
 
 class Translator(pl.LightningModule):
@@ -54,7 +54,7 @@ class Translator(pl.LightningModule):
         self.updates = updates
         self.stored: dict[
             str, Any
-        ] = {}  # what a checkpoint holds besides weights, see `nmt.models.stored`
+        ] = {}  # what a checkpoint holds besides weights, see `nmt.models.checkpoint`
         self.gradient_norm = torch.tensor(0.0)
         self.finite = torch.tensor(True)  # whether every gradient so far was
 

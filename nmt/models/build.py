@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_class, instantiate
 from torch import nn
 
-from nmt.config import Config, ModelConfig, scoring_of
-from nmt.errors import Refusal
+from nmt.config.schema import Config, ModelConfig, scoring_of
+from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
     from nmt.models.base import Translator
@@ -20,16 +20,16 @@ def build(config: Config, source_size: int, target_size: int) -> Translator:
     """The model of a configuration, freshly initialised (seed before calling).
 
     Raises:
-        Refusal: when the class or the scoring function cannot be found or built.
+        InputError: when the class or the scoring function cannot be found or built.
     """
     from nmt.models.base import Translator
 
     try:
         kind = get_class(config.model._target_)
     except Exception as error:
-        raise Refusal(f"model._target_={config.model._target_}: {_reason(error)}") from error
+        raise InputError(f"model._target_={config.model._target_}: {_reason(error)}") from error
     if not issubclass(kind, Translator):
-        raise Refusal(f"model._target_={config.model._target_}: not an nmt.models.Translator")
+        raise InputError(f"model._target_={config.model._target_}: not an nmt.models.Translator")
     try:
         # a batch by tokens has a shape of its own nearly every time: graphs would be captured anew
         graphs = config.model.graphs and config.data.batch_by == "sentences"
@@ -41,7 +41,7 @@ def build(config: Config, source_size: int, target_size: int) -> Translator:
             updates=config.trainer.max_steps,
         )
     except ValueError as error:
-        raise Refusal(f"model: {error}") from error
+        raise InputError(f"model: {error}") from error
     return model
 
 
@@ -49,27 +49,29 @@ def build_scoring(model: ModelConfig) -> nn.Module:
     """The scoring function of `model.scoring`, comparing vectors of `model.alignment` entries.
 
     Raises:
-        Refusal: where the class cannot be found or made, naming the key and the reason.
+        InputError: where the class cannot be found or made, naming the key and the reason.
     """
     target = scoring_of(model)
     try:
         scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
     except Exception as error:
-        raise Refusal(f"model.scoring._target_={target}: {_reason(error)}") from error
+        raise InputError(f"model.scoring._target_={target}: {_reason(error)}") from error
     return scoring
 
 
-def refuse_strangers(stored: dict[str, Any], trust: Sequence[str]) -> None:
+def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
     """Refuses a stored configuration that names code outside `nmt` and the modules of `trust`.
 
     A checkpoint is data, possibly from a stranger: instantiating a target it names would run code.
 
     Raises:
-        Refusal: naming the key, the target, and what to type to allow it.
+        InputError: naming the key, the target, and what to type to allow it.
     """
     for path, value in _leaves(stored, ""):
         if isinstance(value, str) and "${" in value:
-            raise Refusal(f"{path}: the checkpoint's configuration holds an interpolation, {value}")
+            raise InputError(
+                f"{path}: the checkpoint's configuration holds an interpolation, {value}"
+            )
         if path.rpartition(".")[2] == "_target_" and value is not None:
             _refuse_stranger(path, str(value), trust)
 
@@ -81,11 +83,11 @@ def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
         try:
             code = get_class(target)
         except Exception as error:
-            raise Refusal(f"{path}={target}: {_reason(error)}") from error
-        # `nmt.command.os.system` starts with nmt, but is not of it
+            raise InputError(f"{path}={target}: {_reason(error)}") from error
+        # `nmt.cli.command.os.system` starts with nmt, but is not of it
         if _inside(code.__module__, allowed) and issubclass(code, nn.Module):
             return
-    raise Refusal(
+    raise InputError(
         f"{path}={target}: the checkpoint names code outside nmt, which is not run; "
         f"if you trust it, add trust=[{module or target}]"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.config import OptimizerConfig
+from nmt.config.schema import OptimizerConfig
 
 
 def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, updates: int) -> Any:

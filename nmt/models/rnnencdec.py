@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.config import ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.layers import Decoder, FixedContext, ForwardEncoder, Output, initialise
 from nmt.models.base import Translator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.config import ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.layers import Attention, BidirectionalEncoder, Decoder, Output, initialise
 from nmt.models.base import Translator
 from nmt.models.build import build_scoring

@@ -17,8 +17,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt.config import PhraseBasedConfig
-from nmt.extras import need
+from nmt.config.schema import PhraseBasedConfig
+from nmt.utils.optional import need
 
 EXTRA = "phrase-based"
 BATCH = 32  # sentences translated between two steps of a progress bar
@@ -37,7 +37,7 @@ START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
 
 
 def check_installed() -> None:
-    """Raises Refusal where Thot or its trainer is missing."""
+    """Raises InputError where Thot or its trainer is missing."""
     need("thot.translation", EXTRA, "nmt.baseline")
     need("machine.translation.thot", EXTRA, "nmt.baseline")
 

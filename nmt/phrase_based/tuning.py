@@ -11,7 +11,7 @@ from tqdm import tqdm
 from nmt.evaluation.bleu import bleu, sentence_statistics
 
 Weights = tuple[float, ...]
-FREE = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
+TUNED = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
 SIGNED = (0, 2)  # penalties and bonuses by length: may be negative
 STEPS = (0.5, 0.25, 0.125)  # of the first rounds, relative to the weight; later ones have the last
 LEAST = 0.2  # a weight of less moves as one of this size
@@ -54,7 +54,7 @@ def tune(
     best = tuple(system.weights)
     best_score = first_score = score(best)
     for step in [STEPS[min(n, len(STEPS) - 1)] for n in range(rounds)]:
-        for feature in FREE:
+        for feature in TUNED:
             for direction in (1.0, -1.0):
                 improved = False
                 while (tried := moved(best, feature, direction * step)) != best:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import ReportConfig
+from nmt.config.schema import ReportConfig
 from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.heatmap import (
@@ -54,7 +54,7 @@ def draw_run(
         results: content of results.json where that file, a run's last, is not yet written.
 
     Raises:
-        Refusal: an unknown format, or a folder that cannot be read.
+        InputError: an unknown format, or a folder that cannot be read.
     """
     folder = Path(folder)
     name = str((results or {}).get("name") or folder.name)
@@ -96,7 +96,7 @@ def draw_for_papers(
         sentence: source text of the first sentence of the four; none: the set's first.
 
     Raises:
-        Refusal: an unknown format.
+        InputError: an unknown format.
     """
     written: list[Path] = []
     captions = []

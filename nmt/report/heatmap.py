@@ -33,7 +33,7 @@ def draw_heatmap(
 
     Raises:
         ValueError: the model has no attention.
-        Refusal: an unknown format.
+        InputError: an unknown format.
     """
     with style():
         return save(heatmap_figure(row), path, formats)

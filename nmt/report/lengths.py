@@ -37,7 +37,7 @@ def draw_lengths(
     """Draws BLEU by length on one test set; `path` is given without its ending.
 
     Raises:
-        Refusal: an unknown format.
+        InputError: an unknown format.
     """
     with style():
         return save(lengths_figure(lines, test_set), path, formats)

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nmt.config import SURROUNDINGS, below
-from nmt.errors import Refusal
+from nmt.config.keys import below
+from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
+from nmt.utils.errors import InputError
 
 CONFIDENCE = 0.95
 """Of runs that do not say theirs."""
@@ -35,7 +36,7 @@ class Run:
         overrides: what was typed on the command line, from `.hydra/overrides.yaml`.
         lines: sentence records held in memory by (kind, test set), kind being `translations` or
             `alignments`; what is not here is read from the folder when it is asked for.
-        stored: names in the folder of the test sets that have another here (`nmt.report.texts`).
+        stored: names in the folder of the test sets that have another here (`nmt.report.disambiguation`).
     """
 
     label: str
@@ -91,7 +92,7 @@ class Run:
         They are read once: tables, significance and page ask for them in turn.
 
         Raises:
-            Refusal: naming the file and line that cannot be read.
+            InputError: naming the file and line that cannot be read.
         """
         if test_set not in self._read:
             found = self._lines("translations", test_set, records.read_translations)
@@ -127,11 +128,13 @@ def read_run(folder: str | Path) -> Run:
     """Reads a finished run's folder.
 
     Raises:
-        Refusal: if there is no such folder, the run has not finished, or its results cannot be read.
+        InputError: if there is no such folder, the run has not finished, or its results cannot be read.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise Refusal(f"runs: {folder} is not a folder; name run folders, sweep folders or globs")
+        raise InputError(
+            f"runs: {folder} is not a folder; name run folders, sweep folders or globs"
+        )
     content = results.read(folder)
     overrides = content.get("overrides") or _overrides(folder / ".hydra" / "overrides.yaml")
     return Run(str(content.get("name") or folder.name), content, folder, tuple(map(str, overrides)))
@@ -144,18 +147,18 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     finished are passed over and listed.
 
     Raises:
-        Refusal: if a pattern leads to nothing that can be read.
+        InputError: if a pattern leads to nothing that can be read.
     """
     runs: dict[Path, Run] = {}
     unfinished: list[Path] = []
     wanted = list(map(str, patterns))
     if not wanted:
-        raise Refusal("runs: empty; name run folders, sweep folders or globs")
+        raise InputError("runs: empty; name run folders, sweep folders or globs")
     for pattern in wanted:
         named = Path(pattern).is_dir()
         folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
         if not folders:
-            raise Refusal(
+            raise InputError(
                 f"runs: nothing matches {pattern}; name run folders, sweep folders or globs"
             )
         before = len(runs), len(unfinished)
@@ -172,7 +175,7 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
         if len(runs) == before[0] and not finished_before:
             if named and len(unfinished) == before[1]:
                 read_run(pattern)
-            raise Refusal(
+            raise InputError(
                 f"runs: no folder under {pattern} has a {results.FILE}: no run there finished"
             )
     return Found(label_apart(list(runs.values())), unfinished)
@@ -245,7 +248,7 @@ def _order(path: Path) -> tuple[str, int, str]:
 
 def _incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment."""
-    return below(key, ("seed", *SURROUNDINGS))
+    return below(key, ("seed", *RUNTIME_KEYS))
 
 
 def _comparable(value: Any) -> str:

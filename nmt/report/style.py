@@ -18,7 +18,7 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -105,11 +105,11 @@ def save(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
     """Writes `path`.png, `path`.svg, ...; to be called inside `style()`.
 
     Raises:
-        Refusal: a format that is not among `FORMATS`.
+        InputError: a format that is not among `FORMATS`.
     """
     for name in formats:
         if name not in FORMATS:
-            raise Refusal(f"report.figures: {name} is not one of {', '.join(FORMATS)}")
+            raise InputError(f"report.figures: {name} is not one of {', '.join(FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     written = []
     for name in formats:

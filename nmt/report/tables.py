@@ -11,12 +11,12 @@ from typing import Any
 from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, bucket_name
+from nmt.report.disambiguation import renamed_sets
 from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
 from nmt.report.table import Column, Spread, Table, levels
-from nmt.report.texts import renamed_sets
 
-OWN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
+WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
 """Names of the tables that `all_tables` may give."""
 
 
@@ -242,7 +242,7 @@ def write_tables(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.csv"):
-        if OWN.fullmatch(path.stem):
+        if WRITTEN.fullmatch(path.stem):
             path.unlink()
     tables = all_tables(runs, comparisons)
     paths = [folder / "tables.md"]

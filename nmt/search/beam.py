@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import SearchConfig
-from nmt.errors import Refusal
+from nmt.config.schema import SearchConfig
+from nmt.data.vocabulary import END, UNKNOWN
 from nmt.search.candidates import Selection, select
-from nmt.search.hypothesis import END, UNKNOWN, Hypothesis, Trellis, normalised
+from nmt.search.hypothesis import Hypothesis, Trellis, normalised
+from nmt.utils.errors import InputError
 
 
 class Searchable(Protocol):
@@ -74,11 +75,11 @@ def beam_search(
         For each sentence its `nbest` best hypotheses, best first (fewer where fewer exist).
 
     Raises:
-        Refusal: more hypotheses are asked for than the beam holds.
-        Failure: the model gave a probability that is not a number.
+        InputError: more hypotheses are asked for than the beam holds.
+        RunError: the model gave a probability that is not a number.
     """
     if settings.nbest > settings.beam_size:
-        raise Refusal(
+        raise InputError(
             f"search.nbest={settings.nbest}: a beam of search.beam_size={settings.beam_size} "
             "holds no more hypotheses than that"
         )

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.errors import Failure
+from nmt.utils.errors import RunError
 
 STRIPES = 16  # a cell more costs as many words to order; a stripe more saves as many cells
 SPARE = 4  # cells beyond the width of the beam: most ties are settled without a second look
@@ -52,7 +52,7 @@ def select(
         forbidden: word id -> (B,) bool, sentences that may not write it now.
 
     Raises:
-        Failure: the model gave a probability that is not a number.
+        RunError: the model gave a probability that is not a number.
     """
     exact = torch.promote_types(logits.dtype, torch.float32)
     normaliser = _normaliser(logits, exact)
@@ -76,7 +76,7 @@ def select(
     # float64 holds cells exactly too, so that one copy (one wait for the device) is enough
     copied = torch.cat((reach[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
     if np.isnan(copied).any():
-        raise Failure("the model gives probabilities that are not numbers; its weights are broken")
+        raise RunError("the model gives probabilities that are not numbers; its weights are broken")
 
     count = cells.shape[1]
     last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor
 
-from nmt.config import SearchConfig
+from nmt.config.schema import SearchConfig
+from nmt.data.batch import pad
 from nmt.search.beam import Searchable, beam_search
-from nmt.search.hypothesis import END, Hypothesis
+from nmt.search.hypothesis import Hypothesis
 
 
 def search_sentences(
@@ -31,7 +31,7 @@ def search_sentences(
         Place of a sentence, its hypotheses, best first.
 
     Raises:
-        Refusal, Failure: as `beam_search`.
+        InputError, RunError: as `beam_search`.
     """
     order = sorted(range(len(sources)), key=lambda place: (-len(sources[place]), place))
     for start in range(0, len(order), settings.batch_size):
@@ -39,12 +39,3 @@ def search_sentences(
         source, mask = pad([sources[place] for place in places])
         found = beam_search(model, source.to(device), mask.to(device), settings)
         yield from zip(places, found, strict=True)
-
-
-def pad(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Sentences as ids (B, S), padded with `</s>`, and the mask (B, S) that tells them apart."""
-    lengths = torch.tensor([len(sentence) for sentence in sentences])
-    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
-    source = torch.full(mask.shape, END)
-    source[mask] = torch.tensor([word for sentence in sentences for word in sentence])
-    return source, mask

@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-END = 0  # id of </s>
-UNKNOWN = 1  # id of <unk>
-
 
 @dataclass(frozen=True)
 class Hypothesis:

@@ -24,10 +24,10 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from nmt import files
-from nmt.config import TrainConfig
-from nmt.errors import Failure, Refusal
+from nmt.config.schema import TrainConfig
 from nmt.training.signals import Stop
+from nmt.utils import files
+from nmt.utils.errors import InputError, RunError
 
 log = logging.getLogger(__name__)
 
@@ -40,20 +40,20 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
     ) -> None:
-        with saying_why(Path(path)):
+        with checkpoint_errors(Path(path)):
             files.write_atomically(
                 Path(path), lambda stream: torch.save(checkpoint, stream), checksum=True
             )
 
 
 @contextlib.contextmanager
-def saying_why(path: Path) -> Iterator[None]:
-    """Turns an error of writing a checkpoint into a `Failure`."""
+def checkpoint_errors(path: Path) -> Iterator[None]:
+    """Turns an error of writing a checkpoint into a `RunError`."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # the latter is torch's own word for a short write
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise Failure(
+        raise RunError(
             f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"
         ) from error
 
@@ -162,7 +162,7 @@ class Checkpoints(pl.Callback):
             elif name == "train/nll_per_word":
                 entry["nll"] = float(value)
         if not math.isfinite(entry["nll_per_word"]):
-            raise Failure(
+            raise RunError(
                 f"the development NLL is not finite at update {trainer.global_step}; "
                 "the earlier checkpoints are intact (try a smaller optimizer.lr, or clip_norm)"
             )
@@ -179,7 +179,7 @@ class Checkpoints(pl.Callback):
         """Writes `last`; the one before becomes `previous`. Called on every rank."""
         refuse_non_finite(trainer, trainer.lightning_module)
         if trainer.is_global_zero and (self.folder / LAST).is_file():
-            with saying_why(self.folder / PREVIOUS):
+            with checkpoint_errors(self.folder / PREVIOUS):
                 files.rename(self.folder / LAST, self.folder / PREVIOUS)
         trainer.save_checkpoint(self.folder / LAST)
         self._written = time.monotonic()
@@ -207,10 +207,10 @@ def refuse_non_finite(trainer: pl.Trainer, module: Any) -> None:
     """Ends a run whose gradient was not finite, before anything of it is written.
 
     Raises:
-        Failure: naming the update before which it happened.
+        RunError: naming the update before which it happened.
     """
     if not bool(module.finite):
-        raise Failure(
+        raise RunError(
             f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
             "the earlier checkpoints are intact (try a smaller optimizer.lr, or clip_norm)"
         )
@@ -218,11 +218,11 @@ def refuse_non_finite(trainer: pl.Trainer, module: Any) -> None:
 
 def copy_to_best(checkpoint: Path) -> None:
     """Makes a checkpoint the best one."""
-    with saying_why(checkpoint.parent / BEST):
+    with checkpoint_errors(checkpoint.parent / BEST):
         files.copy(checkpoint, checkpoint.parent / BEST)
 
 
-def settle(found: Path, update: int, best: dict[str, Any] | None) -> None:
+def repair_checkpoints(found: Path, update: int, best: dict[str, Any] | None) -> None:
     """Puts right what a killed process left, before a run goes on. For rank 0.
 
     Args:
@@ -254,7 +254,7 @@ def prepare_folder(folder: Path) -> None:
     """Makes the checkpoint folder and removes what a killed process left half written.
 
     Raises:
-        Refusal: when the folder cannot be written to.
+        InputError: when the folder cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -264,7 +264,7 @@ def prepare_folder(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise Refusal(f"{folder}: cannot write there: {error.strerror}") from error
+        raise InputError(f"{folder}: cannot write there: {error.strerror}") from error
 
 
 def find_checkpoint(folder: Path) -> Path | None:
@@ -285,5 +285,5 @@ def find_checkpoint(folder: Path) -> Path | None:
             log.warning("going on with %s instead", path)
         return path
     if damaged:
-        raise Refusal(f"{folder}: no checkpoint is whole: {', '.join(map(str, damaged))}")
+        raise InputError(f"{folder}: no checkpoint is whole: {', '.join(map(str, damaged))}")
     return None

@@ -18,12 +18,11 @@ from urllib.parse import urlsplit
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from nmt.command import rank
-from nmt.config import Config, LoggerConfig, plain
-from nmt.errors import Refusal
-from nmt.extras import need
-from nmt.report.wandb_panels import UPDATE, carry_on, define_metrics
-from nmt.sweep import sweep_folder
+from nmt.config.schema import Config, LoggerConfig, plain
+from nmt.report.wandb.panels import UPDATE, define_metrics, warn_on_error
+from nmt.utils.environment import rank, sweep_folder
+from nmt.utils.errors import InputError
+from nmt.utils.optional import need
 
 log = logging.getLogger(__name__)
 
@@ -42,14 +41,14 @@ def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
     """The logger of a run, closed at its end however that comes; None on ranks other than 0.
 
     Raises:
-        Refusal: when an extra or a key that the logger needs is missing.
+        InputError: when an extra or a key that the logger needs is missing.
     """
     logger = None if rank() else make_logger(config, folder)
     try:
         yield logger
     finally:
         if isinstance(logger, WandbLogger):
-            with carry_on("closing the run"):
+            with warn_on_error("closing the run"):
                 import wandb
 
                 wandb.finish()
@@ -59,12 +58,12 @@ def check_logger(options: LoggerConfig) -> None:
     """Refuses a logger whose extra or key is missing.
 
     Raises:
-        Refusal: naming what is missing and what would do.
+        InputError: naming what is missing and what would do.
     """
     if options.name == "tensorboard":
         need("tensorboard", "tensorboard", "logger=tensorboard")
     if options.name == "wandb" and options.mode == "online" and not has_key():
-        raise Refusal(
+        raise InputError(
             "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
             "or take logger.mode=offline"
         )
@@ -75,21 +74,21 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     options = config.logger
     check_logger(options)
     if options.name == "csv":
-        return ContinuedCSVLogger(folder)
+        return ResumableCSVLogger(folder)
     if options.name == "tensorboard":
         return TensorBoardLogger(folder, name="", version="tensorboard")
     if options.name == "none" or options.mode == "disabled":
         return None
     os.environ.setdefault("WANDB_SILENT", "true")
     for mode in dict.fromkeys((options.mode, "offline")):
-        with carry_on(f"starting the run, logger.mode={mode},"):
-            logger = PatientWandbLogger(config, folder, mode)
+        with warn_on_error(f"starting the run, logger.mode={mode},"):
+            logger = ResumableWandbLogger(config, folder, mode)
             define_metrics(logger.experiment)
             return logger
     return None
 
 
-class ContinuedCSVLogger(CSVLogger):
+class ResumableCSVLogger(CSVLogger):
     """A metrics.csv that a resumed run goes on with; Lightning's own logger begins it anew.
 
     Rows from the first step that is logged again on are replaced.
@@ -121,7 +120,7 @@ class ContinuedCSVLogger(CSVLogger):
         super().log_metrics(metrics, step)
 
 
-class PatientWandbLogger(WandbLogger):
+class ResumableWandbLogger(WandbLogger):
     """W&B that fails (no network, a full disk) is reported once and never stops a training.
 
     The run's id is kept in the run folder, so that a resumed run goes on in it. What the files of
@@ -131,7 +130,7 @@ class PatientWandbLogger(WandbLogger):
     def __init__(self, config: Config, folder: Path, mode: str) -> None:
         options = config.logger
         self._logged, self._next_step = (-1, 0), 0
-        with carry_on("reading what is logged"):
+        with warn_on_error("reading what is logged"):
             self._logged, self._next_step = what_is_logged(folder / "wandb")
         super().__init__(
             name=config.name,
@@ -155,12 +154,12 @@ class PatientWandbLogger(WandbLogger):
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         if step is None or self.is_new(step, kind_of(metrics)):
-            with carry_on("logging scores"):
+            with warn_on_error("logging scores"):
                 super().log_metrics(metrics, step)
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
-        with carry_on("closing the run"):
+        with warn_on_error("closing the run"):
             super().finalize(status)
 
     def is_new(self, update: int, kind: Row) -> bool:
@@ -169,7 +168,7 @@ class PatientWandbLogger(WandbLogger):
             return False
         self._logged = (update, kind)
         if self._next_step and self.offline:
-            with carry_on("going on with the run"):
+            with warn_on_error("going on with the run"):
                 self.experiment.log({}, step=self._next_step)
         self._next_step = 0
         return True

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from nmt.command import rank
-from nmt.errors import Stopped
+from nmt.utils.environment import rank
+from nmt.utils.errors import Interrupted
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,13 @@ class Stop:
         if self.number:
             raise self.stopped(self.number)
 
-    def stopped(self, number: int) -> Stopped:
+    def stopped(self, number: int) -> Interrupted:
         """The exception that ends the run, with the command that goes on with it."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             command = f"python -m nmt.train resume={shlex.quote(str(self._folder))}"
-            return Stopped(f"stopped by {name}; go on with: {command}", number)
-        return Stopped(f"stopped by {name} before there was anything to go on with", number)
+            return Interrupted(f"stopped by {name}; go on with: {command}", number)
+        return Interrupted(f"stopped by {name} before there was anything to go on with", number)
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of every signal in `HEARD`."""
@@ -84,7 +84,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
     before = {number: signal.signal(number, stop.hear) for number in HEARD}
     try:
         yield stop
-    except Stopped as stopped:
+    except Interrupted as stopped:
         if stopped.signal == signal.SIGUSR1 and "SLURM_JOB_ID" in os.environ and rank() == 0:
             if requeue:
                 put_back()

@@ -10,11 +10,11 @@ import pytorch_lightning as pl
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
-from nmt.config import Config, TrainerConfig
-from nmt.devices import precision, use_threads
-from nmt.errors import Refusal
+from nmt.config.schema import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
 from nmt.training.loopback import LoopbackDDP
+from nmt.utils.devices import resolve_precision, use_threads
+from nmt.utils.errors import InputError
 
 
 def make_trainer(
@@ -23,10 +23,10 @@ def make_trainer(
     """The Trainer of a run, for updates and for tests.
 
     Raises:
-        Refusal: when the devices asked for are not there.
+        InputError: when the devices asked for are not there.
     """
     options = config.trainer
-    use_threads(options)
+    use_threads(options.threads)
     plugins: list[Any] = [AtomicCheckpointIO()]
     if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
         from pytorch_lightning.plugins.environments import SLURMEnvironment
@@ -39,7 +39,7 @@ def make_trainer(
             devices=options.devices,
             num_nodes=options.num_nodes,
             strategy=strategy(options),
-            precision=precision(options),  # type: ignore[arg-type]
+            precision=resolve_precision(options.precision, options.accelerator),  # type: ignore[arg-type]
             max_steps=options.max_steps,
             max_epochs=-1,
             val_check_interval=options.valid_every * options.accumulate,
@@ -60,12 +60,12 @@ def make_trainer(
         return trainer
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).strip().splitlines()[0]
-        raise Refusal(
+        raise InputError(
             f"trainer (accelerator={options.accelerator}, devices={options.devices}, "
             f"strategy={options.strategy}): {first}"
         ) from error
     except pl.utilities.exceptions.MisconfigurationException as error:
-        raise Refusal(
+        raise InputError(
             f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}: "
             f"{str(error).strip().splitlines()[0]}"
         ) from error

@@ -10,18 +10,19 @@ import torch
 from torch import Tensor
 from torchmetrics import SumMetric
 
-from nmt.config import Config, SearchConfig
+from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
 from nmt.evaluation.alignment import Gold, error_rates, gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import BleuByLength
 from nmt.evaluation.records import choose_kept
+from nmt.inference.test_loop import matchable
 from nmt.models.base import Decoded, Translator
-from nmt.models.testing import gather, matchable
-from nmt.report.wandb_panels import log_validation
+from nmt.report.wandb.panels import log_validation
 from nmt.search import beam_search
-from nmt.training.loggers import PatientWandbLogger, Row
+from nmt.training.loggers import ResumableWandbLogger, Row
+from nmt.utils.environment import gather
 
 PICTURED = 4  # sentences whose heatmap is logged at each validation
 SUMS = ("nll", "words", "sentences", "on_end", "on_last_word", "spread", "attended")
@@ -36,7 +37,7 @@ class Validation(pl.Callback):
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
-        """Raises Refusal for a gold alignment that does not fit."""
+        """Raises InputError for a gold alignment that does not fit."""
         self.prepared = prepared
         self.edges = list(config.evaluation.edges)
         self.bucket_by = config.evaluation.bucket_by
@@ -159,7 +160,7 @@ class Validation(pl.Callback):
             pl_module.log(f"valid/{name}", score, logger=False)  # `Progress` does
         heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
         for logger in trainer.loggers:
-            if isinstance(logger, PatientWandbLogger) and logger.is_new(
+            if isinstance(logger, ResumableWandbLogger) and logger.is_new(
                 trainer.global_step, Row.PICTURES
             ):
                 log_validation(logger.experiment, trainer.global_step, {}, heatmaps)

@@ -8,11 +8,11 @@ import shutil
 import pytest
 
 from nmt.compare import read_system
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.report.runs import Run
-from tests.commands.produced import QUICK, files, last_line, lines, results
+from tests.helpers.produced import QUICK, files, last_line, lines, results
 
 TEST = "translations/test.jsonl"
 

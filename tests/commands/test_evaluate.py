@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from tests.commands.produced import BEST, QUICK, SETS, last_line, lines, results
+from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results
 
 
 class TestEvaluate:

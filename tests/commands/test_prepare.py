@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.commands.produced import files
+from tests.helpers.produced import files
 
 
 class TestPrepare:

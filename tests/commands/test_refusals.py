@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.commands.produced import BEST, QUICK, files, last_line
+from tests.helpers.produced import BEST, QUICK, files, last_line
 
 
 class TestRefusals:

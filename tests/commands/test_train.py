@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.vocabulary import load_vocabulary
-from tests.commands.produced import QUICK, SETS, files, lines, results
+from nmt.data.load_vocabulary import load_vocabulary
+from tests.helpers.produced import QUICK, SETS, files, lines, results
 
 
 class TestTrain:

@@ -9,7 +9,7 @@ import subprocess
 
 import torch
 
-from tests.commands.produced import BEST, files, last_line
+from tests.helpers.produced import BEST, files, last_line
 
 NASTY = [
     b"the cat sees the dog .",

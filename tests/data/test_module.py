@@ -13,11 +13,11 @@ import pytorch_lightning as pl
 import torch
 from omegaconf import DictConfig
 
-from nmt.checks import check_batch_size
+from nmt.config.validation import check_batch_size
 from nmt.data.batch import Batch
 from nmt.data.module import MicroBatches, TranslationData
 from nmt.data.prepare import prepare
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 
 class Recorder(pl.LightningModule):
@@ -120,7 +120,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
 
 def test_batch_that_cannot_be_shared_out_is_refused(config: DictConfig) -> None:
     config.trainer.devices, config.trainer.accumulate = 2, 2
-    with pytest.raises(Refusal, match=r"data\.batch_size=6: must be a multiple .* = 4"):
+    with pytest.raises(InputError, match=r"data\.batch_size=6: must be a multiple .* = 4"):
         check_batch_size(config)
     config.data.batch_size = 8
     check_batch_size(config)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from omegaconf import DictConfig
 
-from nmt.config import TextConfig
+from nmt.config.schema import TextConfig
 from nmt.data.cache import build_once
 from nmt.data.prepare import describe, prepare, prepare_held_out
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]
 
@@ -164,17 +164,17 @@ def test_other_text_is_encoded_with_a_models_vocabulary(config: DictConfig, writ
 def test_bad_text_is_refused_and_leaves_nothing(config: DictConfig, write: Write) -> None:
     raw_text(config, write, [("a", "b"), ("", "c")])
     Path(config.data.train.target).write_bytes(b"b\n\xff\n")
-    with pytest.raises(Refusal, match=r"raw\.fr:2: not UTF-8"):
+    with pytest.raises(InputError, match=r"raw\.fr:2: not UTF-8"):
         prepare(config.data, config.tokenizer, progress=False)
     Path(config.data.train.target).write_bytes(b"b\n")
-    with pytest.raises(Refusal, match=r"raw\.en has 2, .*raw\.fr has 1 lines"):
+    with pytest.raises(InputError, match=r"raw\.en has 2, .*raw\.fr has 1 lines"):
         prepare(config.data, config.tokenizer, progress=False)
     raw_text(config, write, [("", "b"), ("a", " ")])
-    with pytest.raises(Refusal, match=r"data\.train: empty corpus; none of 2 pairs"):
+    with pytest.raises(InputError, match=r"data\.train: empty corpus; none of 2 pairs"):
         prepare(config.data, config.tokenizer, progress=False)
     Path(config.data.train.source).write_bytes(b"")
     Path(config.data.train.target).write_bytes(b"")
-    with pytest.raises(Refusal, match=r"data\.train: empty corpus; give at least one"):
+    with pytest.raises(InputError, match=r"data\.train: empty corpus; give at least one"):
         prepare(config.data, config.tokenizer, progress=False)
     assert [path.name for path in Path(config.data.cache).glob("[!.]*")] == []
     assert [path.name for path in Path(config.data.cache).glob(".*-*-*")] == []
@@ -182,27 +182,27 @@ def test_bad_text_is_refused_and_leaves_nothing(config: DictConfig, write: Write
 
 def test_settings_that_cannot_be_are_refused(config: DictConfig) -> None:
     config.tokenizer.joint = True
-    with pytest.raises(Refusal, match=r"tokenizer\.joint=true: only with tokenizer=bpe"):
+    with pytest.raises(InputError, match=r"tokenizer\.joint=true: only with tokenizer=bpe"):
         prepare(config.data, config.tokenizer)
     config.tokenizer.kind = "bpe"
-    with pytest.raises(Refusal, match=r"source_size is 7 and target_size 8"):
+    with pytest.raises(InputError, match=r"source_size is 7 and target_size 8"):
         prepare(config.data, config.tokenizer)
     config.tokenizer.joint, config.tokenizer.kind = False, "words"
     config.data.max_length = 1
-    with pytest.raises(Refusal, match=r"data\.max_length=1: no training pair"):
+    with pytest.raises(InputError, match=r"data\.max_length=1: no training pair"):
         prepare(config.data, config.tokenizer, progress=False)
     config.data.languages = ["en", "xx"]
-    with pytest.raises(Refusal, match=r"data\.languages: no Moses rules for 'xx'"):
+    with pytest.raises(InputError, match=r"data\.languages: no Moses rules for 'xx'"):
         prepare(config.data, config.tokenizer, progress=False)
     config.data.languages = ["en"]
-    with pytest.raises(Refusal, match=r"data\.languages=\[en\]"):
+    with pytest.raises(InputError, match=r"data\.languages=\[en\]"):
         prepare(config.data, config.tokenizer, progress=False)
 
 
 def test_cache_that_cannot_be_written_is_refused(config: DictConfig, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     config.data.cache = str(tmp_path / "file" / "cache")
-    with pytest.raises(Refusal, match=r"data\.cache=.*: cannot be written"):
+    with pytest.raises(InputError, match=r"data\.cache=.*: cannot be written"):
         prepare(config.data, config.tokenizer, progress=False)
 
 
@@ -240,6 +240,6 @@ def test_encoded_text_does_not_depend_on_the_number_of_processes(
 
     alone = encoded()
     shutil.rmtree(config.data.cache)
-    monkeypatch.setattr("nmt.data.texts.processes", lambda rows: 3)
+    monkeypatch.setattr("nmt.data.tokenised.processes", lambda rows: 3)
     monkeypatch.setattr("nmt.data.encode.processes", lambda rows: 2)
     assert encoded() == alone

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.tokenise import split, tokeniser
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 HOSTILE = [
     "",
@@ -87,5 +87,5 @@ def test_splitting_keeps_the_number_of_tokens() -> None:
 
 
 def test_unknown_language_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"data\.languages: no Moses rules for 'xx'; known: .*en"):
+    with pytest.raises(InputError, match=r"data\.languages: no Moses rules for 'xx'; known: .*en"):
         tokeniser("xx")

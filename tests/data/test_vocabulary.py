@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.subwords import Subwords
+from nmt.data.bpe_vocabulary import BpeVocabulary
+from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.tokenise import split
-from nmt.data.vocabulary import END, UNKNOWN, Vocabulary, load_vocabulary, rank_words
-from nmt.errors import Refusal
+from nmt.data.vocabulary import END, UNKNOWN
+from nmt.data.word_vocabulary import WordVocabulary, rank_words
+from nmt.utils.errors import InputError
 
 SENTENCES = ["b a a", "c a b", "zz é", "</s> <unk> <unk> <unk>"]
 WORDS = st.lists(st.text(min_size=1).map(split).filter(len).map(lambda tokens: tokens[0]))
@@ -19,7 +21,7 @@ WORDS = st.lists(st.text(min_size=1).map(split).filter(len).map(lambda tokens: t
 
 def test_words_are_ranked_by_frequency_then_spelling() -> None:
     assert rank_words(SENTENCES) == ["<unk>", "a", "b", "</s>", "c", "zz", "é"]
-    vocabulary = Vocabulary(rank_words(SENTENCES)[:3])
+    vocabulary = WordVocabulary(rank_words(SENTENCES)[:3])
     assert len(vocabulary) == 5
     assert vocabulary.encode(["b", "é", "a"]) == [4, UNKNOWN, 3, END]
     assert vocabulary.decode([4, 1, 3, 0, 3]) == ["b", "<unk>", "a"]
@@ -28,7 +30,7 @@ def test_words_are_ranked_by_frequency_then_spelling() -> None:
 
 
 def test_words_that_look_special_are_words() -> None:
-    vocabulary = Vocabulary(rank_words(SENTENCES)[:4])
+    vocabulary = WordVocabulary(rank_words(SENTENCES)[:4])
     assert vocabulary.encode(["<unk>", "</s>", "</S>"]) == [2, 5, UNKNOWN, END]
     assert vocabulary.knows(["<unk>", "</s>"])
     assert not vocabulary.knows(["a", "zz"])
@@ -37,7 +39,7 @@ def test_words_that_look_special_are_words() -> None:
 @settings(max_examples=50, deadline=None)
 @given(WORDS)
 def test_known_words_come_back(tokens: list[str]) -> None:
-    vocabulary = Vocabulary(rank_words([" ".join(tokens)]))
+    vocabulary = WordVocabulary(rank_words([" ".join(tokens)]))
     assert vocabulary.knows(tokens)
     assert len(vocabulary) == 2 + len(set(tokens))
     assert vocabulary.decode(vocabulary.encode(tokens)) == tokens
@@ -46,11 +48,11 @@ def test_known_words_come_back(tokens: list[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def subwords() -> Subwords:
-    return Subwords.learn(["lower lowest low new newer newest wider"] * 9, 270)
+def subwords() -> BpeVocabulary:
+    return BpeVocabulary.learn(["lower lowest low new newer newest wider"] * 9, 270)
 
 
-def test_subwords_are_merged_and_know_their_words(subwords: Subwords) -> None:
+def test_subwords_are_merged_and_know_their_words(subwords: BpeVocabulary) -> None:
     assert len(subwords) == 272
     ids = subwords.encode(["low", "zébu", "newest"])
     assert ids[-1] == END
@@ -71,7 +73,7 @@ def test_subwords_are_merged_and_know_their_words(subwords: Subwords) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(tokens=WORDS)
-def test_subwords_give_every_word_back(subwords: Subwords, tokens: list[str]) -> None:
+def test_subwords_give_every_word_back(subwords: BpeVocabulary, tokens: list[str]) -> None:
     ids = subwords.encode(tokens)
     assert UNKNOWN not in ids
     assert subwords.decode(ids) == tokens
@@ -82,7 +84,9 @@ def test_subwords_give_every_word_back(subwords: Subwords, tokens: list[str]) ->
 
 @settings(max_examples=150, deadline=None)
 @given(ids=st.lists(st.integers(0, 271)))
-def test_any_ids_spell_words_in_step_with_their_index(subwords: Subwords, ids: list[int]) -> None:
+def test_any_ids_spell_words_in_step_with_their_index(
+    subwords: BpeVocabulary, ids: list[int]
+) -> None:
     words = subwords.decode(ids)
     before_end = ids[: ids.index(END)] if END in ids else ids
     assert len(set(subwords.word_index(before_end))) == len(words)
@@ -90,14 +94,14 @@ def test_any_ids_spell_words_in_step_with_their_index(subwords: Subwords, ids: l
     assert len(subwords.symbols(ids)) == len(subwords.word_index(ids)) == len(ids)
 
 
-def test_subwords_come_back_from_their_state(subwords: Subwords) -> None:
+def test_subwords_come_back_from_their_state(subwords: BpeVocabulary) -> None:
     again = load_vocabulary(json.loads(json.dumps(subwords.state())))
     assert again.encode(["newer", "ok"]) == subwords.encode(["newer", "ok"])
 
 
 def test_too_few_subwords_are_refused() -> None:
-    with pytest.raises(Refusal, match="256 subwords are too few"):
-        Subwords.learn(["a"], 256)
+    with pytest.raises(InputError, match="256 subwords are too few"):
+        BpeVocabulary.learn(["a"], 256)
 
 
 @pytest.mark.parametrize(
@@ -114,5 +118,5 @@ def test_too_few_subwords_are_refused() -> None:
     ],
 )
 def test_states_of_something_else_are_refused(state: object) -> None:
-    with pytest.raises(Refusal, match=r"^vocabulary: "):
+    with pytest.raises(InputError, match=r"^vocabulary: "):
         load_vocabulary(state)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from nmt.errors import Refusal
 from nmt.evaluation.alignment import (
     Gold,
     alignment_scores,
@@ -15,6 +14,7 @@ from nmt.evaluation.alignment import (
     weight_on_end,
     word_weights,
 )
+from nmt.utils.errors import InputError
 
 # Three target words and </s> (rows) over four source words and </s> (columns).
 WEIGHTS = np.array(
@@ -101,7 +101,7 @@ def test_pharaoh_format_there_and_back():
     ],
 )
 def test_malformed_links_are_refused(line, base, message):
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(InputError) as refusal:
         parse_links(line, base=base, where="f.align:7", lengths=(2, 3))
     assert str(refusal.value).startswith(message)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from nmt.errors import Refusal
 from nmt.evaluation.buckets import Bucket, assign, buckets
+from nmt.utils.errors import InputError
 
 EDGES = [10, 20, 30, 40, 50, 60]
 
@@ -26,5 +26,5 @@ def test_every_length_falls_between_the_ends_of_its_bucket():
 
 @pytest.mark.parametrize("edges", [[10, 10], [20, 10], [0, 5], [-3]])
 def test_edges_that_do_not_ascend_are_refused(edges):
-    with pytest.raises(Refusal, match=r"evaluation\.edges="):
+    with pytest.raises(InputError, match=r"evaluation\.edges="):
         buckets(edges)

@@ -1,8 +1,8 @@
 import pytest
 
-from nmt.errors import Refusal
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.external import looks_tokenised, read_external
+from nmt.utils.errors import InputError
 
 SENTENCES = [
     {
@@ -58,15 +58,15 @@ def test_the_no_unknown_words_subset_is_the_runs(tmp_path):
 def test_bad_files_are_refused(tmp_path):
     path = tmp_path / "h.txt"
     path.write_text("a\nb\n")
-    with pytest.raises(Refusal, match=r"h\.txt: 2 lines, but the test set has 3 sentences"):
+    with pytest.raises(InputError, match=r"h\.txt: 2 lines, but the test set has 3 sentences"):
         read(path)
     path.write_text("")
-    with pytest.raises(Refusal, match="0 lines"):
+    with pytest.raises(InputError, match="0 lines"):
         read(path)
     path.write_bytes(b"a\nb\xe9\nc\n")
-    with pytest.raises(Refusal, match=r"h\.txt:2: not UTF-8"):
+    with pytest.raises(InputError, match=r"h\.txt:2: not UTF-8"):
         read(path)
-    with pytest.raises(Refusal, match=r"external\.moses\.news=.*missing: no such file"):
+    with pytest.raises(InputError, match=r"external\.moses\.news=.*missing: no such file"):
         read(tmp_path / "missing", key="external.moses.news")
 
 

@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from nmt.errors import Refusal
 from nmt.evaluation.records import (
     choose_kept,
     in_order,
@@ -11,6 +10,7 @@ from nmt.evaluation.records import (
     write_alignments,
     write_translations,
 )
+from nmt.utils.errors import InputError
 
 
 def record(identity, words=3, **more):
@@ -68,9 +68,9 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
     write_translations(tmp_path, "x", [record(0), record(1)])
     path = tmp_path / "translations" / "x.jsonl"
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
-    with pytest.raises(Refusal, match=r"x\.jsonl:2: not a JSON object"):
+    with pytest.raises(InputError, match=r"x\.jsonl:2: not a JSON object"):
         read_translations(tmp_path, "x")
-    with pytest.raises(Refusal, match=r"y\.jsonl: No such file"):
+    with pytest.raises(InputError, match=r"y\.jsonl: No such file"):
         read_translations(tmp_path, "y")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.errors import Refusal
 from nmt.evaluation import results
+from nmt.utils.errors import InputError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "results_schema.md"
 
@@ -87,25 +87,25 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path, monkeypatch):
 def test_wrong_content_is_refused_by_key(tmp_path, change, message):
     path = tmp_path / "results.json"
     path.write_text(json.dumps(content() | change))
-    with pytest.raises(Refusal, match=re.escape(message)):
+    with pytest.raises(InputError, match=re.escape(message)):
         results.read(tmp_path)
 
 
 def test_missing_and_damaged_files_are_refused(tmp_path):
-    with pytest.raises(Refusal, match="the run is not finished"):
+    with pytest.raises(InputError, match="the run is not finished"):
         results.read(tmp_path)
-    with pytest.raises(Refusal, match="No such file"):
+    with pytest.raises(InputError, match="No such file"):
         results.read(tmp_path / "results.json")
     path = tmp_path / "results.json"
     path.write_text('{"schema": 1,')
-    with pytest.raises(Refusal, match="damaged, not JSON"):
+    with pytest.raises(InputError, match="damaged, not JSON"):
         results.read(path)
     path.write_text('{"name": "other"}')
-    with pytest.raises(Refusal, match=r"not a results\.json of nmt"):
+    with pytest.raises(InputError, match=r"not a results\.json of nmt"):
         results.read(path)
     whole = content()
     del whole["history"]
-    with pytest.raises(Refusal, match="key 'history' is missing"):
+    with pytest.raises(InputError, match="key 'history' is missing"):
         results.write(tmp_path, whole)
 
 

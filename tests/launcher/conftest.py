@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.helpers import ROOT
 
 APP = """
 import json, os, signal, sys, time

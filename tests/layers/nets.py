@@ -59,7 +59,7 @@ class Net(nn.Module):
         return self.decoder.memory(*self.encoder(source, mask), mask)
 
     def forward(self, source, source_mask, target, target_mask):
-        """(nll (B, T), Forced)."""
+        """(nll (B, T), TeacherForced)."""
         forced = self.decoder(target, target_mask, self.memory(source, source_mask))
         return self.output.nll(forced.readout, target, target_mask), forced
 

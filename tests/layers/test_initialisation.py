@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.config import INITS
+from nmt.config.schema import INITS
 from nmt.layers import initialise
 from nmt.layers.initialisation import KINDS
 from tests.layers.nets import Net

@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from nmt.layers import Output
-from nmt.layers.cross_entropy import chunked
+from nmt.layers.fused.cross_entropy import chunked
 
 
 def example(dtype=torch.float64, scale=1.0):

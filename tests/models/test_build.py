@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig
-from nmt.errors import Refusal
+from nmt.config.schema import Config, ModelConfig
 from nmt.models import RNNencdec, RNNsearch, build
-from nmt.models.build import build_scoring, refuse_strangers
+from nmt.models.build import build_scoring, reject_untrusted_targets
+from nmt.utils.errors import InputError
 
 ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}
 PAPER = {"hidden": 1000, "embedding": 620, "alignment": 1000, "maxout": 500}
@@ -72,7 +72,7 @@ def test_the_scoring_compares_vectors_of_the_alignment_size(scoring, target, par
     ],
 )
 def test_what_cannot_be_built_is_refused_by_its_key(model, said):
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(InputError) as refused:
         build(config(**model), 11, 13)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
@@ -80,15 +80,15 @@ def test_what_cannot_be_built_is_refused_by_its_key(model, said):
 
 STRANGERS = [
     "os.system",
-    "nmt.command.os.system",
-    "nmt.command.hydra.main",
+    "nmt.cli.command.os.system",
+    "nmt.cli.command.hydra.main",
     "nmt.models.base.torch.nn.Linear",
     "torch.nn.Linear",
     "builtins.eval",
     "nmtx.models.RNNsearch",
-    "nmt.command.command",
-    "nmt.files.write_atomically",
-    "nmt.config.Config",
+    "nmt.cli.command.command",
+    "nmt.utils.files.write_atomically",
+    "nmt.config.schema.Config",
     "RNNsearch",
     "",
 ]
@@ -107,28 +107,28 @@ def test_code_that_a_checkpoint_names_is_not_run(target, place):
         where = "data.test.0._target_"
     else:
         stored["model"]["_target_"] = target
-    with pytest.raises(Refusal) as refused:
-        refuse_strangers(stored, [])
+    with pytest.raises(InputError) as refused:
+        reject_untrusted_targets(stored, [])
     assert str(refused.value).startswith(f"{where}={target}: ")
 
 
 def test_own_and_trusted_code_is_accepted():
     stored = {"model": {"_target_": "nmt.models.RNNsearch", "scoring": dict(ADDITIVE)}}
-    refuse_strangers(stored, [])
-    refuse_strangers({"scoring": {"_target_": None}}, [])
+    reject_untrusted_targets(stored, [])
+    reject_untrusted_targets({"scoring": {"_target_": None}}, [])
     stored["model"]["scoring"]["_target_"] = "torch.nn.Identity"
-    with pytest.raises(Refusal, match=r"add trust=\[torch\.nn\]"):
-        refuse_strangers(stored, ["torchvision"])
-    refuse_strangers(stored, ["torch.nn"])
-    refuse_strangers(stored, ["torch"])
+    with pytest.raises(InputError, match=r"add trust=\[torch\.nn\]"):
+        reject_untrusted_targets(stored, ["torchvision"])
+    reject_untrusted_targets(stored, ["torch.nn"])
+    reject_untrusted_targets(stored, ["torch"])
 
 
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "x${oc.decode:1}", "${hydra:job.name}"])
 def test_interpolations_in_a_checkpoint_are_refused(value):
-    with pytest.raises(Refusal, match=r"^logger\.project: .* holds an interpolation"):
-        refuse_strangers({"logger": {"project": value}}, [])
-    with pytest.raises(Refusal, match=r"^logger\.tags\.1: .* holds an interpolation"):
-        refuse_strangers({"logger": {"tags": ["a", value]}}, [])
+    with pytest.raises(InputError, match=r"^logger\.project: .* holds an interpolation"):
+        reject_untrusted_targets({"logger": {"project": value}}, [])
+    with pytest.raises(InputError, match=r"^logger\.tags\.1: .* holds an interpolation"):
+        reject_untrusted_targets({"logger": {"tags": ["a", value]}}, [])
 
 
 def test_every_size_is_taken_from_the_configuration():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig, OptimizerConfig
+from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
 from nmt.models import build
 from nmt.models.optimizer import learning_rate_share, make_optimizer

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from nmt.config import PhraseBasedConfig
-from nmt.errors import Refusal
+from nmt.config.schema import PhraseBasedConfig
 from nmt.phrase_based.system import PhraseBased, check_installed, train_system
+from nmt.utils.errors import InputError
 
 NOUNS = {"cat": "chat", "dog": "chien", "bird": "oiseau", "house": "livre", "||": "||"}
 COLOURS = {"red": "rouge", "black": "noir", "green": "vert"}
@@ -40,7 +40,7 @@ def importing_without(absent: str):
 @pytest.mark.parametrize("module", ["thot.translation", "machine.translation.thot"])
 def test_without_the_packages_the_extra_is_named(monkeypatch, module):
     monkeypatch.setattr("importlib.import_module", importing_without(module))
-    with pytest.raises(Refusal, match=r"nmt.baseline: needs the extra 'phrase-based'"):
+    with pytest.raises(InputError, match=r"nmt.baseline: needs the extra 'phrase-based'"):
         check_installed()
 
 

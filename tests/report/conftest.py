@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from run_folders import make_run
 
 from nmt.report.comparison import SetComparison, compare_set
 from nmt.report.runs import Run, find_runs
+from tests.helpers.run_folders import make_run
 
 
 @pytest.fixture(scope="session")

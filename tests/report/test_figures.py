@@ -5,15 +5,15 @@ import logging
 import numpy as np
 import pytest
 from PIL import Image
-from run_folders import make_run
 
-from nmt.config import ReportConfig
+from nmt.config.schema import ReportConfig
 from nmt.report import figures
 from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.runs import find_runs, read_run
 from nmt.report.style import file_name, shown, style
+from tests.helpers.run_folders import make_run
 
 
 def row(source, target, number=0, weights=True, length=None):

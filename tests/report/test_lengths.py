@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from run_folders import make_run
 
-from nmt.errors import Refusal
 from nmt.report.lengths import caption, details_figure, draw_lengths, lengths_figure
 from nmt.report.runs import Run, read_run
 from nmt.report.style import COLOURS, style
+from nmt.utils.errors import InputError
+from tests.helpers.run_folders import make_run
 
 
 def run_of(buckets, label="RNNsearch-50", **result):
@@ -138,7 +138,7 @@ def test_details_show_what_the_runs_have():
 
 
 def test_an_unknown_format_is_refused(tmp_path):
-    with pytest.raises(Refusal, match=r"report\.figures: gif"):
+    with pytest.raises(InputError, match=r"report\.figures: gif"):
         draw_lengths(each(run_of([bucket(1, 10, 9.0)])), tmp_path / "f", "dev", ["gif"])
 
 

@@ -2,10 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
-from run_folders import make_run
 
-from nmt.config import EvaluationConfig
-from nmt.errors import Refusal
+from nmt.config.schema import EvaluationConfig
 from nmt.report.runs import (
     MISSING,
     Run,
@@ -16,6 +14,8 @@ from nmt.report.runs import (
     outside_system,
     read_run,
 )
+from nmt.utils.errors import InputError
+from tests.helpers.run_folders import make_run
 
 
 def test_a_run_is_read_with_its_results_overrides_and_sentences(sweep: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_run_named_twice_counts_once(sweep: Path) -> None:
     [("nowhere", "nothing matches"), ("4", "not finished"), ("2/translations", "results.json")],
 )
 def test_what_leads_to_no_finished_run_is_refused(sweep: Path, pattern: str, says: str) -> None:
-    with pytest.raises(Refusal, match=says):
+    with pytest.raises(InputError, match=says):
         find_runs([sweep / pattern])
 
 
@@ -76,10 +76,10 @@ def test_damaged_results_are_refused_by_name(tmp_path: Path) -> None:
     path = folder / "results.json"
     whole = path.read_text()
     path.write_text(whole[:300])
-    with pytest.raises(Refusal, match=r"results\.json"):
+    with pytest.raises(InputError, match=r"results\.json"):
         read_run(folder)
     path.write_text(whole.replace('"schema": 1', '"schema": 99'))
-    with pytest.raises(Refusal, match="schema"):
+    with pytest.raises(InputError, match="schema"):
         read_run(folder)
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_line_is_refused_with_its_number(tmp_path: Path) -> None:
     path = folder / "alignments" / "newstest.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:2], lines[2][:40], *lines[3:]]))
-    with pytest.raises(Refusal, match=r"newstest\.jsonl:3"):
+    with pytest.raises(InputError, match=r"newstest\.jsonl:3"):
         read_run(folder).alignments("newstest")
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from nmt.config import SearchConfig
-from nmt.layers.attention import Attention, FixedContext, Reading
+from nmt.config.schema import SearchConfig
+from nmt.layers.attention import Attention, AttentionOutput, FixedContext
 from nmt.layers.decoder import Decoder, DecoderState
 from nmt.layers.encoder import BidirectionalEncoder, ForwardEncoder
 from nmt.layers.memory import Memory
@@ -48,16 +48,18 @@ class TinyModel:
         hidden = memory.summary.unsqueeze(1)
         return DecoderState(hidden, torch.zeros_like(hidden))
 
-    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, Reading]:
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         self.sentences.append(state.hidden.shape[0])
         self.hypotheses.append(state.hidden.shape[1])
         assert memory.annotations.shape[0] == state.hidden.shape[0]
         scores = torch.einsum("bkh,bsh->bks", state.hidden, memory.annotations)
         weights = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf).softmax(2)
         context = weights @ memory.annotations
-        return (state.hidden + context + 0.5 * state.word).tanh(), Reading(context, weights, None)
+        return (state.hidden + context + 0.5 * state.word).tanh(), AttentionOutput(
+            context, weights, None
+        )
 
-    def advance(self, state: DecoderState, reading: Reading, word: Tensor) -> DecoderState:
+    def advance(self, state: DecoderState, reading: AttentionOutput, word: Tensor) -> DecoderState:
         embedded = self.embedding[word]
         hidden = (state.hidden @ self.recurrent + reading.context + embedded).tanh()
         return DecoderState(hidden, embedded)
@@ -97,10 +99,10 @@ class TableModel(TinyModel):
         self.table = table
         self.embedding = torch.eye(len(table), dtype=torch.float64)
 
-    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, Reading]:
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         super().step(state, memory)
         readout = torch.where(state.word.any(2, keepdim=True), state.word, self.embedding[END])
-        return readout, Reading(state.hidden, None, None)
+        return readout, AttentionOutput(state.hidden, None, None)
 
     def logits(self, readout: Tensor) -> Tensor:
         return (readout @ self.table.double()).to(self.table.dtype)

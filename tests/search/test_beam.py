@@ -3,9 +3,9 @@ import dataclasses
 import pytest
 import torch
 
-from nmt.errors import Failure, Refusal
 from nmt.search import beam_search, search_sentences
 from nmt.search.corpus import pad
+from nmt.utils.errors import InputError, RunError
 
 from .models import END, UNKNOWN, LayeredModel, TableModel, TinyModel, reference_search, settings
 
@@ -183,12 +183,12 @@ def test_no_sentences():
 
 
 def test_asking_for_more_than_the_beam_is_refused():
-    with pytest.raises(Refusal, match=r"search\.nbest=3"):
+    with pytest.raises(InputError, match=r"search\.nbest=3"):
         beam_search(TinyModel(), *pad(SOURCES), settings(beam_size=2, nbest=3))
 
 
 def test_broken_weights_are_a_failure():
-    with pytest.raises(Failure, match="not numbers"):
+    with pytest.raises(RunError, match="not numbers"):
         beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
 
 

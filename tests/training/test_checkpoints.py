@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 import torch
 
-from nmt import files
-from nmt.errors import Refusal
-from nmt.training.checkpoints import Seeds, find_checkpoint, settle, updates_of
+from nmt.training.checkpoints import Seeds, find_checkpoint, repair_checkpoints, updates_of
+from nmt.utils import files
+from nmt.utils.errors import InputError
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_the_newest_whole_checkpoint_is_found(folder, caplog):
     assert "last.ckpt is damaged" in caplog.text
     assert "going on with" in caplog.text
     damage(checkpoints / "previous.ckpt")
-    with pytest.raises(Refusal, match="no checkpoint is whole"):
+    with pytest.raises(InputError, match="no checkpoint is whole"):
         find_checkpoint(folder)
 
 
@@ -56,14 +56,14 @@ def test_a_checkpoint_without_a_checksum_is_read_to_see(folder):
 def test_a_damaged_checkpoint_never_takes_the_place_of_a_whole_one(folder):
     checkpoints = folder / "checkpoints"
     damage(checkpoints / "last.ckpt")
-    settle(checkpoints / "previous.ckpt", 4, None)
+    repair_checkpoints(checkpoints / "previous.ckpt", 4, None)
     assert not (checkpoints / "last.ckpt").exists()
     assert updates_of(checkpoints / "previous.ckpt") == 4
 
 
 @pytest.mark.parametrize(("best", "copied"), [(6.0, 6), (2.0, 2)])
 def test_a_best_one_that_was_not_copied_is_copied(folder, best, copied):
-    settle(folder / "checkpoints/last.ckpt", 6, {"update": best})
+    repair_checkpoints(folder / "checkpoints/last.ckpt", 6, {"update": best})
     assert updates_of(folder / "checkpoints/best.ckpt") == copied
     files.verify(folder / "checkpoints/best.ckpt")
 

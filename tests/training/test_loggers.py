@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from nmt.training.loggers import ContinuedCSVLogger
+from nmt.training.loggers import ResumableCSVLogger
 
 
 def rows(folder: Path) -> list[tuple[int, str, str]]:
@@ -14,14 +14,14 @@ def rows(folder: Path) -> list[tuple[int, str, str]]:
 
 
 def test_a_resumed_run_goes_on_with_its_metrics(tmp_path: Path) -> None:
-    first = ContinuedCSVLogger(tmp_path)
+    first = ResumableCSVLogger(tmp_path)
     for step in (10, 20, 30):
         first.log_metrics({"loss": step / 10}, step)
         assert rows(tmp_path)[-1][0] == step  # what is not written a kill would lose
     first.finalize("")
     assert rows(tmp_path) == [(10, "1.0", ""), (20, "2.0", ""), (30, "3.0", "")]
 
-    second = ContinuedCSVLogger(tmp_path)  # from a checkpoint of update 20
+    second = ResumableCSVLogger(tmp_path)  # from a checkpoint of update 20
     assert rows(tmp_path) == [(10, "1.0", ""), (20, "2.0", ""), (30, "3.0", "")]
     second.log_metrics({"loss": 7.0, "bleu": 5.0}, 30)
     second.log_metrics({"loss": 8.0}, 40)
@@ -30,8 +30,8 @@ def test_a_resumed_run_goes_on_with_its_metrics(tmp_path: Path) -> None:
 
 
 def test_metrics_of_a_run_that_logs_nothing_more_stay(tmp_path: Path) -> None:
-    first = ContinuedCSVLogger(tmp_path)
+    first = ResumableCSVLogger(tmp_path)
     first.log_metrics({"loss": 1.0}, 10)
     first.finalize("")
-    ContinuedCSVLogger(tmp_path).finalize("")
+    ResumableCSVLogger(tmp_path).finalize("")
     assert rows(tmp_path) == [(10, "1.0", "")]

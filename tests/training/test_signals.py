@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import Stopped
 from nmt.training.signals import stoppable
+from nmt.utils.errors import Interrupted
 
 
 def get(number: int, folder: Path, *, requeue: bool = False) -> None:
@@ -21,7 +21,7 @@ def get(number: int, folder: Path, *, requeue: bool = False) -> None:
 
 
 def test_a_signal_is_obeyed_at_once(tmp_path):
-    with pytest.raises(Stopped, match="before there was anything to go on with") as stopped:
+    with pytest.raises(Interrupted, match="before there was anything to go on with") as stopped:
         get(signal.SIGTERM, tmp_path)
     assert stopped.value.signal == 15
 
@@ -36,7 +36,7 @@ def test_a_deferred_signal_is_obeyed_afterwards(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
             reached.append(stop.number)
 
-    with pytest.raises(Stopped, match=f"stopped by SIGINT; go on with: .* resume={tmp_path}"):
+    with pytest.raises(Interrupted, match=f"stopped by SIGINT; go on with: .* resume={tmp_path}"):
         defer()
     assert reached == [2]
 
@@ -48,7 +48,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
             raise AssertionError(f"still here after {stop.number}")
 
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         interrupt_twice()
 
 
@@ -70,7 +70,7 @@ def test_slurm_jobs_are_put_back_into_the_queue(tmp_path, monkeypatch, requeue, 
     if array:
         monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "70")
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         get(signal.SIGUSR1, tmp_path, requeue=requeue)
     calls = tmp_path / "calls"
     if not requeue:

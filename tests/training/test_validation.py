@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forked import TINY, run
+from tests.helpers.forked import TINY, run
 
 WATCHED = """
 import nmt.training.validation as validation

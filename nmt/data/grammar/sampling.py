@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from nmt.data.grammar.sentences import Pair, Sentence
 from nmt.data.grammar.stream import RANGE, Draw, stream
-from nmt.errors import Refusal
+from nmt.utils.errors import InputError
 
 # Changes when any draw changes; part of the fingerprint of prepared text.
 VERSION = "2"
@@ -39,7 +39,7 @@ def split_share(split: str) -> range:
     """The sixteenths that a split may draw from; the part of its name after a colon is free."""
     base = split.partition(":")[0]
     if base not in _SHARES:
-        raise Refusal(f"built-in corpus: no split {split!r}; there are train, valid and test")
+        raise InputError(f"built-in corpus: no split {split!r}; there are train, valid and test")
     return _SHARES[base]
 
 
@@ -86,15 +86,15 @@ def draw(
         min_length: shortest one.
 
     Raises:
-        Refusal: for an unknown split or lengths that leave nothing.
+        InputError: for an unknown split or lengths that leave nothing.
     """
     shares = split_share(split)
     if not 3 <= min_length <= max_length or max_length < 6:
-        raise Refusal(
+        raise InputError(
             f"built-in corpus: lengths {min_length} to {max_length}: from 3 up, to 6 or more"
         )
     if mean_length <= 0:
-        raise Refusal(f"built-in corpus: mean_length={mean_length}: must be above 0")
+        raise InputError(f"built-in corpus: mean_length={mean_length}: must be above 0")
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
         wanted = _wanted(numbers, mean_length, min_length, max_length)
@@ -125,12 +125,12 @@ def draw_by_length(
         by_target: whether lengths are those of the target, and not of the source.
 
     Raises:
-        Refusal: for an unknown split or buckets that hold no sentence.
+        InputError: for an unknown split or buckets that hold no sentence.
     """
     shares = split_share(split)
     bounds = [2, *(edge for edge in edges if edge < max_length), max_length]
     if bounds != sorted(set(bounds)) or bounds[1] < 6:
-        raise Refusal(
+        raise InputError(
             f"built-in corpus: edges {list(edges)} up to {max_length}: must rise from 6 or more"
         )
     bucket = k % (len(bounds) - 1)

@@ -9,10 +9,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, BinaryIO
 
-from nmt.config import PageConfig
+from nmt.config.schema import PageConfig
 from nmt.evaluation.significance import FEWEST
-from nmt.files import write_atomically
 from nmt.report.comparison import SetComparison, compare_set, test_sets
+from nmt.report.disambiguation import renamed_sets
 from nmt.report.page import embed
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.overview import overview
@@ -27,7 +27,7 @@ from nmt.report.tables import (
     seeds_table,
     training_table,
 )
-from nmt.report.texts import renamed_sets
+from nmt.utils.files import write_atomically
 
 LEAST_WORDS = 30
 """Shortest sentence that translations side by side show at first."""

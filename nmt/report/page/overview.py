@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.config import SURROUNDINGS, below
+from nmt.config.keys import below
+from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.published import SOURCE, published_rows
 from nmt.report.comparison import SetComparison, bucket_name
 from nmt.report.groups import grouped
@@ -52,7 +53,7 @@ def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:
         found.append({"key": key, "title": title, "values": [_text(value) for value in values]})
     typed = [_typed(run) for run in runs]
     for key in dict.fromkeys(key for overrides in typed for key in overrides):
-        if key not in _UNFILTERED and not below(key, ("hydra", *SURROUNDINGS)):
+        if key not in _UNFILTERED and not below(key, ("hydra", *RUNTIME_KEYS)):
             values = [
                 overrides.get(key, run.flat.get(key))
                 for overrides, run in zip(typed, runs, strict=True)

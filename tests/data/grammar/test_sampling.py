@@ -10,8 +10,8 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from nmt.data.grammar import Pair, draw, draw_by_length
 from nmt.data.grammar.sampling import split_share
-from nmt.errors import Refusal
 from nmt.evaluation.alignment import parse_links
+from nmt.utils.errors import InputError
 
 EDGES = [10, 20, 30, 40, 50, 60]
 
@@ -153,5 +153,5 @@ def test_buckets_are_filled_in_turn() -> None:
     ],
 )
 def test_bad_settings_are_refused(call) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(Refusal, match="built-in corpus"):
+    with pytest.raises(InputError, match="built-in corpus"):
         call()

@@ -3,11 +3,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, Opened
-from run_folders import MARKUP
 
 from nmt.report.page import build_page
 from nmt.report.runs import Run
+from tests.helpers.browser import CHROMIUM, Opened
+from tests.helpers.run_folders import MARKUP
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from browser import ENCDEC, IN_BROWSER, SEARCH, drawn_after, lines
-from run_folders import MARKUP
+from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, drawn_after, lines
+from tests.helpers.run_folders import MARKUP
 
 pytestmark = IN_BROWSER
 

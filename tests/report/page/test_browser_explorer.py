@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said
 
 from nmt.report.page import build_explorer
 from nmt.report.runs import Run
+from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said
 
 pytestmark = IN_BROWSER
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import IN_BROWSER, Opened, drawn_after, lines
-from run_folders import make_run, make_ten
 
 from nmt.report.page import build_explorer, build_page
 from nmt.report.runs import Run, find_runs
+from tests.helpers.browser import IN_BROWSER, Opened, drawn_after, lines
+from tests.helpers.run_folders import make_run, make_ten
 
 pytestmark = IN_BROWSER
 

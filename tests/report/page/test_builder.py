@@ -6,12 +6,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from run_folders import MARKUP
 
-from nmt.config import PageConfig
+from nmt.config.schema import PageConfig
 from nmt.report.comparison import compare_set
 from nmt.report.page import build_explorer, build_page, fitting
 from nmt.report.runs import Run
+from tests.helpers.run_folders import MARKUP
 
 
 class Elements(HTMLParser):

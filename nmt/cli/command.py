@@ -1,0 +1,194 @@
+"""What makes a function a command: its composition, and how errors end it.
+
+Exit codes: 0 done; 1 failed; 2 refused because configuration or input is wrong; 128 + signal when
+stopped by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import inspect
+import logging
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from nmt.cli.composition import STARTED, conf_folder, register_configs
+from nmt.cli.explain import NOT_A_NAME, explain
+from nmt.config.schema import SCHEMAS
+from nmt.utils.environment import rank
+from nmt.utils.errors import InputError, Interrupted, RunError
+
+log = logging.getLogger(__name__)
+
+# the errors of files and folders that a person can do something about
+UNUSABLE = {
+    getattr(errno, name)
+    for name in [
+        "EACCES",
+        "EPERM",
+        "EROFS",
+        "EIO",
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "ENOTDIR",
+        "EEXIST",
+        "EISDIR",
+    ]
+    if hasattr(errno, name)
+}
+
+
+WITHOUT_FOLDER = ("prepare", "translate", "compare")  # a sweep would have to make one for each
+
+# an InputError's own words are said; those of the libraries are explained
+REFUSALS = (InputError, HydraException, OmegaConfBaseException)
+
+
+def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
+    """Turns `main(config)` into a command line program composed from `conf/<name>.yaml`.
+
+    A refusal (exit code 2) or a failure (1) prints its one or two lines without a traceback; so do
+    Hydra's own errors of composition, grammar and type. Anything else is a defect and shows its
+    traceback.
+    """
+
+    def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
+        @functools.wraps(main)
+        def program() -> None:
+            register_configs()
+            about = inspect.getdoc(sys.modules[main.__module__]) or ""
+            OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help
+            os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
+            failed: list[Exception] = []
+
+            @functools.wraps(main)
+            def job(config: DictConfig) -> None:
+                try:
+                    main(config)
+                except Exception as error:
+                    if not isinstance(error, REFUSALS):
+                        log_ending(error)
+                    if HydraConfig.get().mode is not RunMode.RUN:
+                        raise  # a launcher in this process counts the job as failed
+                    if isinstance(error, REFUSALS) and rank() == 0:
+                        remove_empty_run_folder(Path(HydraConfig.get().runtime.output_dir), name)
+                    failed.append(error)  # past Hydra, which would print its own lines about it
+                except Interrupted as stopped:
+                    log_ending(stopped)
+                    raise
+
+            def application() -> None:
+                if name in WITHOUT_FOLDER and {"-m", "--multirun"} & set(sys.argv[1:]):
+                    raise InputError(f"-m: nmt.{name} runs once; type it again for other values")
+                hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(
+                    job
+                )()
+                if failed:
+                    raise failed[0]
+
+            sys.exit(exit_code(application, name, sys.argv[1:]))
+
+        return program
+
+    return decorate
+
+
+def log_ending(error: BaseException) -> None:
+    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere.
+
+    Of a refusal nothing is written: the folder may be that of an earlier run.
+    """
+    trace = None if isinstance(error, (RunError, Interrupted)) else sys.exc_info()
+    record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "%s", (error,), trace)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(record)
+
+
+def remove_empty_run_folder(folder: Path, name: str) -> None:
+    """Removes what Hydra wrote for a command that was refused before it left anything of its own.
+
+    Args:
+        folder: which Hydra has made; it stays where it holds more than Hydra's files and the log.
+        name: of the command.
+    """
+    again = folder / ".hydra" / f"again-{STARTED}"  # the folder is of an earlier run
+    if again.exists():
+        shutil.rmtree(again, ignore_errors=True)
+        own_log = folder / f"{name}.log"
+        if own_log.is_file() and not own_log.stat().st_size:  # it was opened for this command
+            own_log.unlink()
+        return
+    made = [folder / ".hydra" / f"{part}.yaml" for part in ("config", "hydra", "overrides")]
+    made.append(folder / f"{name}.log")
+    if not made[0].exists() or {path for path in folder.rglob("*") if path.is_file()} - set(made):
+        return
+    with contextlib.suppress(OSError):  # a folder that someone stands in, or writes to, stays
+        for path in made:
+            path.unlink(missing_ok=True)
+        made[0].parent.rmdir()
+        folder.rmdir()
+
+
+def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) -> int:
+    """Runs a program to its end and says in a line or two why it did not come to a good one.
+
+    Args:
+        application: the program.
+        name: of the command.
+        typed: its arguments.
+    """
+    try:
+        application()
+    except InputError as refusal:
+        _say(str(refusal))
+        return 2
+    except REFUSALS as error:
+        _say(explain(error, SCHEMAS[name], typed))
+        return 2
+    except RunError as failure:
+        _say(str(failure), everywhere=True)
+        return 1
+    except Interrupted as stopped:
+        _say(str(stopped))
+        # what started the other ranks takes a code above 0 for a crash, and kills the first one
+        return 0 if rank() else 128 + stopped.signal
+    except BrokenPipeError:  # whoever read our output has had enough: `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        _say("stopped by Ctrl-C")
+        return 130
+    except Exception as error:
+        if str(error).startswith(NOT_A_NAME):  # Hydra's, of no class of its own
+            _say(explain(error, SCHEMAS[name], typed))
+            return 2
+        if isinstance(error, OSError) and error.errno in UNUSABLE:
+            where = f"{error.filename}: " if error.filename else ""
+            _say(f"{where}cannot be read or written: {error.strerror}", everywhere=True)
+            return 1
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _say(message: str, everywhere: bool = False) -> None:
+    """Says it on stderr, on rank 0 or, with its number, on every rank."""
+    if rank() == 0:
+        print(f"nmt: {message}", file=sys.stderr)
+    elif everywhere:
+        print(f"nmt: rank {rank()}: {message}", file=sys.stderr)

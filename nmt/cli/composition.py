@@ -1,0 +1,50 @@
+"""Where `conf/` is, and what Hydra must know to compose it: the schemas, and how run folders are named."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from nmt.config.schema import register
+from nmt.utils.environment import job_id, rank
+
+# when this process began: what it adds to the folder of an earlier run is named after it
+STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def conf_folder() -> Path:
+    """The folder `conf/`: beside the package in a checkout, inside it in an installed wheel."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def register_configs() -> None:
+    """Makes the schemas, and the functions that name run folders, known to Hydra."""
+    register()
+    for resolver in (run_folder, config_subfolder, log_file):
+        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+
+
+def run_folder(command: str, resume: str | None = None) -> str:
+    """Name of a run's folder: the run gone on with, the job's id, or the time of the start."""
+    if resume not in (None, "auto"):
+        return str(resume)
+    return f"outputs/{job_id(command) or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
+
+
+def config_subfolder(folder: str) -> str | None:
+    """Where Hydra writes the composed configuration: what a run was started with stays."""
+    if rank() > 0:
+        return None
+    if not (Path(folder) / ".hydra" / "config.yaml").exists():
+        return ".hydra"
+    return f".hydra/again-{STARTED}"
+
+
+def log_file(folder: str, name: str) -> str:
+    """The log file of a command; only rank 0 has one."""
+    return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")

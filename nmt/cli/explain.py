@@ -1,0 +1,108 @@
+"""Hydra's and OmegaConf's errors in two lines: which key, what is wrong, what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import OverrideParseException
+
+from nmt.config.keys import bounds, entries, type_name
+from nmt.config.overrides import GROUPS, NAMES
+
+CHOICES = (*GROUPS, *NAMES)
+NOT_A_NAME = "Config group override must be a string or a list"
+NOISE = ("object_type=", "full_key:", "reference_type=", "See https://")
+
+
+def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
+    """What to tell the person who typed a command that could not be composed.
+
+    Args:
+        error: of Hydra or OmegaConf.
+        schema: dataclass of the command's keys.
+        typed: the command line's arguments.
+    """
+    lines = [line for text in _chain(error) for line in text.splitlines()]
+    lines = [line.strip() for line in lines if line.strip() and not line.strip().startswith(NOISE)]
+    lines = lines or [type(error).__name__]
+    if isinstance(error, OverrideParseException):
+        return _grammar(error.override, lines)
+    if str(error).startswith(NOT_A_NAME):
+        return _not_a_name(typed)
+    for at, line in enumerate(lines):
+        if line.startswith("Available options"):
+            until = next(
+                (n for n in range(at, len(lines)) if lines[n].startswith("Config search")), None
+            )
+            what = re.sub(r"^In '.*': Could not find '(.*)/(.*)'", r"\1=\2: no such", lines[at - 1])
+            return f"{what}; available: {', '.join(lines[at + 1 : until])}"
+    missing = re.search(r"[Mm]issing mandatory value: (\S+)", lines[0])
+    if missing:
+        meaning = {name: entry.metadata["meaning"] for name, entry, _ in entries(schema)}
+        return f"{missing[1]}: must be given ({meaning.get(missing[1], 'no default')})"
+    twice = re.match(r"Multiple values for (\w+)\.", lines[0])
+    if twice:
+        return f"+{twice[1]}: this group is chosen already; type {twice[1]}=… without the plus"
+    several = re.match(r"Ambiguous value for argument '(.*)'", lines[0])
+    if several:
+        return f"{several[1]}: more than one value; give one, or sweep over them with -m"
+    unknown = re.match(r"Could not override '([^']+)'", lines[0])
+    if unknown:
+        return _unknown(unknown[1], schema)
+    wrong = re.match(r"Error merging override (.*)", lines[0])
+    if wrong:
+        return _wrong_type(wrong[1], schema, lines)
+    return "\n".join(dict.fromkeys(lines[:2]))
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    while error is not None:
+        yield str(error)
+        error = error.__cause__
+
+
+def _grammar(override: str, lines: Sequence[str]) -> str:
+    override = override.replace("\n", "\\n").replace("\r", "\\r")
+    key, equals, value = override.partition("=")
+    if not equals:
+        return f"{override}: not of the form key=value ({lines[-1]})"
+    wrong = f"{override}: cannot be read ({lines[0]})"
+    if not re.search(r"[][{}()=,:'\" \\]", value):
+        return wrong
+    quoted = value.replace('"', '\\"')
+    return f"{wrong}\nspecial characters of a value take two pairs of quotes: '{key}=\"{quoted}\"'"
+
+
+def _not_a_name(typed: Sequence[str]) -> str:
+    typed = [word for word in typed if "=" in word and not word.startswith("-")]
+    for override in OverridesParser.create().parse_overrides(typed):
+        if override.key_or_group in ("", *CHOICES) and not isinstance(override.value(), str | list):
+            typed = [override.input_line or ""]
+    return f"{' '.join(typed)}: not the name of one of a group's options, such as model=rnnsearch"
+
+
+def _unknown(path: str, schema: type) -> str:
+    if path in ("stress", "experiment"):
+        return f"{path}: this group has no default; type +{path}=…"
+    if re.match(r"data\.test\.|external\.", path):
+        return f"{path}: no such entry; to add one, type +{path}=…"
+    names = [name for name, _, _ in entries(schema)] + list(CHOICES)
+    near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)
+    last = path.rpartition(".")[2]
+    near += [name for name in names if name.rpartition(".")[2] == last and name not in near]
+    hint = f"did you mean {' or '.join(near[:3])}?" if near else "see docs/configuration.md"
+    return f"{path}: no such key; {hint}"
+
+
+def _wrong_type(override: str, schema: type, lines: Sequence[str]) -> str:
+    path = override.partition("=")[0].lstrip("+~")
+    problem = lines[1] if len(lines) > 1 else "of the wrong type"
+    for name, entry, kind in entries(schema):
+        if name == path:
+            accepted = f", {bounds(entry.metadata)}" if bounds(entry.metadata) else ""
+            meaning = entry.metadata["meaning"]
+            return f"{override}: {problem}\n{path} takes: {type_name(kind)}{accepted} ({meaning})"
+    return f"{override}: {problem}"

@@ -1,0 +1,86 @@
+"""The page that sets the finished runs of a sweep side by side.
+
+The page is made by a Hydra callback, named in `conf/` under `hydra.callbacks`, hence the same for
+every launcher.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from nmt.utils.errors import InputError
+
+log = logging.getLogger(__name__)
+
+
+class ComparisonPage(Callback):
+    """Makes the comparison page and the tables of a sweep in the sweep's folder.
+
+    The page is a convenience made of run folders that are complete without it: whatever goes wrong
+    here is logged, and neither fails the sweep nor changes its exit code.
+
+    Args:
+        page: name of the page's file in the sweep's folder.
+        tables: name of the folder of the tables (Markdown and CSV) in the sweep's folder.
+    """
+
+    def __init__(self, page: str = "comparison.html", tables: str = "tables") -> None:
+        self.page = page
+        self.tables = tables
+        self.sweep = Path()
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        self.sweep = Path(str(config.hydra.sweep.dir)).absolute()
+        # Hydra passes over on_multirun_end when a job has failed under a launcher that raises.
+        atexit.register(self.make)
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        self.make()
+
+    def make(self) -> None:
+        """Makes the page of all runs of the sweep that have finished, once."""
+        atexit.unregister(self.make)
+        try:
+            self._make()
+        except InputError as refusal:
+            log.warning("no comparison page: %s", refusal)
+        except KeyboardInterrupt:
+            log.warning("no comparison page: stopped by Ctrl-C; %s", self._later)
+        except Exception:
+            log.exception("no comparison page; %s", self._later)
+
+    def _make(self) -> None:
+        # Charts and tables load libraries that a job, which has this callback too, never needs.
+        from nmt.report.comparison import compare_set, test_sets
+        from nmt.report.disambiguation import disambiguate_test_sets
+        from nmt.report.page import build_page
+        from nmt.report.runs import find_runs
+        from nmt.report.tables import write_tables
+
+        found = find_runs([self.sweep])
+        runs = disambiguate_test_sets(found.runs)
+        comparisons = [compare_set(runs, name) for name in test_sets(runs)]
+        write_tables(runs, comparisons, self.sweep / self.tables)
+        build_page(
+            runs,
+            self.sweep / self.page,
+            title=f"Comparison of the runs in {self.sweep.name}",
+            unfinished=found.unfinished,
+            comparisons=comparisons,
+        )
+        log.info(
+            "comparison of %d run(s)%s: %s",
+            len(runs),
+            f", {len(found.unfinished)} unfinished" if found.unfinished else "",
+            self.sweep / self.page,
+        )
+
+    @property
+    def _later(self) -> str:
+        return f"to make it later: python -m nmt.compare runs=[{self.sweep}]"

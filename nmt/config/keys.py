@@ -1,0 +1,95 @@
+"""What a key of the configuration is: a field of a dataclass with its meaning and its bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import Any, get_type_hints
+
+TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "value"}
+
+
+def key(
+    default: Any,
+    meaning: str,
+    *,
+    choices: tuple[Any, ...] | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A configuration key: default, one-line meaning, and the values `nmt.config.validation` accepts."""
+    bounds = {
+        "choices": choices,
+        "minimum": minimum,
+        "maximum": maximum,
+        "above": above,
+        "below": below,
+    }
+    metadata = {
+        "meaning": meaning,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
+    if isinstance(default, list | dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def below(path: str, prefixes: Iterable[str]) -> bool:
+    """Whether a dotted key is one of `prefixes`, or in a section that is.
+
+    >>> below("logger.mode", ["logger"]), below("loggers", ["logger"])
+    (True, False)
+    """
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
+    """All keys of a schema in its order: dotted name, field and annotation."""
+    kinds = get_type_hints(schema)
+    for entry in dataclasses.fields(schema):
+        factory = entry.default_factory
+        if isinstance(factory, type) and dataclasses.is_dataclass(factory):
+            yield from entries(factory, f"{path}{entry.name}.")
+        else:
+            yield path + entry.name, entry, kinds[entry.name]
+
+
+def inherited(schema: type) -> set[str]:
+    """Names of the fields that a schema has unchanged from the one it extends."""
+    names = {entry.name for entry in dataclasses.fields(schema)}
+    return names - set(inspect.get_annotations(schema))
+
+
+def type_name(kind: Any) -> str:
+    """An annotation in the words of a person.
+
+    >>> type_name(list[int]), type_name(str | None), type_name(dict[str, dict[str, str]])
+    ('list of whole number', 'text or null', 'dictionary of dictionary of text')
+    """
+    if isinstance(kind, types.UnionType):
+        parts = [type_name(part) for part in typing.get_args(kind) if part is not types.NoneType]
+        return " or ".join([*parts, "null"])
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is not None:
+        return f"{'list' if origin is list else 'dictionary'} of {type_name(inner[-1])}"
+    return TYPES[kind]
+
+
+def bounds(accepts: Mapping[str, Any]) -> str:
+    """The values that a key accepts, of those its type lets through; empty: all of them.
+
+    >>> bounds({"minimum": 0, "below": 1}), bounds({"choices": ("a", "b")}), bounds({})
+    ('from 0, below 1', 'a, b', '')
+    """
+    if "choices" in accepts:
+        return ", ".join(map(str, accepts["choices"]))
+    words = {"minimum": "from", "above": "above", "maximum": "to", "below": "below"}
+    return ", ".join(f"{word} {accepts[name]}" for name, word in words.items() if name in accepts)

@@ -1,0 +1,189 @@
+"""What was typed, applied to a configuration that a checkpoint holds.
+
+`evaluate`, `translate` and `resume` start from the stored configuration, and take from the composed
+one only the keys and groups that stand on the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from nmt.config.keys import below
+from nmt.config.schema import RUNTIME_KEYS, SizeConfig
+from nmt.utils.errors import InputError
+
+GROUPS = {
+    "scoring": ["model.scoring"],
+    "model": ["model"],
+    "size": ["size", *(f"model.{entry.name}" for entry in dataclasses.fields(SizeConfig))],
+    "tokenizer": ["tokenizer"],
+    "data": ["data", "tokenizer"],
+    "optimizer": ["optimizer"],
+    # a trainer is a choice of devices; how long and how precisely is the regime's and the run's
+    "trainer": [
+        "trainer.accelerator",
+        "trainer.devices",
+        "trainer.num_nodes",
+        "trainer.strategy",
+    ],
+    "search": ["search"],
+    "logger": ["logger"],
+    "stress": ["stress"],
+}
+NAMES = ("experiment", "regime")  # groups that set keys everywhere, and the key that names them
+
+# What may change when a run is gone on with: nothing here changes the weights it ends with, but for
+# the number of updates.
+RESUMABLE = (
+    *RUNTIME_KEYS,
+    "name",
+    "trainer.max_steps",
+    "data.test",
+    "evaluation",
+    "search",
+    "stress",
+)
+FROZEN = (
+    "search.max_ratio",
+)  # of what is RESUMABLE: it ends the translations that choose the best
+
+
+def typed_paths(
+    overrides: Sequence[str], only: Sequence[str] = (), own: Sequence[str] = ()
+) -> list[str]:
+    """The configuration paths that command line overrides set, groups expanded.
+
+    Args:
+        overrides: as typed.
+        only: configuration paths that may be set; of a group its part among them. Empty: all.
+        own: keys that are the command's own and of no checkpoint; passed over.
+
+    Raises:
+        InputError: for a path or a group of which nothing may be set.
+    """
+    paths: list[str] = []
+    for override in _parsed(overrides):
+        name = override.key_or_group
+        if name in NAMES or name in own:
+            continue
+        chosen = [name]
+        if name in GROUPS and isinstance(override.value(), str | None):
+            chosen = [inner for path in GROUPS[name] for inner in _part(path, only)]
+        if not chosen or (only and not all(below(path, only) for path in chosen)):
+            raise InputError(f"{name}: belongs to the training run; this command cannot change it")
+        paths += chosen
+    return list(dict.fromkeys(paths))
+
+
+def apply_typed(
+    stored: DictConfig,
+    composed: DictConfig,
+    overrides: Sequence[str],
+    only: Sequence[str] = (),
+    own: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> DictConfig:
+    """The stored configuration with what was typed.
+
+    Args:
+        stored: of a checkpoint; not changed.
+        composed: by Hydra from defaults and `overrides`. A group that was typed takes the values
+            that it has in the stored regime and experiment, for which it is composed once more.
+        overrides: as typed, `HydraConfig.get().overrides.task`.
+        only: configuration paths that may be typed; empty: all.
+        own: keys that are the command's own, and not applied.
+        keep: keys that a group does not change, only they themselves.
+
+    Raises:
+        InputError: for an experiment or regime other than the stored one, or a path not in `only`.
+    """
+    _refuse_other_names(stored, composed, overrides)
+    config, composed = stored.copy(), _in_regime_of(stored, composed, overrides)
+    OmegaConf.resolve(composed)
+    deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
+    with open_dict(config):
+        for path in typed_paths(overrides, only, own):
+            parent, _, name = path.rpartition(".")
+            if path in deleted - set(GROUPS):
+                (OmegaConf.select(config, parent) if parent else config).pop(name, None)
+                continue
+            OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
+        for path in set(keep) - {override.key_or_group for override in _parsed(overrides)}:
+            OmegaConf.update(config, path, OmegaConf.select(stored, path))
+    return config
+
+
+def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
+    """Refuses to go on with a run whose result would change.
+
+    Raises:
+        InputError: naming the first key that differs, the stored value and the typed one.
+    """
+    before, now = dict(_flat(stored, "")), dict(_flat(config, ""))
+    for path in sorted(before.keys() | now.keys()):
+        free = below(path, RESUMABLE) and path not in FROZEN
+        if before.get(path) != now.get(path) and not free:
+            raise InputError(
+                f"{path}={now.get(path)}: the run was started with {before.get(path)}; going on "
+                "with it cannot change this, start a new run instead"
+            )
+
+
+def _in_regime_of(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> DictConfig:
+    """`overrides` composed with the stored regime and experiment where none were typed."""
+    typed = {override.key_or_group for override in _parsed(overrides)}
+    if not typed & set(GROUPS) or not HydraConfig.initialized():
+        return composed.copy()
+    loader = GlobalHydra.instance().config_loader()
+    named = [] if "regime" in typed else [f"regime={stored.regime}"]
+    if "experiment" not in typed and stored.experiment in loader.get_group_options("experiment"):
+        named.append(f"+experiment={stored.experiment}")
+    config = loader.load_configuration(
+        HydraConfig.get().job.config_name, [*named, *overrides], RunMode.RUN
+    )
+    with open_dict(config):
+        del config["hydra"]
+    return config
+
+
+def _refuse_other_names(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> None:
+    for override in _parsed(overrides):
+        name = override.key_or_group  # a file of one's own may set no name: compare what it set
+        if name in NAMES and composed[name] != stored[name]:
+            raise InputError(
+                f"{name}={override.value()}: the checkpoint is of {name}={stored[name]}"
+            )
+
+
+def _parsed(overrides: Sequence[str]) -> list[Override]:
+    parsed: list[Override] = OverridesParser.create().parse_overrides(list(overrides))
+    return parsed
+
+
+def _part(path: str, only: Sequence[str]) -> list[str]:
+    """What of a configuration path may be set: all of it, or the paths of `only` inside it."""
+    if not only or below(path, only):
+        return [path]
+    return [inner for inner in only if inner.startswith(f"{path}.")]
+
+
+def _flat(config: DictConfig, path: str) -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name in map(str, config):
+        where = f"{path}{name}"
+        value = OmegaConf.select(config, name)
+        if isinstance(value, DictConfig):
+            pairs += _flat(value, f"{where}.")
+        else:
+            pairs.append(
+                (where, OmegaConf.to_container(value) if OmegaConf.is_list(value) else value)
+            )
+    return pairs

@@ -1,0 +1,206 @@
+"""What the schema's types cannot say: bounds of single keys, and keys that do not go together.
+
+Every refusal names the key, the value found, and what would be right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from nmt.config.schema import Config, DataConfig, TextConfig, TokenizerConfig, scoring_of
+from nmt.utils.errors import InputError
+
+
+def load(config: DictConfig, training: bool = True) -> Config:
+    """A composed configuration as checked, plain objects. Raises InputError as `validate`."""
+    validate(config, training)
+    loaded = OmegaConf.to_object(config)
+    assert isinstance(loaded, Config)
+    return loaded
+
+
+def validate(config: DictConfig, training: bool = True) -> None:
+    """Refuses values that types alone let through, and gives the test sets their types.
+
+    Args:
+        config: a composed configuration whose structure comes from `Config`; `data.test.<name>`
+            become `TextConfig`s.
+        training: whether it is for training; the devices of a test share out no training batch.
+
+    Raises:
+        InputError: naming the key, the value found and the values accepted.
+    """
+    for name, text in config.data.test.items():
+        where = f"data.test.{check_set_name(str(name))}"
+        try:
+            config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
+        except (OmegaConfBaseException, ValueError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{where}: {reason}; it takes the keys of data.valid") from error
+    validate_keys(config)
+    _validate_together(config)
+    if training:
+        check_batch_size(config)
+
+
+def validate_keys(config: DictConfig) -> None:
+    """Refuses values outside their bounds, whatever the schema of `config`; raises InputError."""
+    schema = OmegaConf.get_type(config)
+    assert isinstance(schema, type)
+    _validate_node(config, schema, "")
+
+
+def check_set_name(name: str) -> str:
+    """Returns the name of a test set if it can be part of a file name.
+
+    Raises:
+        InputError: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, or ends so
+            that its files could be another set's (`translations/<set>.detok.txt`).
+    """
+    where = f"data.test.{name}: a test set's name is part of file names;"
+    if not re.fullmatch(r"\w[\w.+-]*", name):
+        raise InputError(f"{where} use letters, digits, '_', '-', '.' and '+'")
+    if name.endswith(".detok"):
+        raise InputError(f"{where} it cannot end in .detok")
+    return name
+
+
+def check_text(data: DataConfig | DictConfig, tokenizer: TokenizerConfig | DictConfig) -> None:
+    """Refuses what does not go together in the sections `data` and `tokenizer`."""
+    if len(data.languages) != 2:
+        listed = ", ".join(data.languages)
+        raise InputError(
+            f"data.languages=[{listed}]: must be a source and a target language, such as [en,fr]"
+        )
+    if tokenizer.joint and tokenizer.kind != "bpe":
+        raise InputError("tokenizer.joint=true: only with tokenizer=bpe")
+    if tokenizer.joint and tokenizer.source_size != tokenizer.target_size:
+        raise InputError(
+            f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
+            f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
+        )
+
+
+def _validate_together(config: DictConfig) -> None:
+    """Combinations of keys that each alone would be right."""
+    check_text(config.data, config.tokenizer)
+    reads_fixed_vector = config.model._target_ == "nmt.models.RNNencdec"
+    scoring = scoring_of(config.model)
+    if reads_fixed_vector and scoring:
+        raise InputError(
+            f"scoring={scoring}: RNNencdec reads one fixed vector and scores nothing; "
+            "leave scoring to the model, or take model=rnnsearch"
+        )
+    if config.model._target_ == "nmt.models.RNNsearch" and not scoring:
+        raise InputError("scoring=none: RNNsearch needs a scoring: additive, dot or scaled_dot")
+    if reads_fixed_vector and config.search.replace_unk != "none":
+        raise InputError(
+            f"search.replace_unk={config.search.replace_unk}: RNNencdec attends to no word that "
+            "could stand for <unk>; leave it none, or take model=rnnsearch"
+        )
+    if config.search.replace_unk != "none" and config.tokenizer.kind == "bpe":
+        raise InputError(
+            f"search.replace_unk={config.search.replace_unk}: tokenizer=bpe leaves no word unknown; "
+            "leave it none"
+        )
+    if config.search.replace_unk == "dictionary" and not config.evaluation.dictionary_sample:
+        raise InputError(
+            "evaluation.dictionary_sample=0: search.replace_unk=dictionary needs pairs to learn from"
+        )
+    if any(kind in str(config.trainer.strategy) for kind in ("spawn", "fork", "notebook")):
+        raise InputError(
+            f"trainer.strategy={config.trainer.strategy}: ranks must be processes that are started "
+            "anew; take ddp"
+        )
+    for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
+        rising = list(OmegaConf.select(config, where))
+        if rising != sorted(set(rising)):
+            raise InputError(f"{where}={rising}: must rise")
+    if config.search.nbest > config.search.beam_size:
+        raise InputError(
+            f"search.nbest={config.search.nbest}: must be at most search.beam_size="
+            f"{config.search.beam_size}"
+        )
+    if config.search.min_ratio > config.search.max_ratio:
+        raise InputError(
+            f"search.min_ratio={config.search.min_ratio}: must be at most search.max_ratio="
+            f"{config.search.max_ratio}, or no translation could ever end"
+        )
+    if config.trainer.monitor == "bleu" and not config.trainer.valid_translate:
+        raise InputError("trainer.monitor=bleu: needs trainer.valid_translate above 0")
+    if config.optimizer.warmup >= config.trainer.max_steps:
+        raise InputError(
+            f"optimizer.warmup={config.optimizer.warmup}: must be below trainer.max_steps="
+            f"{config.trainer.max_steps}"
+        )
+
+
+def check_batch_size(config: Config | DictConfig) -> None:
+    """Refuses a batch that devices and micro-batches cannot share out evenly.
+
+    A batch by tokens has no fixed number of sentences: its shares may differ by one.
+    """
+    if config.data.batch_by == "tokens":
+        return
+    trainer, size = config.trainer, config.data.batch_size
+    shares = trainer.devices * trainer.num_nodes * trainer.accumulate
+    if size % shares:
+        raise InputError(
+            f"data.batch_size={size}: must be a multiple of trainer.devices x trainer.num_nodes x"
+            f" trainer.accumulate = {trainer.devices} x {trainer.num_nodes} x {trainer.accumulate}"
+            f" = {shares}"
+        )
+
+
+def _validate_node(node: Any, schema: type, path: str) -> None:
+    unknown = set(node) - {entry.name for entry in dataclasses.fields(schema)}
+    if unknown:
+        raise InputError(f"{path}{min(unknown)}: no such key; docs/configuration.md lists all keys")
+    for entry in dataclasses.fields(schema):
+        where = f"{path}{entry.name}"
+        try:
+            value = OmegaConf.select(node, entry.name)
+        except OmegaConfBaseException as error:
+            raise InputError(f"{where}: {str(error).splitlines()[0]}") from error
+        children = {where: value}
+        if isinstance(value, DictConfig) and OmegaConf.get_type(value) is dict:
+            children = {f"{where}.{name!s}": child for name, child in value.items()}
+        for name, child in children.items():
+            kind = OmegaConf.get_type(child)
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+                _validate_node(child, kind, f"{name}.")
+        problem = None if value is None else _problem(value, entry.metadata)
+        if problem:
+            raise InputError(f"{_typed_key(node, entry.name) or where}={value!s}: {problem}")
+
+
+def _typed_key(node: DictConfig, name: str) -> str | None:
+    """The key that a person would type to change a value which is taken from another key."""
+    raw = OmegaConf.to_container(node, resolve=False)
+    assert isinstance(raw, dict)
+    reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(name)))
+    return reference[1] if reference else None
+
+
+def _problem(value: Any, accepts: Any) -> str | None:
+    if isinstance(value, ListConfig):
+        return next((problem for item in value if (problem := _problem(item, accepts))), None)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
+    if "choices" in accepts and value not in accepts["choices"]:
+        return "must be one of " + ", ".join(map(str, accepts["choices"]))
+    if "minimum" in accepts and value < accepts["minimum"]:
+        return f"must be at least {accepts['minimum']}"
+    if "maximum" in accepts and value > accepts["maximum"]:
+        return f"must be at most {accepts['maximum']}"
+    if "above" in accepts and value <= accepts["above"]:
+        return f"must be above {accepts['above']}"
+    if "below" in accepts and value >= accepts["below"]:
+        return f"must be below {accepts['below']}"
+    return None

@@ -1,0 +1,137 @@
+"""BpeVocabulary by byte-pair encoding, an alternative to the shortlist (`tokenizer=bpe`).
+
+The pairs merged are of bytes, so that no word is unknown and every word is given back exactly. The
+first subword of a word carries the mark `Ġ`, which stands for the space before it; merges never
+cross a word's boundary.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from nmt.data.tokenise import SPACE
+from nmt.data.vocabulary import END, SPECIAL, UNKNOWN, until_end
+from nmt.utils.errors import InputError
+
+BYTES = 256
+WORD_START = "Ġ"
+
+
+def _byte_of_symbol() -> dict[str, int]:
+    """The byte that each printable stand-in of byte-level models means.
+
+    Printable bytes stand for themselves; the others are numbered from U+0100 on.
+    """
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(BYTES) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {
+        chr(BYTES + number): byte for number, byte in enumerate(others)
+    }
+
+
+BYTE_OF = _byte_of_symbol()
+
+
+class BpeVocabulary:
+    """BpeVocabulary of one language, or of both.
+
+    Args:
+        model: the model as `tokenizers` writes it (JSON).
+
+    Raises:
+        InputError: where `model` cannot be read.
+    """
+
+    kind = "bpe"
+
+    def __init__(self, model: str) -> None:
+        try:
+            self._model = Tokenizer.from_str(model)
+        except Exception as error:  # the library raises nothing more specific
+            raise InputError(f"vocabulary: not a subword model: {error}") from error
+        ids = self._model.get_vocab()
+        self._subwords = sorted(ids, key=ids.__getitem__)
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int, *, progress: bool = False) -> BpeVocabulary:
+        """`size` subwords from tokenised sentences (tokens joined by spaces).
+
+        Raises:
+            InputError: for a size that leaves no room beside the 256 bytes.
+        """
+        if size <= BYTES:
+            raise InputError(f"tokenizer: {size} subwords are too few; bpe needs more than {BYTES}")
+        model = Tokenizer(models.BPE())
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+        model.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), byte_level]
+        )
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            show_progress=progress,
+            special_tokens=[],
+            initial_alphabet=sorted(BYTE_OF),
+        )
+        model.train_from_iterator(sentences, trainer)
+        return cls(model.to_str())
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self._subwords)
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        encoding = self._model.encode(list(tokens), is_pretokenized=True)
+        return [index + len(SPECIAL) for index in encoding.ids] + [END]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        return [word for word, _ in self._words(until_end(ids))]
+
+    def word_index(self, ids: Iterable[int]) -> list[int]:
+        return [
+            number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
+        ]
+
+    def symbols(self, ids: Iterable[int]) -> list[str]:
+        return [
+            SPECIAL[index] if index < len(SPECIAL) else _text(self._subword(index)) or WORD_START
+            for index in map(int, ids)
+        ]
+
+    def knows(self, tokens: Iterable[str]) -> bool:
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": self.kind, "model": self._model.to_str()}
+
+    def _subword(self, index: int) -> str:
+        return self._subwords[index - len(SPECIAL)]
+
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
+        """Words that the ids spell, with the number of ids of each.
+
+        Ids chosen by a model can spell what no encoding gives, such as half a character or nothing;
+        such a word is written with U+FFFD, so that words and groups of ids stay in step.
+        """
+        ids = [int(index) for index in ids]
+        starts = [
+            place
+            for place, index in enumerate(ids)
+            if place == 0
+            or index in (END, UNKNOWN)
+            or ids[place - 1] in (END, UNKNOWN)
+            or self._subword(index).startswith(WORD_START)
+        ]
+        for start, stop in itertools.pairwise([*starts, len(ids)]):
+            if ids[start] in (END, UNKNOWN):
+                yield SPECIAL[ids[start]], stop - start
+            else:
+                spelt = "".join(map(self._subword, ids[start:stop]))
+                yield SPACE.sub("\ufffd", _text(spelt)) or "\ufffd", stop - start
+
+
+def _text(symbols: str) -> str:
+    spelt = symbols.removeprefix(WORD_START)
+    return bytes(BYTE_OF[symbol] for symbol in spelt).decode("utf-8", errors="replace")

@@ -1,0 +1,1 @@
+"""Training pairs that are left out for what they are."""

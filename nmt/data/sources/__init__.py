@@ -1,0 +1,1 @@
+"""Where parallel text comes from: files, published data sets, the built-in grammar."""

@@ -1,0 +1,179 @@
+"""Where parallel text comes from: files, published data sets, or the built-in grammar.
+
+Each is a `Corpus` that is read row by row; nothing here holds one in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.config.schema import DataConfig, TextConfig
+from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
+from nmt.data.sources.lines import OPENERS, check_file
+from nmt.data.sources.published import PUBLISHED, from_published
+from nmt.utils.errors import InputError
+from nmt.utils.files import sha256
+
+
+def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Corpus:
+    """The corpus that a section of the configuration describes.
+
+    Args:
+        text: the section.
+        data: the whole description of the text, for languages and grammar.
+        key: name of the section, such as `data.test.mine`, for messages.
+        split: `train`, `valid` or `test`: the split of the grammar that is drawn from.
+
+    Raises:
+        InputError: where the section names no text, two of them, or one that cannot be had.
+    """
+    ways = [way for way in ("source", "files", *PUBLISHED, "grammar") if getattr(text, way)]
+    if not ways:
+        raise InputError(
+            f"{key}.source: missing; name line-aligned files ({key}.source, {key}.target)"
+            " or choose another data=…"
+        )
+    published = [way for way in ways if way in PUBLISHED]
+    apart = [way for way in ways if way not in ("files", *PUBLISHED)]
+    if apart and len(ways) > 1:
+        raise InputError(f"{key}: both {ways[0]} and {ways[1]} are given; one of them says all")
+    if text.alignment and ways[0] != "source":
+        raise InputError(f"{key}.alignment: only for text from files, not with {key}.{ways[0]}")
+    if ways[0] == "source":
+        return _from_files(text, data, key)
+    if ways[0] == "grammar":
+        return _from_grammar(text, data, key, split)
+    if ways[0] == "files":
+        found, missing = local_files(text, data)
+        if not missing:
+            return _from_line_aligned(found, text, key)
+        if data.root is None and published:
+            return from_published(text, data, key)
+        absent = f"{key}.files: {missing} is not in {data.root or 'this folder'} (data.root)"
+        if not published:
+            raise InputError(f"{absent}, nor compressed as .gz, .xz or .zst")
+        try:
+            return from_published(text, data, key)
+        except InputError as refusal:
+            raise InputError(f"{absent}, and {refusal}") from refusal
+    return from_published(text, data, key)
+
+
+def local_files(text: TextConfig, data: DataConfig) -> tuple[list[tuple[Path, ...]], str | None]:
+    """The pairs of files that `files` stands for, and the first one that is missing, if any."""
+    root = Path(data.root or ".").expanduser()
+    pairs: list[tuple[Path, ...]] = []
+    for name in text.files or ():
+        pair = []
+        for language in data.languages:
+            plain = root / f"{name}.{language}"
+            spelt = [plain, *(plain.with_name(plain.name + ending) for ending in OPENERS)]
+            path = next((path for path in spelt if path.is_file()), None)
+            if path is None:
+                return [], plain.name
+            pair.append(path)
+        pairs.append(tuple(pair))
+    return pairs, None
+
+
+def _from_line_aligned(pairs: list[tuple[Path, ...]], text: TextConfig, key: str) -> Corpus:
+    """Pairs of files put after one another."""
+    checked = [tuple(check_file(path, key) for path in pair) for pair in pairs]
+    if len(checked) == 1:  # the same text as the two files named one by one
+        return _line_aligned(checked[0], text, key)
+    parts = tuple(LineAligned(pair, None) for pair in checked)
+    contents = [[sha256(path) for path in pair] for pair in checked]
+    identity = digest("joined files", contents, text.tokenised, text.pairs)
+    limited = parts if text.pairs is None else (First(parts, text.pairs),)
+    return Corpus(key, identity, text.tokenised, limited)
+
+
+def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    for side in ("source", "target"):
+        if not getattr(text, side):
+            raise InputError(
+                f"{key}.{side}: missing; name the file of the other side's translations"
+            )
+    if text.alignment and not text.tokenised:
+        raise InputError(
+            f"{key}.alignment numbers the words of tokenised files;"
+            f" give such files and {key}.tokenised=true"
+        )
+    if text.alignment and key in ("data.train", "data.in_domain"):
+        raise InputError(
+            f"{key}.alignment: gold links measure a model and never train one; leave it out"
+        )
+    named = [
+        (side, value)
+        for side in ("source", "target", "alignment")
+        if (value := getattr(text, side))
+    ]
+    paths = tuple(check_file(below(data.root, path), f"{key}.{side}") for side, path in named)
+    return _line_aligned(paths, text, key)
+
+
+def _line_aligned(paths: tuple[Path, ...], text: TextConfig, key: str) -> Corpus:
+    part = LineAligned(paths, text.pairs)  # before the digests: it tells when a file changes
+    identity = digest("files", [sha256(path) for path in paths], text.tokenised, text.pairs)
+    return Corpus(key, identity, text.tokenised, (part,))
+
+
+def below(root: str | None, path: str) -> str:
+    """A file's name as it is opened: below the root unless it is absolute."""
+    if root is None or Path(path).expanduser().is_absolute():
+        return path
+    return str(Path(root) / path)
+
+
+@dataclass(frozen=True)
+class _Draws:
+    seed: int
+    split: str
+    edges: tuple[int, ...] | None
+    mean_length: float
+    max_length: int
+    reverse: bool
+    start: int
+    stop: int
+
+    def __iter__(self) -> Iterator[Row]:
+        from nmt.data import grammar
+
+        draw = functools.partial(grammar.draw, self.seed, self.split, mean_length=self.mean_length)
+        if self.edges is not None:
+            draw = functools.partial(
+                grammar.draw_by_length,
+                self.seed,
+                self.split,
+                edges=list(self.edges),
+                by_target=self.reverse,
+            )
+        for number in range(self.start, self.stop):
+            pair = draw(k=number, max_length=self.max_length)
+            pair = pair.reversed() if self.reverse else pair
+            yield Row(" ".join(pair.source), " ".join(pair.target), pair.pharaoh())
+
+
+def _from_grammar(text: TextConfig, data: DataConfig, key: str, split: str) -> Corpus:
+    from nmt.data.grammar import VERSION
+
+    grammar, languages = data.grammar, list(data.languages)
+    if sorted(languages) != ["en", "fr"]:
+        raise InputError(
+            f"data.languages=[{', '.join(languages)}]: the built-in corpus is English and French; "
+            "take data=text for others"
+        )
+    if text.pairs is None:
+        raise InputError(f"{key}.pairs: missing; say how many pairs are drawn from the grammar")
+    edges = tuple(grammar.edges) if text.grammar == "by_length" else None
+    settings = (grammar.seed, split, edges, grammar.mean_length, grammar.max_length)
+    reverse = languages == ["fr", "en"]
+    identity = digest("grammar", VERSION, settings, text.pairs, *(["reversed"] if reverse else []))
+    parts = tuple(
+        _Draws(*settings, reverse, start, min(start + PART, text.pairs))
+        for start in range(0, text.pairs, PART)
+    )
+    return Corpus(key, identity, True, parts)

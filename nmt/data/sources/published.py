@@ -1,0 +1,185 @@
+"""Parallel text that others publish: data sets of the Hugging Face hub, and sacrebleu's test sets.
+
+Both are fetched by their libraries and kept in the libraries' own caches; what has been fetched
+once is used without a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from nmt.config.schema import DataConfig, TextConfig
+from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
+from nmt.data.sources.network import reachable
+from nmt.utils.errors import InputError
+from nmt.utils.files import sha256
+
+
+@dataclass(frozen=True)
+class _Hub:
+    dataset: Any
+    languages: tuple[str, str]
+    start: int
+    stop: int
+
+    def __iter__(self) -> Iterator[Row]:
+        source, target = self.languages
+        nested = "translation" in self.dataset.column_names
+        for start in range(self.start, self.stop, 1000):
+            rows = self.dataset[start : min(start + 1000, self.stop)]
+            pairs = rows["translation"] if nested else None
+            sources = [pair[source] for pair in pairs] if pairs else rows[source]
+            targets = [pair[target] for pair in pairs] if pairs else rows[target]
+            for left, right in zip(sources, targets, strict=True):
+                yield Row(left or "", right or "", None)
+
+
+PUBLISHED = ("sacrebleu", "hub")  # the keys of a section that name a published text
+
+
+def from_published(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """A published text; where both name one, sacrebleu's, unless it lacks the languages.
+
+    Raises:
+        InputError: where it cannot be had.
+    """
+    if text.sacrebleu and not (text.hub and _lacking(text, data)):
+        return from_sacrebleu(text, data, key)
+    return from_hub(text, data, key)
+
+
+def _lacking(text: TextConfig, data: DataConfig) -> list[str]:
+    """Those of sacrebleu's test sets that do not have the languages."""
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(data.languages)
+    return [
+        name
+        for name in text.sacrebleu or ()
+        if name not in DATASETS or pair not in DATASETS[name].langpairs
+    ]
+
+
+def hub_config(text: TextConfig, data: DataConfig, key: str) -> str | None:
+    """The configuration of the hub's data set that has the languages.
+
+    Raises:
+        InputError: where `hub_pairs` says that there is none.
+    """
+    if text.hub_pairs is None:
+        return text.hub_config
+    wanted = sorted(data.languages)
+    for pair in text.hub_pairs:
+        if sorted(pair.split("-")) == wanted:
+            return pair if text.hub_config == "pair" else text.hub_config
+    local = ""
+    if text.files:
+        names = " and ".join(f"{text.files[0]}.{language}" for language in data.languages)
+        local = f", or data.root=FOLDER with {names}"
+    raise InputError(
+        f"{key}.hub={text.hub}: has no {'-'.join(data.languages)} (data.languages); it has"
+        f" {', '.join(text.hub_pairs)}, in either direction{local}"
+    )
+
+
+def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """A split of a data set of the hub, from the library's cache or fetched now.
+
+    Raises:
+        InputError: where it cannot be had, or has other languages.
+    """
+    import datasets
+    import huggingface_hub
+
+    if not text.hub_split:
+        raise InputError(f"{key}.hub_split: missing; name a split of {text.hub}, such as train")
+    config = hub_config(text, data, key)
+    modules: tuple[Any, ...] = (huggingface_hub.constants, datasets.config)
+    online = reachable(huggingface_hub.constants.ENDPOINT)
+    with contextlib.ExitStack() as stack:
+        if not online:  # what has been fetched before can still be used
+            for module in modules:
+                stack.callback(setattr, module, "HF_HUB_OFFLINE", module.HF_HUB_OFFLINE)
+                module.HF_HUB_OFFLINE = True
+        try:
+            dataset = datasets.load_dataset(text.hub, config, split=text.hub_split)
+        except Exception as error:  # whatever the library raises, the key is what can be changed
+            name = f"{key}.hub={text.hub}"
+            if not online:
+                raise InputError(
+                    f"{name}: no connection to {huggingface_hub.constants.ENDPOINT}, and the data"
+                    f" set is not in the local cache ({datasets.config.HF_DATASETS_CACHE}); run where"
+                    " there is a network, set HF_HOME to a copy of such a cache, or use data=grammar"
+                ) from error
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{name}: cannot be loaded ({reason})") from error
+    source, target = data.languages
+    columns = dataset.features
+    if "translation" in columns:
+        translation = columns["translation"]
+        columns = getattr(translation, "languages", None) or list(translation)
+    for language in (source, target):
+        if language not in columns:
+            raise InputError(
+                f"{key}.hub={text.hub}: no column {language!r} (data.languages);"
+                f" there are {', '.join(columns)}"
+            )
+    pairs = min(len(dataset), text.pairs or len(dataset))
+    # A cache folder is named after the commit, which names the content; the path above it is not
+    # part of the identity, so that it is the same on another machine.
+    commits = sorted({Path(file["filename"]).parent.name for file in dataset.cache_files})
+    languages = list(data.languages)
+    identity = digest(
+        "hub", text.hub, config, text.hub_split, commits, languages, pairs, text.tokenised
+    )
+    parts = tuple(
+        _Hub(dataset, (source, target), start, min(start + PART, pairs))
+        for start in range(0, pairs, PART)
+    )
+    return Corpus(key, identity, text.tokenised, parts)
+
+
+def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """Test sets of sacrebleu by name, one after the other.
+
+    Raises:
+        InputError: for a name or a pair of languages that it does not have, or a set that can be had
+            neither from its cache nor from the network.
+    """
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(data.languages)
+    parts = []
+    for name in text.sacrebleu or ():
+        where = f"{key}.sacrebleu: {name}"
+        if name not in DATASETS:
+            raise InputError(f"{where}: no such test set; `sacrebleu --list` names them")
+        if pair not in DATASETS[name].langpairs:
+            raise InputError(f"{where} has no {pair} (data.languages)")
+        parts.append(LineAligned(_fetch_test_set(DATASETS[name], pair, where), None))
+    contents = [[sha256(path) for path in part.paths] for part in parts]
+    identity = digest("sacrebleu", contents, text.tokenised, text.pairs)
+    limited = tuple(parts) if text.pairs is None else (First(tuple(parts), text.pairs),)
+    return Corpus(key, identity, text.tokenised, limited)
+
+
+def _fetch_test_set(test_set: Any, pair: str, where: str) -> tuple[Path, Path]:
+    wanted = ["src", next(f for f in test_set.fieldnames(pair) if f.startswith("ref"))]
+    paths = [Path(test_set._get_txt_file_path(pair, field)) for field in wanted]
+    if not all(path.exists() for path in paths):
+        site = "{0.scheme}://{0.netloc}".format(urlsplit(test_set.data[0]))
+        if not reachable(site):
+            raise InputError(
+                f"{where}: no connection to {site}, and the test set is not in the local cache;"
+                " run where there is a network, or use data=grammar"
+            )
+        try:
+            test_set.get_files(pair)
+        except (Exception, SystemExit) as error:  # sacrebleu ends the process on a bad download
+            raise InputError(f"{where}: cannot be fetched from {site} ({error})") from error
+    return paths[0], paths[1]

@@ -1,0 +1,1 @@
+"""A trained model at work: force-decoding, the test loop, translation, streams of lines."""

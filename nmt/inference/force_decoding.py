@@ -1,0 +1,172 @@
+"""Looking at how a model reads a given translation, step by step.
+
+S source symbols, T target symbols, both with `</s>`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from nmt.config.schema import SearchConfig
+from nmt.data.batch import collate
+from nmt.data.vocabulary import END, UNKNOWN, Vocabulary
+from nmt.evaluation.alignment import attended_words, word_weights
+from nmt.evaluation.records import Record
+from nmt.evaluation.scores import spread
+from nmt.inference.unknown_words import replace_unknown
+from nmt.models.base import Translator
+
+RUNNERS_UP = 5
+
+
+@dataclass(frozen=True)
+class Codec:
+    """What turns words into ids and back, and words into text."""
+
+    source: Vocabulary
+    target: Vocabulary
+    detokenise: Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True)
+class ForcedDecoding:
+    """A translation of T symbols, force-decoded.
+
+    Attributes:
+        ids: (T,) the translation, `</s>` included.
+        weights: (T, S) of attention; None without attention.
+        log_normaliser: (T,) log Z_i, so that e_ij = log α_ij + log Z_i; None without attention.
+        log_probabilities: (T,) of each symbol, in nats.
+        others: (T,) the most probable other ids of each step with their log-probabilities.
+    """
+
+    ids: list[int]
+    weights: np.ndarray | None
+    log_normaliser: np.ndarray | None
+    log_probabilities: list[float]
+    others: list[list[tuple[int, float]]]
+
+
+def weights_between_words(
+    weights: np.ndarray, codec: Codec, source: Sequence[str], target_ids: Sequence[int]
+) -> np.ndarray:
+    """Attention (T, S) between symbols as attention (I + 1, J + 1) between words."""
+    return word_weights(
+        weights,
+        codec.source.word_index(codec.source.encode(source))[:-1],
+        codec.target.word_index(target_ids)[:-1],
+    )
+
+
+@torch.no_grad()
+def read(
+    model: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[ForcedDecoding]:
+    """Force-decodes translations.
+
+    Args:
+        model: in evaluation mode.
+        sources: ids of each sentence, END included.
+        targets: ids of each translation; END is appended where it is missing.
+    """
+    if not sources:
+        return []
+    ids = [[*(symbol for symbol in target if symbol != END), END] for target in targets]
+    batch = collate(sources, ids).to(model.device)
+    nll, forced = model(batch)
+    scores = model.output.logits(forced.readout).float().log_softmax(2)
+    top = scores.topk(min(RUNNERS_UP + 1, scores.shape[2]), 2)
+    readings = []
+    for place, (source, target) in enumerate(zip(sources, ids, strict=True)):
+        steps = len(target)
+        weights = log_normaliser = None
+        if forced.weights is not None and forced.log_normaliser is not None:
+            weights = forced.weights[place, :steps, : len(source)].float().cpu().numpy()
+            log_normaliser = forced.log_normaliser[place, :steps].float().cpu().numpy()
+        likely = zip(
+            target,
+            top.indices[place, :steps].tolist(),
+            top.values[place, :steps].tolist(),
+            strict=True,
+        )
+        others = [
+            [(i, v) for i, v in zip(indices, values, strict=True) if i != written][:RUNNERS_UP]
+            for written, indices, values in likely
+        ]
+        log_probabilities = (-nll[place, :steps]).float().tolist()
+        readings.append(ForcedDecoding(target, weights, log_normaliser, log_probabilities, others))
+    return readings
+
+
+def alignment_row(
+    codec: Codec,
+    identity: int,
+    source: Sequence[str],
+    reading: ForcedDecoding,
+    *,
+    score: float,
+    reference: Sequence[str] = (),
+) -> Record:
+    """A line of alignments/<set>.jsonl; subwords are put together to words."""
+    target = codec.target
+    first = first_symbols(target.word_index(reading.ids))
+    weights = reading.weights
+    if weights is not None:
+        weights = weights_between_words(weights, codec, source, reading.ids)
+    bounds = [*first, len(reading.ids)]
+    written = target.decode(reading.ids)
+    return {
+        "id": identity,
+        "length": len(source),
+        "source": [*source, "</s>"],
+        "target": [*written, "</s>"],
+        "reference": list(reference),
+        "score": score,
+        "weights": None if weights is None else weights.tolist(),
+        "log_normaliser": None
+        if reading.log_normaliser is None
+        else [float(reading.log_normaliser[at]) for at in first],
+        "spread": None if weights is None else spread(weights).tolist(),
+        "log_probability": [
+            sum(reading.log_probabilities[start:end]) for start, end in itertools.pairwise(bounds)
+        ],
+        "runners_up": [
+            [[target.symbols([symbol])[0], value] for symbol, value in reading.others[at]]
+            for at in first
+        ],
+    }
+
+
+def replace_unknown_words(
+    reading: ForcedDecoding,
+    codec: Codec,
+    source: Sequence[str],
+    search: SearchConfig,
+    dictionary: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The words of a translation, with others in place of `<unk>` as `search.replace_unk` says.
+
+    Without attention nothing says which source word to take, and `<unk>` stays.
+    """
+    words = codec.target.decode(reading.ids)
+    unknown = [symbol == UNKNOWN for symbol in reading.ids if symbol != END]
+    if search.replace_unk == "none" or reading.weights is None or not any(unknown):
+        return words
+    attended = attended_words(reading.weights[: len(unknown)])
+    return replace_unknown(
+        words, unknown, attended.tolist(), source, search.replace_unk, dictionary
+    )
+
+
+def first_symbols(words: Sequence[int]) -> list[int]:
+    """Where each word begins: the places at which the word's number changes.
+
+    >>> first_symbols([0, 0, 1, 2, 2])
+    [0, 2, 3]
+    """
+    return [at for at, word in enumerate(words) if at == 0 or words[at - 1] != word]

@@ -1,0 +1,233 @@
+"""The attending decoder over a whole target sentence with its own backward (`recurrence=fused`).
+
+The loop back carries the gradient of the state alone; each weight gradient is one product after it,
+and so is the gradient of the annotations. Nothing of size B x S x N is kept for a step.
+
+T target length, S source length, B batch, H state, A annotation, N alignment.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from nmt.layers.fused import backend
+from nmt.layers.fused.graphs import GraphCache, GraphReplay, Tensors, rounded
+from nmt.layers.precision import accumulate_dtype
+
+
+class DecoderTrace(NamedTuple):
+    """The decoder's way through a target sentence, time first."""
+
+    states: Tensor  # (T, B, H) s_0 .. s_{T-1}
+    contexts: Tensor  # (T, B, A) c_1 .. c_T
+    weights: Tensor  # (T, B, S), without gradient
+    log_normaliser: Tensor  # (T, B), without gradient
+
+
+def attend_and_recur(
+    projected: Tensor,
+    initial: Tensor,
+    annotations: Tensor,
+    keys: Tensor,
+    mask: Tensor,
+    weights: tuple[Tensor, Tensor, Tensor, Tensor],
+    scoring: nn.Module,
+    kind: torch.dtype,
+    recordings: GraphCache | None = None,
+) -> DecoderTrace:
+    """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) for i = 1..T.
+
+    Takes the words' terms (T-1, B, 3H) (s_T is never read), s_0 (B, H), annotations (B, S, A), keys
+    (B, S, N), mask (B, S), the matrices W_a (N, H), U_gates (2H, H), U (H, H), C (3H, A), the
+    scoring function, and the type of products. With `recordings` the loops are replayed from there.
+    """
+    if not callable(getattr(scoring, "sweep", None)):
+        recordings = None  # whether code of one's own can be recorded, only its author knows
+    if not torch.is_grad_enabled():
+        recordings = None  # inside the function below it always is; inference tensors must not stay
+    return DecoderTrace(
+        *FusedDecoder.apply(
+            projected,
+            initial,
+            annotations,
+            keys,
+            mask,
+            *weights,
+            scoring,
+            kind,
+            recordings,
+            *scoring.parameters(),
+        )
+    )
+
+
+class FusedDecoder(Function):
+    """See `attend_and_recur`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        initial: Tensor,
+        annotations: Tensor,
+        keys: Tensor,
+        mask: Tensor,
+        W_a: Tensor,
+        U_gates: Tensor,
+        U: Tensor,
+        C: Tensor,
+        scoring: nn.Module,
+        kind: torch.dtype,
+        recordings: GraphCache | None,
+        *parameters: Tensor,
+    ) -> tuple[Tensor, ...]:
+        length, (batch, source) = projected.shape[0] + 1, mask.shape
+        hidden, alignment, annotation = U.shape[0], W_a.shape[0], C.shape[1]
+        ctx.scoring, ctx.lease = scoring, None
+        with torch.autocast(projected.device.type, enabled=False):
+            from_state = torch.cat([W_a, U_gates]).to(kind)  # [W_a; U_z; U_r] as one matrix
+            inputs = (
+                projected.to(kind), initial, annotations.to(kind), keys,
+                from_state, U.to(kind), C.to(kind), mask,
+            )  # fmt: skip
+            ctx.shapes = [x.shape for x in inputs[:7]] + [p.shape for p in parameters]
+            forward = partial(run_forward, scoring)
+            if recordings is not None and any(ctx.needs_input_grad):
+                padded = rounded(max(length, source))
+                ctx.lease = recordings.lease(
+                    forward, partial(run_backward, scoring), inputs,
+                    [
+                        (padded - 1, batch, 3 * hidden), initial.shape,
+                        (batch, padded, annotation), (batch, padded, alignment),
+                        *ctx.shapes[4:7], (batch, padded),
+                    ],
+                    2, tuple(p.data_ptr() for p in parameters),
+                )  # fmt: skip
+            if ctx.lease is not None:
+                steps = (length, batch)
+                outputs = ctx.lease.outputs(
+                    [(*steps, hidden), (*steps, annotation), (*steps, source), steps]
+                )
+            else:
+                outputs, saved = forward(*inputs)
+                ctx.save_for_backward(*saved)
+        ctx.mark_non_differentiable(*outputs[2:])
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, grad_states: Tensor, grad_contexts: Tensor, *_: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        lease: GraphReplay | None = ctx.lease
+        with torch.autocast(grad_states.device.type, enabled=False):
+            if lease is None:
+                grads = run_backward(ctx.scoring, ctx.saved_tensors, (grad_states, grad_contexts))
+            else:
+                grads = lease.backward((grad_states, grad_contexts), ctx.shapes)
+        projected, initial, annotations, keys, from_state, U, C, *parameters = grads
+        alignment = keys.shape[2]
+        return (
+            projected, initial, annotations, keys, None,
+            from_state[:alignment], from_state[alignment:], U, C,
+            None, None, None, *parameters,
+        )  # fmt: skip
+
+
+def run_forward(
+    scoring: nn.Module,
+    projected: Tensor,
+    initial: Tensor,
+    annotations: Tensor,
+    keys: Tensor,
+    from_state: Tensor,
+    U: Tensor,
+    C: Tensor,
+    mask: Tensor,
+) -> tuple[Tensors, Tensors]:
+    """The loop: the fields of `DecoderTrace`, and what its derivative needs."""
+    steps = backend.steps_for(projected)
+    length, (batch, source) = projected.shape[0] + 1, mask.shape
+    hidden, alignment, kind = U.shape[0], keys.shape[2], projected.dtype
+    wide = accumulate_dtype(kind)
+    attention = steps.attending(scoring, keys, annotations, mask)
+    new = projected.new_empty
+    states = new(length, batch, hidden, dtype=wide)
+    narrow = states if kind == wide else new(length, batch, hidden)
+    states[0] = initial
+    if narrow is not states:
+        narrow[0] = initial
+    products = new(length, batch, alignment + 2 * hidden)
+    queries, from_gates = products.split([alignment, 2 * hidden], 2)
+    weights = new(length, batch, source, dtype=wide)
+    log_normaliser = new(length, batch, dtype=wide)
+    contexts = new(length, batch, annotations.shape[2])
+    gates = new(length - 1, batch, 2 * hidden, dtype=wide)
+    candidates = new(length - 1, batch, hidden, dtype=wide)
+    resets = new(length - 1, batch, hidden)
+    for i in range(length):
+        torch.mm(narrow[i], from_state.t(), out=products[i])
+        attention.read(queries[i], weights[i], log_normaliser[i], contexts[i])
+        if i + 1 == length:
+            break
+        for_gates, for_candidate = torch.addmm(projected[i], contexts[i], C.t()).split(
+            [2 * hidden, hidden], 1
+        )
+        steps.open_gates(for_gates, from_gates[i], states[i], gates[i], resets[i])
+        steps.next_state(
+            for_candidate, torch.mm(resets[i], U.t()), states[i], gates[i], candidates[i],
+            states[i + 1], None if narrow is states else narrow[i + 1],
+        )  # fmt: skip
+    saved = (
+        annotations, attention.keys, mask, from_state, U, C, queries,
+        states, narrow, weights, contexts, gates, candidates, resets,
+    )  # fmt: skip
+    return (narrow, contexts, weights, log_normaliser), saved
+
+
+def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tensors:
+    """Gradients of the inputs of `run_forward` but the mask, and of the score's parameters."""
+    annotations, keys, mask, from_state, U, C, queries = saved[:7]
+    states, narrow, weights, contexts, gates, candidates, resets = saved[7:]
+    grad_states, grad_contexts = (x.contiguous() for x in upstream)
+    steps = backend.steps_for(states)
+    attention = steps.attending(scoring, keys, annotations, mask)
+    length, batch, alignment = queries.shape
+    hidden, kind = U.shape[0], U.dtype
+    # one row holds [query, z, r, s̃]: the first three are what came from the state in one product
+    grad = contexts.new_empty(length, batch, alignment + 3 * hidden)
+    grad[-1, :, alignment:] = 0
+    grad_queries, grad_gates = grad.split([alignment, 3 * hidden], 2)
+    grad_products, grad_candidates = grad.split([alignment + 2 * hidden, hidden], 2)
+    grad_scores = torch.empty_like(weights)
+    grad_context = grad_contexts.to(kind, copy=True)
+    grad_state = torch.zeros_like(states[0])
+    product = torch.zeros_like(grad_state, dtype=kind)
+    for i in reversed(range(length)):
+        if i + 1 < length:
+            steps.candidate_backward(
+                grad_state, product, grad_states[i + 1], gates[i], candidates[i], states[i],
+                grad_gates[i],
+            )  # fmt: skip
+            grad_reset = torch.mm(grad_candidates[i], U)
+            steps.reset_backward(grad_state, grad_reset, gates[i], states[i], grad_gates[i])
+            grad_context[i].addmm_(grad_gates[i], C)
+        attention.backward(grad_context[i], queries[i], weights[i], grad_scores[i], grad_queries[i])
+        product = torch.mm(grad_products[i], from_state)
+    grad_state.add_(product).add_(grad_states[0])
+    grad_from_state = torch.mm(grad_products.flatten(0, 1).t(), narrow.flatten(0, 1))
+    grad_U = torch.mm(grad_candidates[:-1].flatten(0, 1).t(), resets.flatten(0, 1))
+    grad_C = torch.mm(grad_gates[:-1].flatten(0, 1).t(), contexts[:-1].flatten(0, 1))
+    # (B, S, T) x (B, T, A)
+    grad_annotations = torch.bmm(weights.permute(1, 2, 0).to(kind), grad_context.transpose(0, 1))
+    grad_keys, *grad_parameters = attention.gradients(grad_scores, queries)
+    return (
+        grad_gates[:-1], grad_state, grad_annotations, grad_keys, grad_from_state, grad_U, grad_C,
+        *grad_parameters,
+    )  # fmt: skip

@@ -1,0 +1,139 @@
+"""The gated unit over a whole sentence with a backward of its own (`recurrence=fused`).
+
+The loop back carries the gradient of the state alone; each weight gradient is one product after it.
+
+D directions, S steps, B batch, H state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from nmt.layers.fused import backend
+from nmt.layers.fused.graphs import GraphCache, GraphReplay, Tensors, rounded
+from nmt.layers.precision import accumulate_dtype
+
+
+def recur(
+    projected: Tensor,
+    initial: Tensor,
+    U_gates: Tensor,
+    U: Tensor,
+    real: Tensor | None,
+    kind: torch.dtype,
+    recordings: GraphCache | None = None,
+) -> Tensor:
+    """The states after each step (D, S, B, H) of D gated networks run side by side.
+
+    Takes the terms that depend on no state (D, S, B, 3H), the first states (D, B, H), the stacked
+    matrices `U_gates` (D, 2H, H) and `U` (D, H, H), optionally 1 at real and 0 at padded positions
+    (D, S, B, 1), and the type of products. With `recordings` the loops are replayed from there.
+    """
+    if not torch.is_grad_enabled():
+        recordings = None  # inside the function below it always is; inference tensors must not stay
+    return FusedUnit.apply(projected, initial, U_gates, U, real, kind, recordings)
+
+
+class FusedUnit(Function):
+    """See `recur`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        initial: Tensor,
+        U_gates: Tensor,
+        U: Tensor,
+        real: Tensor | None,
+        kind: torch.dtype,
+        recordings: GraphCache | None,
+    ) -> Tensor:
+        inputs = (projected.to(kind), initial, U_gates.to(kind), U.to(kind), real)
+        directions, length, batch, hidden = *projected.shape[:3], U.shape[2]
+        ctx.lease = None
+        ctx.shapes = [projected.shape, initial.shape, U_gates.shape, U.shape]
+        with torch.autocast(projected.device.type, enabled=False):
+            if recordings is not None and length and any(ctx.needs_input_grad):
+                padded = rounded(length)
+                shapes = [
+                    (directions, padded, batch, 3 * hidden), *ctx.shapes[1:],
+                    (directions, padded, batch, 1),
+                ]  # fmt: skip
+                ctx.lease = recordings.lease(run_forward, run_backward, inputs, shapes, 1)
+            if ctx.lease is not None:
+                return ctx.lease.outputs([(directions, length, batch, hidden)])[0]
+            (states,), saved = run_forward(*inputs)
+        ctx.save_for_backward(*saved)
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_states: Tensor) -> tuple[Tensor | None, ...]:
+        lease: GraphReplay | None = ctx.lease
+        with torch.autocast(grad_states.device.type, enabled=False):
+            if lease is None:
+                grads = run_backward(ctx.saved_tensors, (grad_states,))
+            else:
+                grads = lease.backward((grad_states,), ctx.shapes)
+        return *grads, None, None, None
+
+
+def run_forward(
+    projected: Tensor, initial: Tensor, U_gates: Tensor, U: Tensor, real: Tensor | None
+) -> tuple[Tensors, Tensors]:
+    """The loop: (states (D, S, B, H),) and what its derivative needs."""
+    steps = backend.steps_for(projected)
+    kind = projected.dtype
+    wide = accumulate_dtype(kind)
+    directions, length, batch, hidden = *projected.shape[:3], U.shape[2]
+    new = projected.new_empty
+    states = new(directions, length + 1, batch, hidden, dtype=wide)
+    states[:, 0] = initial
+    narrow = states if kind == wide else new(directions, length + 1, batch, hidden)
+    if narrow is not states:
+        narrow[:, 0] = initial
+    gates = new(length, directions, batch, 2 * hidden, dtype=wide)
+    candidates = new(length, directions, batch, hidden, dtype=wide)
+    resets = new(directions, length, batch, hidden)
+    for_gates, for_candidate = projected.split([2 * hidden, hidden], 3)
+    U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)
+    for t in range(length):
+        steps.open_gates(
+            for_gates[:, t], torch.bmm(narrow[:, t], U_gates), states[:, t], gates[t],
+            resets[:, t], None if real is None else real[:, t],
+        )  # fmt: skip
+        steps.next_state(
+            for_candidate[:, t], torch.bmm(resets[:, t], U), states[:, t], gates[t],
+            candidates[t], states[:, t + 1], None if narrow is states else narrow[:, t + 1],
+        )  # fmt: skip
+    saved = (states, narrow, gates, candidates, resets, U_gates, U)
+    return (states[:, 1:],), saved
+
+
+def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:
+    """Gradients of projected, initial, U_gates and U from that of the states (D, S, B, H)."""
+    states, narrow, gates, candidates, resets, U_gates, U = saved
+    grad_states = upstream[0].contiguous()
+    steps = backend.steps_for(states)
+    length, directions, batch, hidden = candidates.shape
+    U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)  # as they were given
+    grad = resets.new_empty(directions, length, batch, 3 * hidden)
+    grad_state = torch.zeros_like(states[:, 0])
+    product = torch.zeros_like(grad_state, dtype=resets.dtype)
+    for t in reversed(range(length)):
+        state = states[:, t]
+        steps.candidate_backward(
+            grad_state, product, grad_states[:, t], gates[t], candidates[t], state, grad[:, t]
+        )
+        grad_reset = torch.bmm(grad[:, t, :, 2 * hidden :], U)
+        steps.reset_backward(grad_state, grad_reset, gates[t], state, grad[:, t])
+        product = torch.bmm(grad[:, t, :, : 2 * hidden], U_gates)
+    flat = grad.flatten(1, 2).transpose(1, 2)  # (D, 3H, S·B)
+    grad_U_gates = torch.bmm(flat[:, : 2 * hidden], narrow[:, :-1].flatten(1, 2))
+    grad_U = torch.bmm(flat[:, 2 * hidden :], resets.flatten(1, 2))
+    return grad, grad_state.add_(product), grad_U_gates, grad_U

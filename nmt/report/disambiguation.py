@@ -1,0 +1,84 @@
+"""Test sets that share a name and not the text: each text has a name of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nmt.report.comparison import test_sets
+from nmt.report.runs import Run
+
+log = logging.getLogger(__name__)
+
+Text = dict[int, tuple[str, str]]  # letters of source and reference by sentence
+
+
+def disambiguate_test_sets(runs: Sequence[Run]) -> list[Run]:
+    """The same runs, the name of a test set standing for one text in all of them.
+
+    Runs of several corpora may all have a set `test`. The first run's text keeps the name; runs
+    that have other sentences under it get them as `test-2` and so on, so that nothing pairs them.
+    A run whose sentences were not kept is taken to have the first text.
+
+    Raises:
+        InputError: naming the file of sentences that cannot be read.
+    """
+    apart = list(runs)
+    taken = set(test_sets(runs))
+    for name in test_sets(runs):
+        texts: list[Text] = []
+        names = [name]
+        for place, run in enumerate(runs):
+            if name not in run.sets:
+                continue
+            text = _text(run, name)
+            if text and text not in texts:
+                texts.append(text)
+            number = texts.index(text) if text else 0
+            if number == len(names):
+                names.append(_free_name(name, taken))
+            if number:
+                apart[place] = _renamed(apart[place], name, names[number])
+    for note in renamed_sets(apart).values():
+        log.warning("%s", note)
+    return apart
+
+
+def renamed_sets(runs: Sequence[Run]) -> dict[str, str]:
+    """What to say of each test set that `disambiguate_test_sets` renamed, by its name."""
+    holders: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        for name, stored in run.stored.items():
+            holders.setdefault((name, stored), []).append(run.label)
+    return {
+        name: f"{name} is the test set {stored} of {', '.join(labels)}: "
+        f"its sentences are not those of {stored} here."
+        for (name, stored), labels in holders.items()
+    }
+
+
+def _text(run: Run, test_set: str) -> Text:
+    """What no tokeniser changes: normalisation and tokenisation move punctuation and spaces only."""
+    return {
+        row["id"]: (_letters(row["source"]), _letters(row["reference"]))
+        for row in run.translations(test_set)
+    }
+
+
+def _letters(tokens: Sequence[str]) -> str:
+    return "".join(filter(str.isalnum, "".join(tokens)))
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number = 2
+    while f"{name}-{number}" in taken:
+        number += 1
+    taken.add(f"{name}-{number}")
+    return f"{name}-{number}"
+
+
+def _renamed(run: Run, test_set: str, name: str) -> Run:
+    test = {name if known == test_set else known: run.results["test"][known] for known in run.sets}
+    results = {**run.results, "test": test}
+    return replace(run, results=results, stored={**run.stored, name: test_set})

@@ -1,0 +1,83 @@
+"""What goes wrong on a machine, said in a line or two: memory, disk, processes that die."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+from collections.abc import Iterator
+
+import pytorch_lightning as pl
+import torch
+
+from nmt.config.schema import Config
+from nmt.utils.errors import RunError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "NCCL")
+
+
+@contextlib.contextmanager
+def machine_errors(config: Config) -> Iterator[None]:
+    """Turns errors of the machine inside into a `RunError` that says what to try.
+
+    Raises:
+        RunError: out of memory, no space, a worker or another rank that died.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise RunError(out_of_memory(config)) from error
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        raise RunError(f"{where}{error.strerror}; the earlier checkpoints are intact") from error
+    except RuntimeError as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        if "DataLoader worker" in first:
+            raise RunError(
+                f"data.workers={config.data.workers}: a process that makes batches died ({first}); "
+                "the earlier checkpoints are intact (was memory short? try fewer workers)"
+            ) from error
+        if "can't allocate memory" in str(error):
+            raise RunError(out_of_memory(config)) from error
+        lost = isinstance(error, torch.distributed.DistError) or any(w in first for w in LOST)
+        if config.trainer.devices * config.trainer.num_nodes > 1 and lost:
+            raise RunError(
+                "another process of the run ended, see its message; "
+                "the earlier checkpoints are intact"
+            ) from error
+        raise
+
+
+def out_of_memory(config: Config) -> str:
+    """What to try where a batch does not fit."""
+    by_tokens = config.data.batch_by == "tokens"
+    name = "batch_tokens" if by_tokens else "batch_size"
+    size: int = getattr(config.data, name)
+    share = size // (config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate)
+    return (
+        f"out of memory with data.{name}={size} ({share} {config.data.batch_by} at a time) and "
+        f"search.batch_size={config.search.batch_size}; the earlier checkpoints are intact\n"
+        f"try trainer.accumulate={2 * config.trainer.accumulate} (the same updates in half the "
+        f"memory), a smaller data.{name} or data.max_length, and for tests search.batch_size"
+    )
+
+
+@contextlib.contextmanager
+def end_all_ranks_on_error(trainer: pl.Trainer) -> Iterator[None]:
+    """Ends the ranks that this process started when it ends with an error.
+
+    They would wait for it in their next exchange, on a GPU for half an hour. Lightning's observer
+    of them must not see that: it would kill this process before it has said what was wrong.
+    """
+    try:
+        yield
+    except BaseException:
+        for process in getattr(trainer.strategy.launcher, "procs", []):
+            for thread in threading.enumerate():
+                if thread.name == "child-process-observer":
+                    thread._child_processes = []  # type: ignore[attr-defined]
+            process.kill()
+        raise

@@ -1,0 +1,1 @@
+"""What knows nothing of translation: errors, files, devices, the environment, optional packages."""

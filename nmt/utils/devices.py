@@ -1,0 +1,67 @@
+"""What this machine offers: precision, threads, memory."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import torch
+
+from nmt.utils.errors import InputError
+
+
+def resolve_precision(precision: str, accelerator: str) -> str:
+    """`32-true` or `bf16-mixed`; `auto` takes bf16 where the device multiplies it faster."""
+    if precision != "auto":
+        return "32-true" if precision == "32" else precision
+    if uses_gpu(accelerator):
+        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
+    return "bf16-mixed" if cpu_multiplies_bf16() else "32-true"
+
+
+def uses_gpu(accelerator: str) -> bool:
+    """Whether `trainer.accelerator` comes to a GPU on this machine."""
+    return accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+
+
+def check_accelerator(accelerator: str) -> None:
+    """Raises InputError where a GPU is asked for and none is there."""
+    if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise InputError(
+            f"trainer.accelerator={accelerator}: no GPU is there; "
+            "take trainer.accelerator=cpu, or auto"
+        )
+
+
+def cpu_multiplies_bf16() -> bool:
+    """Whether the processor has instructions for bf16 products: AMX tiles or AVX-512 BF16.
+
+    Elsewhere bf16 products are emulated and slower than float32 ones.
+    """
+    tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, test, bool)() for test in tests)
+
+
+def use_threads(threads: int) -> None:
+    """Sets the threads of this process.
+
+    One is the default: the products of a step are small, and threads that wait for one another on a
+    busy machine have cost more than ten times what they gain on an idle one.
+    """
+    torch.set_num_threads(threads)
+
+
+def name_of(device: torch.device) -> str:
+    """What a person calls the device: the GPU's name, or the processor's kind."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes that this process has held at most: on a GPU in tensors, on a CPU altogether."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

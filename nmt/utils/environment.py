@@ -1,0 +1,56 @@
+"""What surrounds this process: its rank among others, the job and the sweep that it belongs to."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def rank() -> int:
+    """Rank of this process before any process group exists: 0 where nothing says otherwise."""
+    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def job_id(command: str) -> str | None:
+    """Name that all ranks of a job started by torchrun or SLURM agree on, or None elsewhere.
+
+    A training that is queued again finds its folder by the job's number alone; of other commands a
+    job may run several, each a step (`srun`) of its own, or a single process that need not agree.
+    """
+    own = "" if command == "train" else f"-{command}"
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return f"torchrun-{os.environ['TORCHELASTIC_RUN_ID']}{own}"
+    if "SLURM_JOB_ID" not in os.environ or "SLURM_NTASKS" not in os.environ:
+        return None
+    job, step = f"slurm-{os.environ['SLURM_JOB_ID']}", os.environ.get("SLURM_STEP_ID")
+    if not own:
+        return job
+    return None if step is None else f"{job}.{step}{own}"
+
+
+def sweep_folder() -> str | None:
+    """The folder of the sweep that the running job belongs to; None for a run of its own.
+
+    It is what the jobs of a sweep have in common, under every launcher: their group in W&B.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+
+    if not HydraConfig.initialized():
+        return None
+    hydra = HydraConfig.get()
+    return None if OmegaConf.is_missing(hydra.job, "num") else str(hydra.sweep.dir)
+
+
+def gather(mine: Any) -> list[Any]:
+    """What each rank has, in the order of ranks."""
+    import torch
+
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return [mine]
+    parts: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(parts, mine)
+    return parts

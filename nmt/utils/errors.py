@@ -1,0 +1,27 @@
+"""The ways in which a command ends without having done its work.
+
+All carry a message of one or two lines for the person at the keyboard; commands print it without
+a traceback.
+"""
+
+
+class InputError(Exception):
+    """The configuration or an input is wrong; nothing was started (exit code 2).
+
+    The message names the key, or the file and line, says what is wrong and what would be right.
+    """
+
+
+class RunError(Exception):
+    """The work was started and could not be finished (exit code 1)."""
+
+
+class Interrupted(BaseException):
+    """A signal asked the work to end, and it did (exit code 128 + signal).
+
+    Not an `Exception`, so that nothing that carries on after an error carries on after this.
+    """
+
+    def __init__(self, message: str, signal: int) -> None:
+        super().__init__(message)
+        self.signal = signal

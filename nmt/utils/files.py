@@ -1,0 +1,112 @@
+"""Files that are either whole or not there: written to a temporary name, flushed, then renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from nmt.utils.errors import InputError
+
+CHECKSUM = ".sha256"
+
+
+def write_atomically(
+    path: Path, write: Callable[[BinaryIO], None], *, checksum: bool = False
+) -> None:
+    """Writes `path` through `write(stream)`; readers see the old content or the new, never a part.
+
+    With `checksum`, `<path>.sha256` (as sha256sum prints it) lists the digest. Between the two
+    renames it lists the old and the new one, so that a kill at any moment leaves a valid pair.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w+b") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        if checksum:
+            digest = sha256(temporary)
+            _write_digests(path, [digest, *_digests(path)])
+            os.replace(temporary, path)
+            _write_digests(path, [digest])
+        else:
+            os.replace(temporary, path)
+        _sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Renames a file with a checksum over another; a kill at any moment leaves valid pairs."""
+    digests = _digests(old)
+    _write_digests(new, [*digests, *_digests(new)])
+    os.replace(old, new)
+    _write_digests(new, digests)
+    _sync_folder(new.parent)
+
+
+def copy(old: Path, new: Path) -> None:
+    """Copies a file with a checksum, atomically."""
+
+    def write(stream: BinaryIO) -> None:
+        with old.open("rb") as source:
+            while block := source.read(1 << 22):
+                stream.write(block)
+
+    write_atomically(new, write, checksum=True)
+
+
+def verify(path: Path) -> str:
+    """The SHA-256 of a file, which must be the one listed beside it, if one is listed.
+
+    Raises:
+        InputError: when it is not: the file is truncated or was changed.
+    """
+    digest = sha256(path)
+    listed = _digests(path)
+    if listed and digest not in listed:
+        raise InputError(f"{path}: damaged: its SHA-256 is not the one in {path.name}{CHECKSUM}")
+    return digest
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's content, hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digests(path: Path) -> list[str]:
+    listing = Path(f"{path}{CHECKSUM}")
+    if not listing.is_file():
+        return []
+    return [line.split()[0] for line in listing.read_text().splitlines() if line.strip()]
+
+
+def _write_digests(path: Path, digests: list[str]) -> None:
+    text = "".join(f"{digest}  {path.name}\n" for digest in dict.fromkeys(digests))
+    write_atomically(Path(f"{path}{CHECKSUM}"), lambda stream: _write(stream, text.encode()))
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    stream.write(data)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

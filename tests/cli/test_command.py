@@ -1,0 +1,37 @@
+"""How run folders are named where several processes must agree on the name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from nmt.cli.composition import run_folder
+
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "lengths-1"}
+SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "4"}
+BY_TIME = r"outputs/\d{4}-\d\d-\d\d/\d\d-\d\d-\d\d"
+
+
+@pytest.mark.parametrize(
+    ("environment", "command", "folder"),
+    [
+        ({}, "train", BY_TIME),
+        ({}, "evaluate", BY_TIME),
+        (TORCHRUN, "train", "outputs/torchrun-lengths-1"),
+        (TORCHRUN, "evaluate", "outputs/torchrun-lengths-1-evaluate"),
+        (SLURM, "train", "outputs/slurm-77"),
+        ({**SLURM, "SLURM_STEP_ID": "2"}, "train", "outputs/slurm-77"),
+        ({**SLURM, "SLURM_STEP_ID": "2"}, "evaluate", r"outputs/slurm-77\.2-evaluate"),
+        (SLURM, "evaluate", BY_TIME),
+        ({"SLURM_JOB_ID": "77"}, "train", BY_TIME),
+    ],
+)
+def test_run_folders(monkeypatch, environment, command, folder):
+    for name in (*TORCHRUN, *SLURM, "SLURM_STEP_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert re.fullmatch(folder, run_folder(command))
+    assert re.fullmatch(folder, run_folder(command, "auto"))
+    assert run_folder(command, "runs/mine") == "runs/mine"

@@ -1,0 +1,106 @@
+"""The comparison page at the end of a sweep, whatever launcher ran it and however it ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT
+
+# The report is replaced: what is tested is when it is made, and of which runs.
+APP = """
+import sys, types
+from pathlib import Path
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
+
+def module(name, **content):
+    sys.modules[name] = types.ModuleType(name)
+    vars(sys.modules[name]).update(content)
+
+class Found:
+    def __init__(self, folder):
+        self.runs = sorted(f.parent.name for f in folder.glob("*/results.json"))
+        self.unfinished = [1]
+
+def build_page(runs, path, **kwargs):
+    with path.open("a") as file:
+        file.write(" ".join(runs) + ";")
+    if "3" in runs:
+        raise RuntimeError("no page of this")
+
+module("nmt.report.comparison", test_sets=lambda runs: ["a"], compare_set=lambda runs, name: 0)
+module("nmt.report.page", build_page=build_page)
+module("nmt.report.runs", find_runs=lambda patterns: Found(*patterns))
+module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())
+module("nmt.report.disambiguation", disambiguate_test_sets=lambda runs: runs)
+
+@hydra.main(version_base=None, config_path=None, config_name="app")
+def main(cfg):
+    if cfg.fail:
+        raise RuntimeError("no luck")
+    from nmt.utils.environment import sweep_folder
+    print("sweep:", sweep_folder())
+    (Path(HydraConfig.get().runtime.output_dir) / "results.json").touch()
+
+if __name__ == "__main__":
+    from hydra.core.config_store import ConfigStore
+    callbacks = {"page": {"_target_": "nmt.cli.sweep.ComparisonPage"}}
+    config = {"fail": False, "n": 0, "hydra": {"callbacks": callbacks}}
+    ConfigStore.instance().store("app", config)
+    main()
+"""
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    (tmp_path / "app.py").write_text(APP)
+
+    def run(*arguments: str, mode: str = "-m") -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "app.py", mode, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode, done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("launcher", ["basic", "process"])
+def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
+    code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "n=1,2,5")
+    assert code == 0, output
+    assert (tmp_path / "s/comparison.html").read_text() == "0 1 2;"
+    assert (tmp_path / "s/tables").is_dir()
+    assert str(tmp_path / "s/comparison.html") in output
+    assert output.count("sweep: s\n") == 3
+
+
+@pytest.mark.parametrize("launcher", ["basic", "process"])
+def test_the_page_is_made_and_the_exit_code_is_1_when_a_job_failed(sweep, tmp_path, launcher):
+    code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "fail=false,true")
+    assert code == 1
+    assert (tmp_path / "s/comparison.html").read_text() == "0;", output
+
+
+def test_a_page_that_cannot_be_made_fails_nothing(sweep, tmp_path):
+    code, output = sweep("hydra/launcher=process", "hydra.sweep.dir=s", "n=1,2,3,4")
+    assert code == 0
+    assert "no page of this" in output
+    assert f"python -m nmt.compare runs=[{tmp_path}/s]" in output
+
+
+def test_a_single_run_makes_no_page(sweep, tmp_path):
+    code, output = sweep("hydra.run.dir=r", mode="--run")
+    assert code == 0, output
+    assert "sweep: None" in output
+    assert not list(tmp_path.rglob("comparison.html"))

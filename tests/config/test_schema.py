@@ -1,0 +1,361 @@
+"""What can be chosen composes; what is wrong is refused by name, in one or two lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from nmt.cli.composition import conf_folder
+from nmt.cli.reference import reference, type_name
+from nmt.config.keys import entries
+from nmt.config.schema import SCHEMAS, TrainConfig, plain
+from nmt.config.validation import load
+
+MODELS = {
+    "rnnencdec30": ("RNNencdec", 30),
+    "rnnencdec50": ("RNNencdec", 50),
+    "rnnsearch30": ("RNNsearch", 30),
+    "rnnsearch50": ("RNNsearch", 50),
+    "rnnsearch50_long": ("RNNsearch", 50),
+}
+SCORINGS = {"additive": "Additive", "dot": "Dot", "scaled_dot": "ScaledDot", "none": None}
+REGIMES = ("tiny", "laptop", "paper")
+DATA = ("grammar", "multi30k", "text", "wmt14")
+
+
+def expect(composer, check, experiment: str, regime: str, scoring: str | None, data: str) -> None:
+    """What a choice of all four comes to: the right model, or a refusal of the scoring."""
+    title, cap = MODELS[experiment]
+    typed = [f"+experiment={experiment}", f"regime={regime}", f"data={data}"]
+    typed += [f"scoring={scoring}"] if scoring else []
+    if scoring and (title == "RNNencdec") != (scoring == "none"):
+        code, message = check(*typed)
+        assert code == 2
+        assert message.startswith("nmt: scoring=")
+        assert message.count("\n") == 1
+        return
+    config = load(composer(*typed))
+    assert config.model._target_ == f"nmt.models.{title}"
+    assert config.model.title == title
+    assert config.data.max_length == cap
+    assert (config.experiment, config.regime) == (experiment, regime)
+    assert config.name == f"{title}-{cap}" + "*" * (experiment == "rnnsearch50_long")
+    chosen = scoring or ("none" if title == "RNNencdec" else "additive")
+    target = SCORINGS[chosen] and f"nmt.layers.scoring.{SCORINGS[chosen]}"
+    assert config.model.scoring == {"_target_": target}
+    assert config.trainer.max_steps == config.updates[experiment]
+    assert {"tiny": 24, "laptop": 256, "paper": 1000}[regime] == config.model.hidden
+    assert bool(config.data.train.hub) == (data in ("wmt14", "multi30k"))
+    assert bool(config.data.train.grammar) == (data == "grammar")
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("experiment", MODELS)
+def test_experiment_regime_and_data_compose(composer, check, experiment, regime):
+    for data in DATA:
+        expect(composer, check, experiment, regime, None, data)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("experiment", ["rnnencdec30", "rnnsearch50"])
+def test_each_scoring_composes_or_is_refused(composer, check, experiment, scoring):
+    expect(composer, check, experiment, "tiny", scoring, "grammar")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("experiment", MODELS)
+def test_all_combinations(composer, check, experiment, regime):
+    for scoring, data in itertools.product(SCORINGS, DATA):
+        expect(composer, check, experiment, regime, scoring, data)
+
+
+def test_every_option_of_every_group_composes(composer):
+    tested_above = ("experiment", "regime", "scoring", "data", "hydra")
+    for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
+        for file in folder.glob("*.yaml") if folder.name not in tested_above else ():
+            plus = "+" if folder.name == "stress" else ""
+            assert load(composer(f"{plus}{folder.name}={file.stem}")).seed == 1
+
+
+def test_updates_of_the_paper(composer):
+    updates = {
+        experiment: load(composer(f"+experiment={experiment}", "regime=paper")).trainer.max_steps
+        for experiment in MODELS
+    }
+    assert updates == {
+        "rnnencdec30": 846_000,
+        "rnnencdec50": 600_000,
+        "rnnsearch30": 471_000,
+        "rnnsearch50": 288_000,
+        "rnnsearch50_long": 667_000,
+    }
+
+
+def test_the_papers_regime_is_the_papers(composer):
+    config = load(composer("+experiment=rnnsearch50", "regime=paper"))
+    assert dataclasses.astuple(config.size) == (1000, 620, 1000, 500)
+    assert (config.tokenizer.source_size, config.tokenizer.target_size) == (30_000, 30_000)
+    assert (config.data.batch_size, config.data.pool, config.data.pool_order) == (
+        80,
+        20,
+        "ascending",
+    )
+    rule = config.optimizer
+    assert (rule.name, rule.rho, rule.eps, rule.clip_norm) == ("adadelta", 0.95, 1e-6, 1.0)
+    assert (config.model.init, config.model.state_input) == ("paper", "previous")
+    assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
+    assert config.data.train.hub == "wmt/wmt14"
+    assert config.data.valid.sacrebleu == ["wmt12", "wmt13"]
+    assert list(config.data.test) == ["newstest2014"]
+
+
+def test_a_corpus_brings_its_vocabulary_unless_the_regime_has_one(composer):
+    sizes = {
+        regime: load(composer("data=multi30k", f"regime={regime}")).tokenizer for regime in REGIMES
+    }
+    assert [sizes[regime].source_size for regime in REGIMES] == [300, 6500, 30_000]
+    assert [sizes[regime].target_size for regime in REGIMES] == [300, 6500, 30_000]
+
+
+def test_the_laptops_experiments_train_for_as_many_updates(composer):
+    updates = load(composer()).updates
+    assert len({updates[name] for name in list(MODELS)[:4]}) == 1
+    assert updates["rnnsearch50"] < updates["rnnsearch50_long"] <= 3 * updates["rnnsearch50"]
+    patience = [load(composer(f"+experiment={e}")).trainer.patience for e in MODELS]
+    assert patience == [0, 0, 0, 0, 10]
+
+
+def test_precedence(composer):
+    """The command line over the experiment, it over the regime, it over the other groups."""
+    of = {
+        typed: composer(*typed.split())
+        for typed in (
+            "",
+            "regime=tiny",
+            "+experiment=rnnsearch30",
+            "+experiment=rnnsearch30 regime=tiny",
+            "+experiment=rnnsearch30 regime=tiny data.max_length=7 data.batch_size=5",
+            "regime=tiny size=paper size.maxout=3",
+            "regime=paper data=grammar",
+        )
+    }
+    assert [config.data.max_length for config in of.values()] == [50, 50, 30, 30, 7, 50, 50]
+    assert [config.data.batch_size for config in of.values()] == [80, 16, 80, 16, 5, 16, 80]
+    assert [config.size.hidden for config in of.values()] == [256, 24, 256, 24, 24, 1000, 1000]
+    assert of["regime=tiny size=paper size.maxout=3"].model.maxout == 3
+    # a regime wins over the shortlists of the built-in corpus
+    sizes = [config.tokenizer.source_size for config in of.values()]
+    assert sizes == [2000, 300, 2000, 300, 300, 300, 30_000]
+
+
+def test_every_key_has_a_type_and_a_meaning():
+    for schema in SCHEMAS.values():
+        for path, entry, kind in entries(schema):
+            assert type_name(kind), path
+            assert len(entry.metadata["meaning"]) > 5, path
+            assert "\n" not in entry.metadata["meaning"], path
+
+
+def test_the_list_of_keys_is_up_to_date(composer):
+    page = conf_folder().parent / "docs" / "configuration.md"
+    assert page.read_text() == reference(conf_folder()), (
+        "run: python -m nmt.cli.reference > docs/configuration.md"
+    )
+
+
+def test_the_list_of_keys_names_all_of_them():
+    page = (conf_folder().parent / "docs" / "configuration.md").read_text()
+    for schema in SCHEMAS.values():
+        for path, _, _ in entries(schema):
+            assert f"| `{path}` | " in page
+    assert "| `optimizer.rho` | number | `0.95` | above 0, below 1 | adadelta: decay" in page
+    assert "| `checkpoint` | text | must be given |  | file of the trained model |" in page
+
+
+def test_new_entries_take_a_plus(composer):
+    config = load(
+        composer(
+            "+data.test.mine.source=f",
+            "+data.test.mine.target=g",
+            "+data.test.mine.alignment_base=1",
+        )
+    )
+    assert list(config.data.test) == ["test", "by_length", "mine"]
+    mine = config.data.test["mine"]
+    assert (mine.source, mine.target, mine.alignment_base, mine.tokenised) == ("f", "g", 1, False)
+
+
+def test_a_configuration_read_back_is_the_same(composer):
+    config = composer("+experiment=rnnsearch30", "+data.test.mine.source=f", "seed=7")
+    values = plain(load(config))
+    again = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
+    assert plain(load(again)) == values
+
+
+# what is typed (several overrides separated by spaces), and a part of what is said
+REFUSED = [
+    ("seeed=1", "seeed: no such key; did you mean seed"),
+    ("trainer.max_step=5", "did you mean trainer.max_steps"),
+    ("max_steps=5", "did you mean trainer.max_steps"),
+    ("batch_size=5", "did you mean data.batch_size or search.batch_size"),
+    ("quite.another=5", "quite.another: no such key; see docs/configuration.md"),
+    ("+foo=1", "foo: no such key"),
+    ("+trainer.foo=1", "trainer.foo: no such key"),
+    ("++trainer.foo=1", "trainer.foo: no such key"),
+    ("+experiment=rnnsearch40", "rnnencdec30, rnnencdec50, rnnsearch30, rnnsearch50"),
+    ("scoring=cosine", "scoring=cosine: no such; available: additive, dot, none, scaled_dot"),
+    ("regime=desktop", "regime=desktop: no such; available: laptop, paper, tiny"),
+    ("data=wmt15", "available: grammar, multi30k, text, wmt14"),
+    ("+data=text", "type data=… without the plus"),
+    ("experiment=rnnsearch50", "type +experiment=…"),
+    ("stress=lengths", "type +stress=…"),
+    ("+stress=widths", "stress=widths: no such; available: lengths"),
+    ("model=null", "model=null: not the name of one of a group's options"),
+    ("trainer=3", "trainer=3: not the name of one of a group's options"),
+    ("=3", "=3: not the name"),
+    ("trainer=cpu,gpu", "trainer=cpu,gpu: more than one value"),
+    ("+experiment=rnnencdec50 scoring=dot", "scoring=nmt.layers.scoring.Dot: RNNencdec reads"),
+    ("scoring=none", "scoring=none: RNNsearch needs a scoring: additive, dot or scaled_dot"),
+    ("seed", "seed: not of the form key=value"),
+    ("a=b=c", "a=b=c: cannot be read"),
+    ("name=a=b", "'name=\"a=b\"'"),
+    ("data.languages=[en", "data.languages=[en: cannot be read"),
+    ("+data.test.mi/ne.source=f", "+data.test.mi/ne.source=f: cannot be read"),
+    ("+seed=1", "An item is already at 'seed'"),
+    ("trainer.max_steps=abc", "trainer.max_steps takes: whole number, from 1 (updates of the"),
+    ("trainer.max_steps=1.5", "trainer.max_steps=1.5: Value '1.5'"),
+    ("trainer.max_steps=null", "field 'trainer.max_steps' is not Optional"),
+    ("trainer.progress=maybe", "'maybe' is not a valid bool"),
+    ("data.batch_size=true", "data.batch_size takes: whole number, from 1"),
+    ("data.languages=en", "data.languages takes: list of text"),
+    ("data.train.source=[a]", "data.train.source takes: text or null"),
+    ("data.train=foo", "data.train=foo: Invalid type"),
+    ("model.scoring=foo", "model.scoring=foo: Cannot assign str"),
+    ("trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
+    ("seed=-1", "seed=-1: must be at least 0"),
+    ("seed=4294967296", "seed=4294967296: must be at most 4294967295"),
+    ("model.dropout=1", "model.dropout=1.0: must be below 1"),
+    ("optimizer.lr=0", "optimizer.lr=0.0: must be above 0"),
+    ("optimizer.lr=nan", "optimizer.lr=nan: must be a finite number"),
+    ("optimizer.lr=inf", "optimizer.lr=inf: must be a finite number"),
+    ("optimizer.clip_norm=-inf", "optimizer.clip_norm=-inf: must be a finite number"),
+    ("checkpoint.minutes=1e400", "checkpoint.minutes=inf: must be a finite number"),
+    ("evaluation.alignment.null=2", "evaluation.alignment.null=2.0: must be at most 1"),
+    ("logger.mode=loud", "logger.mode=loud: must be one of offline, online, disabled"),
+    ("trainer.precision=16", "trainer.precision=16: must be one of 32, bf16-mixed, auto"),
+    ("tokenizer.kind=chars", "tokenizer.kind=chars: must be one of words, bpe"),
+    ("data.train.grammar=foo", "data.train.grammar=foo: must be one of natural, by_length"),
+    ("report.figures=[png,bmp]", "report.figures=['png', 'bmp']: must be one of png, svg, pdf"),
+    ("data.languages=[en]", "data.languages=[en]: must be a source and a target language"),
+    ("evaluation.edges=[10,5]", "evaluation.edges=[10, 5]: must rise"),
+    ("evaluation.edges=[0,5]", "evaluation.edges=[0, 5]: must be at least 1"),
+    ("data.grammar.edges=[5,5]", "data.grammar.edges=[5, 5]: must rise"),
+    ("+stress=lengths stress.lengths=[40,20]", "stress.lengths=[40, 20]: must rise"),
+    ("data.batch_size=81 trainer.devices=2", "data.batch_size=81: must be a multiple"),
+    ("data.batch_by=words", "data.batch_by=words: must be one of sentences, tokens"),
+    ("data.batch_tokens=0", "data.batch_tokens=0: must be at least 1"),
+    ("tokenizer=bpe search.replace_unk=copy", "search.replace_unk=copy: tokenizer=bpe leaves"),
+    ("trainer.strategy=ddp_spawn", "trainer.strategy=ddp_spawn: ranks must be processes"),
+    ("+data.test.a.detok.source=f", "data.test.a: "),
+    ("data.max_length=65535", "data.max_length=65535: must be at most 65534"),
+    ("search.nbest=13", "search.nbest=13: must be at most search.beam_size=12"),
+    ("optimizer.warmup=1200", "optimizer.warmup=1200: must be below trainer.max_steps=1200"),
+    ("data.test.mine.source=f", "data.test.mine.source: no such entry; to add one, type +"),
+    ("+data.test.mine.sorce=f", "data.test.mine: Key 'sorce' not in 'TextConfig'"),
+    ("+data.test.mine=f", "data.test.mine: "),
+    ("+data.test.mine=null", "data.test.mine: "),
+    ("+data.test.été.source=f", "+data.test.été.source=f: cannot be read"),
+    ("+data.test.mine.pairs=0", "data.test.mine.pairs=0: must be at least 1"),
+    ("+external.moses.test=f", "external: no such key"),
+    ("name=${nope}", "name: Interpolation key 'nope' not found"),
+    ("seed=${seed}", "seed: Recursive interpolation"),
+    ("~trainer.max_steps", "~trainer.max_steps: TrainerConfig (DictConfig) does not support"),
+]
+
+
+@pytest.mark.parametrize(("typed", "part"), REFUSED, ids=[typed for typed, _ in REFUSED])
+def test_refused_in_two_lines_that_name_the_key(check, typed, part):
+    code, message = check(*typed.split())
+    assert code == 2
+    assert part in message
+    assert message.startswith("nmt: ")
+    assert 1 <= message.count("\n") <= 2
+    assert "Traceback" not in message
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "part"),
+    [
+        ("translate", "nbets=3", "did you mean nbest"),
+        ("translate", "checkpoint=f nbest=0", "nbest=0: must be at least 1"),
+        ("translate", "checkpoint=f alignments=moses", "must be one of pharaoh, json"),
+        ("evaluate", "set=[a]", "did you mean sets"),
+        ("compare", "ruins=[a]", "did you mean runs"),
+        ("compare", "runs=[a] resamples=-1", "resamples=-1: must be at least 0"),
+        ("compare", "runs=[a] seed=1", "seed: no such key"),
+        ("compare", "runs=a", "runs takes: list of text"),
+        ("compare", "external.moses.test=f", "type +external.moses.test=…"),
+        ("compare", "+external.moses=f", "+external.moses=f: Cannot assign str"),
+        ("compare", "runs=[a] figures=gif", "figures=gif: must be one of png, svg, pdf"),
+        ("compare", "runs=[a] figures=[pdf,gif]", "must be one of png, svg, pdf"),
+        ("prepare", "data.cash=f", "did you mean data.cache"),
+    ],
+)
+def test_each_command_knows_its_own_keys(check, command, typed, part):
+    code, message = check(*typed.split(), command=command)
+    assert code == 2
+    assert part in message
+    assert message.count("\n") <= 2
+
+
+BOUNDED = [
+    (path, kind, entry.metadata)
+    for path, entry, kind in entries(TrainConfig)
+    if kind in (int, float) and {"minimum", "maximum", "above", "below"} & set(entry.metadata)
+]
+
+
+def accepted(value: float, bounds: dict[str, float]) -> bool:
+    """The bounds of a key, written a second time."""
+    return (
+        math.isfinite(value)
+        and value >= bounds.get("minimum", -math.inf)
+        and value <= bounds.get("maximum", math.inf)
+        and value > bounds.get("above", -math.inf)
+        and value < bounds.get("below", math.inf)
+    )
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_a_value_out_of_bounds_is_always_a_refusal(check, data):
+    path, kind, bounds = data.draw(st.sampled_from(BOUNDED))
+    numbers = st.floats(width=32) if kind is float else st.integers(-(10**12), 10**12)
+    value = data.draw(numbers.filter(lambda number: not accepted(number, bounds)), label=path)
+    code, message = check(f"{path}={value}")
+    assert code == 2
+    assert message.startswith(f"nmt: {path}=")
+    assert message.count("\n") == 1
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    path=st.sampled_from([path for path, _, _ in entries(TrainConfig)]),
+    value=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12),
+)
+def test_whatever_is_typed_no_traceback(check, path, value):
+    code, message = check(f"{path}={value}")
+    assert code in (0, 2), message
+    assert "Traceback" not in message
+    assert message.count("\n") <= 2

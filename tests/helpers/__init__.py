@@ -1,0 +1,5 @@
+"""What tests of several folders share: processes, run folders, a browser, the documentation."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,225 @@
+"""The test protocol against a loop that takes one sentence at a time; subwords read as words."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+
+from nmt.config.schema import Config, EvaluationConfig, ModelConfig, SearchConfig
+from nmt.data.batch import collate
+from nmt.data.bpe_vocabulary import BpeVocabulary
+from nmt.data.vocabulary import UNKNOWN
+from nmt.data.word_vocabulary import WordVocabulary
+from nmt.evaluation.alignment import Gold
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.inference.force_decoding import (
+    Codec,
+    alignment_row,
+    read,
+    replace_unknown_words,
+    weights_between_words,
+)
+from nmt.inference.test_loop import Example, Likelihood
+from nmt.inference.test_loop import Testing as Protocol
+from nmt.models import build
+from nmt.search import beam_search
+
+SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
+TARGET = WordVocabulary(["le", "chat", "rouge", "chien", "voit", "un"])
+CODERS = Codec(SOURCE, TARGET, " ".join)
+TEXT = [
+    ("the red cat sees the dog", "le chat rouge voit le chien"),
+    ("the cat", "le chat"),
+    ("a cat sees", "un chat voit"),
+    ("dog", "un chien noir"),
+    ("the cat sees the cat", "le chat voit un chat"),
+]
+GOLD = Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1)}))
+EXAMPLES = [
+    Example(n, s.split(), t.split(), t, GOLD if n == 1 else None) for n, (s, t) in enumerate(TEXT)
+]
+SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
+TRAINER = {
+    "logger": False,
+    "accelerator": "cpu",
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
+
+
+def make(scoring="Additive", source=SOURCE, target=TARGET):
+    torch.manual_seed(5)
+    chosen = {"scoring": {"_target_": f"nmt.layers.scoring.{scoring}"}}
+    if scoring is None:
+        chosen = {"scoring": None, "_target_": "nmt.models.RNNencdec"}
+    sizes = {"hidden": 6, "embedding": 5, "alignment": 7, "maxout": 4}
+    config = Config(model=ModelConfig(init="glorot", **sizes, **chosen))
+    model = build(config, len(source), len(target)).eval().double()
+    with torch.no_grad():  # sharper than a fresh model, so that translations differ
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    return model
+
+
+def run(module, loader):
+    pl.Trainer(**TRAINER).test(module, loader, verbose=False)
+
+
+@pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
+def test_the_protocol_is_that_of_a_plain_loop(scoring):
+    model = make(scoring)
+    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig(), kept=[0, 3])
+    run(testing, testing.loader(0, 1))
+    assert [record["id"] for record in testing.records] == [0, 1, 2, 3, 4]
+    assert [record["no_unk"] for record in testing.records] == [True, True, False, False, True]
+    for record, (source, target) in zip(testing.records, TEXT, strict=True):
+        ids, answer = SOURCE.encode(source.split()), TARGET.encode(target.split())
+        alone = collate([ids], [answer], [0])
+        with torch.no_grad():
+            nll, forced = model(alone)
+            [[best, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH)
+            [[free, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH, True)
+        assert record["nll"] == pytest.approx(float(nll.sum()))
+        assert record["hypothesis"] == TARGET.decode(best.tokens)
+        assert record["score"] == pytest.approx(best.score)
+        assert record["detokenised"] == " ".join(record["hypothesis"])
+        assert record["reference"] == target.split()
+        expected = sentence_statistics(record["hypothesis"], target.split())
+        assert record["bleu_stats"] == expected.tolist()
+        if record["no_unk"]:
+            assert record["hypothesis_no_unk"] == TARGET.decode(free.tokens)
+            assert "<unk>" not in record["hypothesis_no_unk"]
+        else:
+            assert "hypothesis_no_unk" not in record
+        if scoring is None:
+            assert "spread" not in record
+        else:
+            weights = forced.weights[0].numpy()
+            entropy = -(weights * np.log(weights)).sum(1).mean()
+            assert record["spread"] == pytest.approx(entropy)
+            assert record["end_weight"] == pytest.approx(weights[:-1, -1].mean())
+            assert ("alignment_counts" in record) == (record["id"] == 1)
+    assert [row["id"] for row in testing.alignments] == [0, 3]
+    assert testing.alignments[1]["source"] == ["dog", "</s>"]
+
+
+def test_each_sentence_counts_once_however_many_devices():
+    model = make()
+    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig())
+    for world in (1, 2, 3, 5):
+        rows = [
+            row
+            for rank in range(world)
+            for batch in testing.loader(rank, world)
+            for row in batch.rows.tolist()
+        ]
+        assert sorted(rows) == [0, 1, 2, 3, 4]
+
+
+def test_buckets_by_the_target_side():
+    evaluation = EvaluationConfig(bucket_by="target")
+    testing = Protocol(make(), CODERS, EXAMPLES, SEARCH, evaluation)
+    run(testing, testing.loader(0, 1))
+    assert [record["length"] for record in testing.records] == [6, 2, 3, 3, 5]
+
+
+def test_likelihood_is_the_mean_over_sentences():
+    model = make()
+    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig())
+    likelihood = Likelihood(model)
+    run(likelihood, testing.loader(0, 1))
+    run(testing, testing.loader(0, 1))
+    mean = np.mean([record["nll"] for record in testing.records])
+    assert likelihood.nll_per_sentence == pytest.approx(mean)
+
+
+def test_a_reading_gives_back_the_searchs_probabilities():
+    model = make()
+    source = SOURCE.encode(["the", "red", "cat"])
+    batch = collate([source], [[0]], [0])
+    [found] = beam_search(
+        model, batch.source, batch.source_mask, dataclasses.replace(SEARCH, nbest=3)
+    )
+    readings = read(model, [source] * 3, [hypothesis.tokens for hypothesis in found])
+    for hypothesis, reading in zip(found, readings, strict=True):
+        steps = len(hypothesis.log_probabilities)
+        assert reading.log_probabilities[:steps] == pytest.approx(hypothesis.log_probabilities)
+        assert reading.weights.shape == (len(reading.ids), 4)
+        for written, own, others in zip(
+            reading.ids, reading.log_probabilities, reading.others, strict=True
+        ):
+            assert written not in [index for index, _ in others]
+            values = [value for _, value in others]
+            assert values == sorted(values, reverse=True)
+            assert len(values) == 5
+            assert np.exp([own, *values]).sum() <= 1 + 1e-6
+
+
+def test_unknown_words_are_replaced_by_what_was_attended():
+    source = ["Smith", "sees", "a", "dog"]
+    ids = [TARGET.encode(["le"])[0], UNKNOWN, UNKNOWN, 0]
+    [reading] = read(make(), [SOURCE.encode(source)], [ids])
+    weights = np.zeros((4, 5))
+    weights[0, 1] = weights[1, 0] = weights[3, 4] = 1.0
+    weights[2, 4] = 0.9  # on </s>: its best word is what counts
+    weights[2, 3] = 0.1
+    reading = dataclasses.replace(reading, weights=weights)
+
+    def replaced(mode, dictionary=None):
+        search = SearchConfig(replace_unk=mode)
+        return replace_unknown_words(reading, CODERS, source, search, dictionary)
+
+    assert replaced("none") == ["le", "<unk>", "<unk>"]
+    copied = replaced("copy")
+    assert copied[:2] == ["le", "Smith"]
+    assert copied[2] in ("dog", "<unk>")
+    assert replaced("dictionary", {"Smith": "Dupont"})[1] == "Dupont"
+    assert replaced("dictionary", {"dog": "chien"})[1] == "Smith"
+    blind = dataclasses.replace(reading, weights=None)
+    assert replace_unknown_words(blind, CODERS, source, SearchConfig(replace_unk="copy")) == [
+        "le",
+        "<unk>",
+        "<unk>",
+    ]
+
+
+def test_subwords_are_read_as_words():
+    learn = ["the cat sees the dog", "catamaran", "dogged cats see"]
+    source, target = BpeVocabulary.learn(learn, 262), BpeVocabulary.learn(learn, 270)
+    codec = Codec(source, target, " ".join)
+    model = make("Dot", source, target)
+    words = ["the", "catamaran", "sees"]
+    ids, written = source.encode(words), target.encode(["dogged", "cat"])
+    assert len(ids) > 4  # some word has more than one subword
+    [reading] = read(model, [ids], [written])
+    between = weights_between_words(reading.weights, codec, words, written)
+    assert between.shape == (3, 4)
+    groups = np.array(source.word_index(ids))
+    rows = np.array(target.word_index(written))
+    summed = np.stack([reading.weights[:, groups == word].sum(1) for word in range(4)], 1)
+    assert summed.sum(1) == pytest.approx(np.ones(len(written)))
+    # a word of the translation reads as its subwords do on average
+    mean = np.stack([summed[rows == word].mean(0) for word in range(3)])
+    np.testing.assert_allclose(between, mean, rtol=1e-6)
+    row = alignment_row(codec, 7, words, reading, score=-3.0)
+    assert (row["source"], row["target"]) == ([*words, "</s>"], ["dogged", "cat", "</s>"])
+    assert [len(row[key]) for key in ("weights", "spread", "log_probability")] == [3, 3, 3]
+    assert sum(row["log_probability"]) == pytest.approx(sum(reading.log_probabilities))
+    assert source.knows(words)
+    testing = Protocol(
+        model,
+        codec,
+        [Example(0, words, ["dogged"])],
+        SearchConfig(beam_size=2, max_ratio=2.0),
+        EvaluationConfig(),
+        kept=[0],
+    )
+    run(testing, testing.loader(0, 1))
+    assert testing.records[0]["no_unk"] is None
+    assert testing.records[0]["length"] == 3
+    assert len(testing.alignments[0]["weights"][0]) == 4

@@ -1,0 +1,175 @@
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.helpers.run_folders import make_run
+
+from nmt.config.validation import load
+from nmt.config.schema import ReportConfig, plain
+from nmt.report.wandb import panels as wandb_panels
+from nmt.report.figures import draw_run
+from nmt.report.heatmap import choose_four
+from nmt.report.wandb.panels import (
+    warn_on_error,
+    define_metrics,
+    log_test,
+    log_validation,
+)
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    monkeypatch.setattr(wandb_panels, "_reported", set())
+
+
+class Recorder:
+    """A run that keeps what is logged, or fails at everything."""
+
+    def __init__(self, broken=False):
+        self.broken, self.rows, self.summary = broken, [], {}
+
+    def log(self, row):
+        if self.broken:
+            raise OSError("No space left on device")
+        self.rows.append(row)
+
+    def define_metric(self, *names, **options):
+        self.log({names: options})
+
+
+def test_errors_are_reported_once_and_stop_nothing(caplog):
+    run = Recorder(broken=True)
+    with caplog.at_level(logging.WARNING):
+        for update in (1, 2, 3):
+            log_validation(run, update, {"valid/nll": 1.0})
+        define_metrics(run)
+        log_test(run, {"test": {"dev": {"by_length": [{"from": 1}]}}})
+    assert [record.message.split(" failed")[0] for record in caplog.records] == [
+        "W&B: logging a validation",
+        "W&B: defining metrics",
+        "W&B: logging the test",
+    ]
+    assert "OSError: No space left on device" in caplog.records[0].message
+
+
+def test_stopping_a_run_is_not_an_error_of_wandb():
+    with pytest.raises(KeyboardInterrupt), warn_on_error("waiting"):
+        raise KeyboardInterrupt
+
+
+def test_models_without_attention_log_scalars_alone():
+    run = Recorder()
+    log_validation(run, 7, {"valid/bleu": 20.0}, [{"weights": None}])
+    assert run.rows == [{"trainer/global_step": 7, "valid/bleu": 20.0}]
+
+
+def inspect(folder):
+    """Records of the one offline run under a folder."""
+    [file] = folder.glob("wandb/offline-run-*/*.wandb")
+    command = [str(Path(sys.executable).with_name("wandb")), "leet", "inspect", "--json", str(file)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [json.loads(line) for line in lines.splitlines()], file.parent / "files"
+
+
+def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    from pytorch_lightning.loggers import WandbLogger
+
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    source = make_run(tmp_path / "run", pairs=60, kept=12)
+    results = json.loads((source / "results.json").read_text())
+    kept = [json.loads(line) for line in (source / "alignments/newstest.jsonl").open()]
+    figures = draw_run(source, ReportConfig(heatmaps=0))
+    page = tmp_path / "report.html"
+    page.write_text("<!doctype html><title>é</title><script>1 < 2</script>", encoding="utf-8")
+    four = choose_four(kept)
+    expected = results["test"]["newstest"]
+    logger = WandbLogger(save_dir=tmp_path, offline=True, mode="offline", project="p")
+    try:
+        run = logger.experiment
+        define_metrics(run)
+        for update in (5, 10):
+            logger.log_metrics({"valid/nll": 10.0 / update}, step=update)
+            log_validation(run, update, {"valid/bleu_by_length/11-20": 31.0 / update}, four)
+        log_test(run, results, figures, page)
+    finally:
+        wandb.finish()
+    records, files = inspect(tmp_path)
+
+    metrics = [record["metric"] for record in records if record["type"] == "metric"]
+    axes = {each["glob_name"]: each["step_metric"] for each in metrics if "glob_name" in each}
+    assert axes == {
+        "*": "trainer/global_step",
+        "valid/*": "trainer/global_step",
+        "length/*": "length/words",
+    }
+    assert list(axes)[-1] == "length/*"
+
+    rows = [record["history"]["item"] for record in records if record["type"] == "history"]
+    curve = [
+        (each["length/words"], each["length/newstest/bleu"], each["length/newstest/sentences"])
+        for each in rows
+        if "length/words" in each
+    ]
+    places = [70 if b["to"] is None else b["to"] for b in expected["by_length"]]
+    wanted = [(b["score"], b["sentences"]) for b in expected["by_length"]]
+    assert [each[0] for each in curve] == places
+    assert [each[1:] for each in curve] == [pytest.approx(each) for each in wanted]
+    validations = [each for each in rows if "valid/bleu_by_length/11-20" in each]
+    assert [each["trainer/global_step"] for each in validations] == [5, 10]
+    assert [each["valid/bleu_by_length/11-20"] for each in validations] == [6.2, 3.1]
+    caption = validations[1]["valid/alignment/1.caption"]
+    assert caption == f"{' '.join(four[0]['source'])} → {' '.join(four[0]['target'])}"
+    assert len(list(files.glob("media/images/valid/alignment/*.png"))) == 8
+    assert len(list(files.glob("media/images/figures/newstest-b*.png"))) == 2
+    [kept_page] = files.glob("media/html/test/page_*.html")
+    assert kept_page.read_bytes() == page.read_bytes()
+    [shown] = [each for each in rows if "test/page._type" in each]
+    assert shown["test/page._type"] == "html-file"
+    assert shown["test/page.path"] == str(kept_page.relative_to(files))
+
+    [table] = files.glob("media/table/test/*.table.json")
+    content = json.loads(table.read_text())
+    entries = [dict(zip(content["columns"], data, strict=True)) for data in content["data"]]
+    assert [each["words"] for each in entries][:2] == ["1-10", "11-20"]
+    assert [each["sentences"] for each in entries] == [each[1] for each in wanted]
+    assert entries[1]["bleu_low"] == pytest.approx(expected["by_length"][1]["low"])
+    aligned = expected["alignment"]["by_length"][1]["error_rate"]
+    assert entries[1]["alignment_error_rate"] == pytest.approx(aligned)
+
+    summary = {}
+    for record in records:
+        if record["type"] == "summary":
+            summary |= record["summary"].get("update", {})
+    assert summary["test/newstest/bleu"] == pytest.approx(expected["bleu"]["all"]["score"])
+    assert summary["test/newstest/alignment_error_rate"] == pytest.approx(0.11)
+    assert summary["parameters"] == 2_345_678
+
+
+def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
+    wandb = pytest.importorskip("wandb")
+    from nmt.training.loggers import make_logger
+
+    typed = ["+experiment=rnnsearch30", "regime=tiny", "scoring=dot", "name=dotted", "seed=7"]
+    typed += ["logger.group=lengths", "logger.tags=[first,laptop]", "logger.project=curves"]
+    config = load(composer(*typed, "logger.entity=team"))
+    try:
+        logger = make_logger(config, tmp_path)
+        assert logger is not None
+        number = logger.experiment.id
+    finally:
+        wandb.finish()
+    records, _ = inspect(tmp_path)
+    [run] = [record["run"] for record in records if record["type"] == "run"]
+    assert run["run_id"] == number == (tmp_path / "wandb" / "id").read_text()
+    assert (run["entity"], run["project"], run["run_group"]) == ("team", "curves", "lengths")
+    assert run["display_name"] == "dotted"
+    assert sorted(run["tags"]) == ["first", "laptop", "rnnsearch30", "tiny"]
+    kept = run["config"]["update"]
+    kept.pop("_wandb")
+    assert kept == plain(config)
+    assert (kept["seed"], kept["data"]["max_length"]) == (7, 30)
+    assert kept["model"]["scoring"] == {"_target_": "nmt.layers.scoring.Dot"}

@@ -1,0 +1,208 @@
+"""One, two and three processes compute the same thing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.helpers import ROOT
+from tests.helpers.forked import TINY, run
+
+UPDATES = ("trainer.max_steps=20", "data.batch_size=24", "evaluation.dictionary_sample=16")
+
+
+def ddp(ranks: int) -> tuple[str, ...]:
+    return ("trainer=ddp", "trainer.accelerator=cpu", f"trainer.devices={ranks}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a run `one` of one process."""
+    folder = tmp_path_factory.mktemp("ddp")
+    assert train(folder, "one") == [0]
+    return folder
+
+
+def train(folder: Path, name: str, *options: str, ranks: int = 1) -> list[int]:
+    options = (*TINY, *UPDATES, f"hydra.run.dir={name}", "data.cache=cache", *options)
+    return run("train", *options, cwd=folder, ranks=ranks).codes
+
+
+def weights(folder: Path, name: str) -> dict[str, torch.Tensor]:
+    content = torch.load(folder / name / "checkpoints/last.ckpt", weights_only=True)
+    assert content["global_step"] == 20
+    state: dict[str, torch.Tensor] = content["state_dict"]
+    return state
+
+
+def results(folder: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / name / "results.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize(("ranks", "accumulate"), [(2, 1), (1, 2), (2, 2)])
+def test_the_same_weights_after_20_updates(folder, ranks, accumulate):
+    """Within what another order of summation makes of float32."""
+    name = f"ranks{ranks}x{accumulate}"
+    options = ddp(ranks) if ranks > 1 else ()
+    codes = train(folder, name, *options, f"trainer.accumulate={accumulate}", ranks=ranks)
+    assert codes == [0] * ranks
+    for key, value in weights(folder, "one").items():
+        torch.testing.assert_close(weights(folder, name)[key], value, rtol=1e-4, atol=2e-6)
+    one, other = results(folder, "one"), results(folder, name)
+    for at, entry in enumerate(one["history"]):
+        assert other["history"][at] == pytest.approx(entry, rel=1e-4)
+    assert other["train"]["nll_per_sentence"] == pytest.approx(
+        one["train"]["nll_per_sentence"], rel=1e-5
+    )
+
+
+def test_the_same_weights_from_batches_by_tokens(folder):
+    """Few enough for batches of long sentences to have fewer of them than there are shares."""
+    tokens = ("data.batch_by=tokens", "data.batch_tokens=100", "evaluation.train_sample=0")
+    tokens += ("optimizer.eps=1e-4",)  # so few sentences leave gradients that Adam would blow up
+    assert train(folder, "tokens", *tokens, ranks=1) == [0]
+    options = (*tokens, *ddp(2), "trainer.accumulate=2")
+    assert train(folder, "tokens2x2", *options, ranks=2) == [0, 0]
+    for key, value in weights(folder, "tokens").items():
+        torch.testing.assert_close(weights(folder, "tokens2x2")[key], value, rtol=1e-4, atol=2e-6)
+    one, other = results(folder, "tokens"), results(folder, "tokens2x2")
+    for at, entry in enumerate(one["history"]):
+        assert other["history"][at] == pytest.approx(entry, rel=1e-4)
+    assert one["train"]["epochs"] == other["train"]["epochs"]
+    assert one["train"]["epochs"] < 0.5 < results(folder, "one")["train"]["epochs"]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_everything_under_test_is_identical(folder, ranks):
+    """12 and 14 sentences in batches of 5: three batches, so that each rank's share is another."""
+    for count in (1, ranks):
+        name = f"evaluated{count}"
+        if (folder / name).exists():
+            continue
+        options = [
+            "checkpoint=one/checkpoints/best.ckpt",
+            f"hydra.run.dir={name}",
+            "trainer.progress=false",
+            "search.batch_size=5",
+            *(ddp(count) if count > 1 else ()),
+        ]
+        ended = run("evaluate", *options, "logger=none", cwd=folder, ranks=count)
+        assert ended.codes == [0] * count, ended.said
+    assert results(folder, "evaluated1")["test"] == results(folder, f"evaluated{ranks}")["test"]
+    for file in sorted((folder / "evaluated1").rglob("*.jsonl")):
+        other = folder / f"evaluated{ranks}" / file.relative_to(folder / "evaluated1")
+        assert other.read_bytes() == file.read_bytes()
+
+
+def test_a_rank_without_sentences_takes_part(folder):
+    """Development and test sets of one batch each, so that two of three ranks have none."""
+    name = "uneven"
+    codes = train(folder, name, *ddp(3), "trainer.max_steps=4", ranks=3)
+    assert codes == [0, 0, 0]
+    assert results(folder, name)["test"]["by_length"]["pairs"] == 14
+
+
+def test_only_the_first_rank_writes(folder):
+    """A run of two processes leaves the files of a run of one, once."""
+
+    def files(name: str) -> set[str]:
+        found = (folder / name).rglob("*")
+        return {str(path.relative_to(folder / name)) for path in found if path.is_file()}
+
+    assert files("ranks2x1") == files("one")
+    log = (folder / "ranks2x1/train.log").read_text()
+    assert log.count("training RNNsearch") == 1
+
+
+@pytest.mark.parametrize(("devices", "accumulate"), [(5, 1), (1, 7), (2, 8)])
+def test_a_batch_that_cannot_be_shared_out_is_refused(folder, devices, accumulate):
+    options = (*ddp(devices), f"trainer.accumulate={accumulate}", "data.batch_size=24")
+    ended = run("train", *TINY, *options, cwd=folder)
+    assert ended.code == 2
+    assert "data.batch_size=24" in ended.said
+    assert f"{devices * accumulate}" in ended.said
+
+
+def shell(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+
+
+LISTENERS = """
+import os, pathlib
+import nmt.training.checkpoints as module
+real = module.Checkpoints.on_validation_start
+def listening(self, *arguments):
+    inodes = {link.readlink().name for link in pathlib.Path("/proc/self/fd").iterdir()
+              if link.is_symlink() and str(link.readlink()).startswith("socket:")}
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path("/proc/self/net", table).read_text().splitlines()[1:]:
+            columns = line.split()
+            if columns[3] == "0A" and f"socket:[{columns[9]}]" in inodes:
+                found.append(columns[1].split(":")[0])
+    pathlib.Path("listening-" + os.environ["LOCAL_RANK"]).write_text(" ".join(found))
+    return real(self, *arguments)
+module.Checkpoints.on_validation_start = listening
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="reads Linux's tables")
+def test_nothing_listens_on_a_network_address(folder):
+    options = (*TINY, "hydra.run.dir=quiet", "data.cache=cache", *ddp(2), "trainer.max_steps=2")
+    assert run("train", *options, cwd=folder, ranks=2, hook=LISTENERS).codes == [0, 0]
+    for rank in (0, 1):
+        addresses = (folder / f"listening-{rank}").read_text().split()
+        assert set(addresses) <= {"0100007F"}  # 127.0.0.1
+    assert (folder / "listening-0").read_text()
+
+
+@pytest.mark.slow
+def test_the_command_starts_its_own_ranks(folder):
+    """Through the command line, with figures; one folder, and the weights of one process."""
+    options = (*TINY, *UPDATES, "hydra.run.dir=real", "data.cache=cache", *ddp(2))
+    done = shell(folder, "nmt.train", *options)
+    assert done.returncode == 0, done.stderr
+    for key, value in weights(folder, "one").items():
+        torch.testing.assert_close(weights(folder, "real")[key], value, rtol=1e-4, atol=2e-6)
+    assert (folder / "real/report.html").is_file()
+
+
+@pytest.mark.slow
+def test_torchrun(folder):
+    """All ranks share a folder named after the job; they prepare the text at once."""
+    torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    options = (*TINY, *UPDATES, "data.cache=another_cache", *ddp(2))
+    done = shell(folder, *torchrun, "-m", "nmt.train", *options)
+    assert done.returncode == 0, done.stderr
+    (made,) = (folder / "outputs").glob("torchrun-*")
+    for key, value in weights(folder, f"outputs/{made.name}").items():
+        torch.testing.assert_close(weights(folder, "one")[key], value, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_a_rank_that_fails_ends_the_run(folder):
+    """The second process is killed: the first ends, and says so, instead of waiting for it."""
+    hook = (
+        "import os\nif os.environ['LOCAL_RANK'] == '1':"
+        " kill('nmt.models.base:Translator.training_step', 5)"
+    )
+    options = (*TINY, "hydra.run.dir=broken", "data.cache=cache", *ddp(2))
+    ended = run("train", *options, cwd=folder, ranks=2, hook=hook)
+    assert ended.codes == [1, -9]
+    assert "nmt: another process of the run ended" in ended.said

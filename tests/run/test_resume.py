@@ -1,0 +1,267 @@
+"""Runs that are killed and gone on with end as if they had never stopped."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.helpers.forked import TINY, Ended, run
+
+# dropout and micro-batches, so that seeds and the place in an update matter; a patience that ends
+# nothing, so that its state is kept; checkpoints every few updates beside those of validations
+OPTIONS = (
+    *TINY,
+    "model.dropout=0.2",
+    "trainer.accumulate=2",
+    "trainer.max_steps=14",
+    "trainer.valid_every=4",
+    "trainer.patience=9",
+    "optimizer.schedule=constant",
+    "checkpoint.minutes=0.000001",
+)
+TIMES = {"hours", "sentences_per_second", "target_words_per_second", "peak_memory"}
+
+
+class Work:
+    """A folder of runs that share their prepared text."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def train(self, name: str, *arguments: str, **keywords: Any) -> Ended:
+        options = (*OPTIONS, f"hydra.run.dir={name}", "data.cache=cache")
+        return run("train", *options, *arguments, cwd=self.folder, **keywords)
+
+    def measured(self, name: str) -> dict[str, Any]:
+        """What results.json says that another run of the same must say, too."""
+        found = json.loads((self.folder / name / "results.json").read_text())
+        train = {key: value for key, value in found["train"].items() if key not in TIMES}
+        return {"train": train, **{key: found[key] for key in ("test", "valid", "history")}}
+
+    def checkpoint(self, name: str, file: str = "last") -> dict[str, Any]:
+        path = self.folder / name / "checkpoints" / f"{file}.ckpt"
+        content: dict[str, Any] = torch.load(path, weights_only=True)
+        return content
+
+    def same(self, one: str, other: str) -> None:
+        for file in ("last", "best"):
+            first, second = self.checkpoint(one, file), self.checkpoint(other, file)
+            assert first["global_step"] == second["global_step"]
+            for key, value in first["state_dict"].items():
+                assert torch.equal(value, second["state_dict"][key]), (file, key)
+        assert self.measured(one) == self.measured(other)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """With a run `whole` that was never stopped."""
+    work = Work(tmp_path_factory.mktemp("resume"))
+    assert work.train("whole").code == 0
+    history = work.measured("whole")["history"]
+    assert [entry["update"] for entry in history] == [4, 8, 12, 14]
+    return work
+
+
+def test_the_same_seed_gives_the_same_weights_whatever_the_workers(work):
+    assert work.train("again", "data.workers=2", "deterministic=true").code == 0
+    work.same("whole", "again")
+
+
+KILLS = {
+    "in a micro-batch": ("nmt.models.base:Translator.training_step", 20),
+    "between last and previous": ("os:replace", 16),
+    "while a checkpoint is written": ("torch:save", 5),
+    "in a validation": ("nmt.training.validation:Validation._translate", 3),
+    "before the best is copied": ("nmt.training.checkpoints:copy_to_best", 4),
+    "in the tests": ("nmt.inference.test_loop:Testing.test_step", 2),
+    "while results are written": ("nmt.evaluation.results:write", 1),
+}
+QUICK = ("in a micro-batch", "between last and previous", "in a validation", "in the tests")
+
+
+@pytest.mark.parametrize(
+    "moment", [pytest.param(m, marks=() if m in QUICK else pytest.mark.slow) for m in KILLS]
+)
+def test_killed(work, moment):
+    place, count = KILLS[moment]
+    name = moment.replace(" ", "-")
+    assert work.train(name, hook=f"kill({place!r}, {count})").code == -9
+    ended = work.train(name, "resume=auto") if "in" in moment else resume_by_folder(work, name)
+    assert ended.code == 0, ended.said
+    work.same("whole", name)
+
+
+def resume_by_folder(work: Work, name: str) -> Ended:
+    """Nothing typed but the folder: all else is in the checkpoint."""
+    return run("train", f"resume={name}", cwd=work.folder)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_killed_twenty_times_at_random(work):
+    """Each run is killed at a random call of a random function until it is through."""
+    places = [place for place, _ in KILLS.values()]
+    most = {"training_step": 28, "replace": 60, "save": 12, "_translate": 4, "test_step": 2}
+    draw, kills = random.Random(1), 0
+    while kills < 20:
+        name = f"random-{kills}"
+        code = -9
+        while code == -9:
+            place = draw.choice(places)
+            count = draw.randint(1, most.get(place.replace(":", ".").rpartition(".")[2], 3))
+            ended = work.train(name, "resume=auto", hook=f"kill({place!r}, {count})")
+            code = ended.code
+            kills += code == -9
+        assert code == 0, ended.said
+        work.same("whole", name)
+
+
+def test_a_damaged_last_checkpoint_is_passed_by(work):
+    assert work.train("damaged", hook="kill('os:replace', 40)").code == -9
+    last = work.folder / "damaged/checkpoints/last.ckpt"
+    last.write_bytes(last.read_bytes()[:-1000])
+    ended = work.train("damaged", "resume=auto")
+    assert ended.code == 0, ended.said
+    assert "last.ckpt is damaged" in ended.said
+    assert "going on with damaged/checkpoints/previous.ckpt instead" in ended.said.replace(
+        f"{work.folder}/", ""
+    )
+    work.same("whole", "damaged")
+
+
+@pytest.mark.parametrize(
+    ("signal", "place", "count"),
+    [
+        ("SIGTERM", "nmt.models.base:Translator.training_step", 13),
+        pytest.param(
+            "SIGUSR1",
+            "nmt.training.validation:Validation._translate",
+            2,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "SIGINT", "nmt.inference.test_loop:Testing.test_step", 1, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_a_signal_stops_between_two_updates(work, signal, place, count):
+    number = {"SIGTERM": 15, "SIGUSR1": 10, "SIGINT": 2}[signal]
+    ended = work.train(signal, "checkpoint.minutes=10", hook=f"send({number}, {place!r}, {count})")
+    assert ended.code == 128 + number, ended.said
+    last = ended.said.strip().splitlines()[-1]
+    assert last.startswith(f"nmt: stopped by {signal}; go on with: python -m nmt.train resume=")
+    logged = (work.folder / signal / "train.log").read_text()
+    assert f"ERROR nmt.cli.command: {last.removeprefix('nmt: ')}\n" in logged
+    assert work.checkpoint(signal)["global_step"] == {15: 7, 10: 8, 2: 14}[number]
+    assert work.train(signal, "resume=auto").code == 0
+    work.same("whole", signal)
+
+
+def test_early_stopping_goes_on_where_it_was(work):
+    """Patience is used up at the validation after update 8, and the run is killed in its tests."""
+    options = ("trainer.patience=1", "trainer.monitor=bleu", "trainer.valid_translate=1")
+    hook = "kill('nmt.inference.test_loop:Testing.test_step', 1)"
+    assert work.train("early", *options, hook=hook).code == -9
+    stopped = work.checkpoint("early")
+    assert stopped["callbacks"]["Checkpoints"]["stopped_early"]
+    assert stopped["global_step"] < 14
+    assert work.train("early", *options, "resume=auto").code == 0
+    assert work.checkpoint("early")["global_step"] == stopped["global_step"]
+
+
+def test_more_updates_can_be_asked_for(work):
+    """A run of 6 updates that is gone on with to 14 is validated at 6, too; its weights agree."""
+    assert work.train("short", "trainer.max_steps=6").code == 0
+    ended = work.train("short", "resume=auto", "trainer.max_steps=5")
+    assert ended.code == 2
+    assert "trainer.max_steps=5: the run has made 6 updates already" in ended.said
+    assert work.train("short", "resume=auto", "trainer.max_steps=14").code == 0
+    updates = [entry["update"] for entry in work.measured("short")["history"]]
+    assert updates == [4, 6, 8, 12, 14]
+    weights = work.checkpoint("whole")["state_dict"]
+    for key, value in work.checkpoint("short")["state_dict"].items():
+        assert torch.equal(value, weights[key]), key
+
+
+def test_a_schedule_that_is_bent_is_said_to_be(work):
+    linear = ("optimizer.schedule=linear", "optimizer.decay_from=0.5")
+    assert work.train("linear", *linear, "trainer.max_steps=4").code == 0
+    ended = work.train("linear", "resume=auto", *linear, "trainer.max_steps=6")
+    assert ended.code == 0
+    assert "the learning rate was falling to 0 at update 4 and now falls to 0 at 6" in ended.said
+
+
+def test_what_would_change_the_result_is_refused(work):
+    folder = work.folder / "whole"
+    for arguments, said in {
+        ("hydra.run.dir=whole", *TINY): "holds the checkpoints of a run; resume=auto",
+        ("resume=whole", "optimizer.lr=0.5"): "optimizer.lr=0.5: the run was started with",
+        ("resume=nowhere",): "resume=nowhere: no checkpoint in",
+        ("resume=whole", "seed=3"): "seed=3: the run was started with 1",
+    }.items():
+        ended = run("train", *arguments, cwd=work.folder)
+        assert ended.code == 2
+        assert said in ended.said.strip().splitlines()[-1]
+    assert (folder / "results.json").is_file()
+
+
+@pytest.mark.slow
+def test_two_processes_killed(work):
+    ddp = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2")
+    assert work.train("two", *ddp, ranks=2).codes == [0, 0]
+    hook = "kill('nmt.models.base:Translator.training_step', 20)"
+    codes = work.train("two-killed", *ddp, ranks=2, hook=hook).codes
+    assert codes == [-9, -9]
+    assert work.train("two-killed", *ddp, "resume=auto", ranks=2).codes == [0, 0]
+    work.same("two", "two-killed")
+    # the launcher of a sweep, and Lightning's ranks, have it that only the first is signalled
+    hook = (
+        "import os\nif os.environ['LOCAL_RANK'] == '0':"
+        " send(15, 'nmt.models.base:Translator.training_step', 17)"
+    )
+    ended = work.train("two-stopped", *ddp, ranks=2, hook=hook)
+    assert ended.codes == [143, 0], ended.said
+    assert work.train("two-stopped", *ddp, "resume=auto", ranks=2).codes == [0, 0]
+    work.same("two", "two-stopped")
+
+
+def test_offline_wandb_files_repeat_no_update(work):
+    """The run breaks in update 11 and goes on from the checkpoint of update 8."""
+    options = ("logger=wandb", "logger.mode=offline", "checkpoint.minutes=10")
+    hook = "fail('nmt.models.base:Translator.training_step', 22, ValueError('broken'))"
+    assert work.train("wandb", *options, hook=hook).code == 1
+    assert work.checkpoint("wandb")["global_step"] == 8
+    assert work.train("wandb", *options, "resume=auto").code == 0
+    work.same("whole", "wandb")
+    first, second = sorted((work.folder / "wandb/wandb").glob("offline-run-*/run-*.wandb"))
+    assert first.name == second.name
+    rows = history(first) + history(second)
+    for key, updates in {
+        "train/nll": [2, 4, 6, 8, 10, 12, 14],
+        "valid/nll_per_word": [4, 8, 12, 14],
+        "valid/alignment/1.caption": [4, 8, 12, 14],
+    }.items():
+        assert [row["trainer/global_step"] for row in rows if key in row] == updates, key
+    steps = [row["_step"] for row in rows]
+    assert steps == sorted(set(steps))
+
+
+def history(file: Path) -> list[dict[str, Any]]:
+    """The rows that an offline W&B file holds."""
+    import subprocess
+    import sys
+
+    command = [str(Path(sys.executable).parent / "wandb"), "leet", "inspect", "--json", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = []
+    for line in done.stdout.splitlines():
+        record = json.loads(line)
+        items = (record.get("history") or {}).get("item")
+        if items:
+            rows.append(items)
+    return rows
