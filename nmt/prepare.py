@@ -12,14 +12,15 @@ from omegaconf import DictConfig
 
 from nmt.cli.command import command
 from nmt.config.validation import load
-from nmt.data.prepare import describe, prepare
 
 
 @command("prepare")
 def main(composed: DictConfig) -> None:
     config = load(composed)
-    prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
-    print(describe(prepared))
+
+    from nmt.data.prepare import describe, prepare
+
+    print(describe(prepare(config.data, config.tokenizer, progress=config.trainer.progress)))
 
 
 if __name__ == "__main__":

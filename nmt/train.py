@@ -8,69 +8,29 @@ python -m nmt.train resume=outputs/2026-01-31/12-00-00
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
-
-import pytorch_lightning as pl
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
-from nmt.config.schema import TrainConfig
-from nmt.config.validation import load
-from nmt.data.module import TranslationData
-from nmt.data.prepare import describe, prepare
-from nmt.models import build
-from nmt.models.checkpoint import describe_run
-from nmt.run import start as job
-from nmt.run import test
-from nmt.run.failures import end_all_ranks_on_error, machine_errors
-from nmt.run.finish import finish_training
-from nmt.training.loggers import logging_to
-from nmt.training.signals import Stop, stoppable
-from nmt.training.trainer import make_trainer
-
-log = logging.getLogger(__name__)
 
 
 @command("train")
 def main(composed: DictConfig) -> None:
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    with stoppable(folder, requeue=composed.resume == "auto") as stop:
-        train(composed, folder, stop)
-
-
-def train(composed: DictConfig, folder: Path, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json."""
-    resumed, composed = job.resume(composed, folder)
-    config = load(composed)
-    assert isinstance(config, TrainConfig)
-    job.check_early(config)
-    job.silence_warnings()
-    prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
-    job.refuse_other_data(resumed, prepared.fingerprint)
-    log.info("prepared text:\n%s", describe(prepared))
-    sets = {
-        name: sentences
-        for split in prepared.test.values()
-        for name, sentences in test.example_sets(split, config).items()
-    }
+    from nmt.run import fit, start, test
+    from nmt.run.finish import finish
 
-    pl.seed_everything(config.seed, verbose=False)
-    model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary))
-    model.stored = describe_run(
-        config, prepared.source_vocabulary, prepared.target_vocabulary, prepared.fingerprint
-    )
-    with machine_errors(config), logging_to(config, folder) as logger:
-        watch = job.TrainingCallbacks(config, prepared, folder, stop)
-        trainer = make_trainer(config, folder, watch.callbacks, logger)
-        log.info(job.headline(config, model, trainer))
-        data = TranslationData(prepared, config)
-        with end_all_ranks_on_error(trainer):
-            with stop.deferring():
-                path = resumed.path if resumed else None
-                trainer.fit(model, data, ckpt_path=path, weights_only=True)
-            finish_training(config, folder, trainer, model, prepared, sets, watch)
+    with start.training(composed) as run:
+        text = start.prepare_text(run)
+        start.refuse_other_text(run, text)
+        sets = test.all_sets(run, text)
+        with start.at_work(run):
+            training = fit.Training(run, text)
+            training.fit()
+            trained, outcome = training.finish()
+            scores = test.evaluate_test_sets(run, trained, sets)
+            if run.config.evaluation.alignment.statistical_aligners:
+                test.add_statistical_aligners(run, scores, sets, text.train)
+            finish(run, trained.model, scores, outcome)
 
 
 if __name__ == "__main__":

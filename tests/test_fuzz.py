@@ -14,9 +14,9 @@ from nmt.config.schema import Config, TextConfig
 from nmt.config.validation import load
 from nmt.data.prepare import prepare
 from nmt.inference.stream import batches_of_lines
-from nmt.inference.translation import Translations
+from nmt.inference.trained import TrainedModel, make_codec
+from nmt.inference.translation import LineTranslator
 from nmt.models import build
-from nmt.run.test import make_codec
 from nmt.utils.errors import InputError
 
 AWKWARD = (
@@ -55,7 +55,7 @@ def draw_line(draw: random.Random) -> str:
 
 
 @pytest.fixture(scope="module")
-def translations(tmp_path_factory: pytest.TempPathFactory) -> Translations:
+def translations(tmp_path_factory: pytest.TempPathFactory) -> LineTranslator:
     """An untrained model over the words of some awkward lines."""
     folder = tmp_path_factory.mktemp("fuzz")
     draw = random.Random(0)
@@ -65,7 +65,7 @@ def translations(tmp_path_factory: pytest.TempPathFactory) -> Translations:
     torch.manual_seed(1)
     model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary)).eval()
     codec = make_codec(config, prepared.source_vocabulary, prepared.target_vocabulary)
-    return Translations(model, codec, config, attention=True)
+    return LineTranslator(TrainedModel(model, codec, config), attention=True)
 
 
 def configuration(folder: Path, source: list[str], target: list[str]) -> Config:
@@ -86,13 +86,13 @@ def configuration(folder: Path, source: list[str], target: list[str]) -> Config:
     return load(config)
 
 
-def translate(translations: Translations, count: int, seed: int) -> None:
+def translate(translations: LineTranslator, count: int, seed: int) -> None:
     draw = random.Random(seed)
     lines = [draw_line(draw) for _ in range(count)]
     before = translations.lines
     for start in range(0, count, 50):
         batch = lines[start : start + 50]
-        found = translations.of(batch)
+        found = translations.translate(batch)
         assert [sentence.number for sentence in found] == [
             before + start + place + 1 for place in range(len(batch))
         ]

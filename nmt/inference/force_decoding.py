@@ -1,4 +1,4 @@
-"""Looking at how a model reads a given translation, step by step.
+"""Force-decoding: how a model comes to a given translation, step by step.
 
 S source symbols, T target symbols, both with `</s>`.
 """
@@ -6,31 +6,21 @@ S source symbols, T target symbols, both with `</s>`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from nmt.config.schema import SearchConfig
 from nmt.data.batch import collate
-from nmt.data.vocabulary import END, UNKNOWN, Vocabulary
-from nmt.evaluation.alignment import attended_words, word_weights
+from nmt.data.vocabulary import END
+from nmt.evaluation.alignment import word_weights
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import spread
-from nmt.inference.unknown_words import replace_unknown
+from nmt.inference.trained import Codec
 from nmt.models.base import Translator
 
 RUNNERS_UP = 5
-
-
-@dataclass(frozen=True)
-class Codec:
-    """What turns words into ids and back, and words into text."""
-
-    source: Vocabulary
-    target: Vocabulary
-    detokenise: Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ def weights_between_words(
 
 
 @torch.no_grad()
-def read(
+def force_decode(
     model: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[ForcedDecoding]:
     """Force-decodes translations.
@@ -81,7 +71,7 @@ def read(
     nll, forced = model(batch)
     scores = model.output.logits(forced.readout).float().log_softmax(2)
     top = scores.topk(min(RUNNERS_UP + 1, scores.shape[2]), 2)
-    readings = []
+    decodings = []
     for place, (source, target) in enumerate(zip(sources, ids, strict=True)):
         steps = len(target)
         weights = log_normaliser = None
@@ -99,27 +89,27 @@ def read(
             for written, indices, values in likely
         ]
         log_probabilities = (-nll[place, :steps]).float().tolist()
-        readings.append(ForcedDecoding(target, weights, log_normaliser, log_probabilities, others))
-    return readings
+        decodings.append(ForcedDecoding(target, weights, log_normaliser, log_probabilities, others))
+    return decodings
 
 
 def alignment_row(
     codec: Codec,
     identity: int,
     source: Sequence[str],
-    reading: ForcedDecoding,
+    decoding: ForcedDecoding,
     *,
     score: float,
     reference: Sequence[str] = (),
 ) -> Record:
     """A line of alignments/<set>.jsonl; subwords are put together to words."""
     target = codec.target
-    first = first_symbols(target.word_index(reading.ids))
-    weights = reading.weights
+    first = first_symbols(target.word_index(decoding.ids))
+    weights = decoding.weights
     if weights is not None:
-        weights = weights_between_words(weights, codec, source, reading.ids)
-    bounds = [*first, len(reading.ids)]
-    written = target.decode(reading.ids)
+        weights = weights_between_words(weights, codec, source, decoding.ids)
+    bounds = [*first, len(decoding.ids)]
+    written = target.decode(decoding.ids)
     return {
         "id": identity,
         "length": len(source),
@@ -129,38 +119,17 @@ def alignment_row(
         "score": score,
         "weights": None if weights is None else weights.tolist(),
         "log_normaliser": None
-        if reading.log_normaliser is None
-        else [float(reading.log_normaliser[at]) for at in first],
+        if decoding.log_normaliser is None
+        else [float(decoding.log_normaliser[at]) for at in first],
         "spread": None if weights is None else spread(weights).tolist(),
         "log_probability": [
-            sum(reading.log_probabilities[start:end]) for start, end in itertools.pairwise(bounds)
+            sum(decoding.log_probabilities[start:end]) for start, end in itertools.pairwise(bounds)
         ],
         "runners_up": [
-            [[target.symbols([symbol])[0], value] for symbol, value in reading.others[at]]
+            [[target.symbols([symbol])[0], value] for symbol, value in decoding.others[at]]
             for at in first
         ],
     }
-
-
-def replace_unknown_words(
-    reading: ForcedDecoding,
-    codec: Codec,
-    source: Sequence[str],
-    search: SearchConfig,
-    dictionary: Mapping[str, str] | None = None,
-) -> list[str]:
-    """The words of a translation, with others in place of `<unk>` as `search.replace_unk` says.
-
-    Without attention nothing says which source word to take, and `<unk>` stays.
-    """
-    words = codec.target.decode(reading.ids)
-    unknown = [symbol == UNKNOWN for symbol in reading.ids if symbol != END]
-    if search.replace_unk == "none" or reading.weights is None or not any(unknown):
-        return words
-    attended = attended_words(reading.weights[: len(unknown)])
-    return replace_unknown(
-        words, unknown, attended.tolist(), source, search.replace_unk, dictionary
-    )
 
 
 def first_symbols(words: Sequence[int]) -> list[int]:

@@ -1,12 +1,70 @@
-"""Words in place of `<unk>`: the attended source word, or its translation (Luong et al., 2015)."""
+"""Words in place of `<unk>`: the attended source word, or its translation (Luong et al., 2015).
+
+The dictionary of translations is learnt from the model's own attention over the training pairs.
+
+B batch, S source length, T target length.
+"""
+
+from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from nmt.evaluation.alignment import Link
+from nmt.config.schema import SearchConfig
+from nmt.data.batch import Batch
+from nmt.data.splits import Split
+from nmt.data.vocabulary import END, UNKNOWN
+from nmt.evaluation.alignment import Link, attended_words, hard_links
+from nmt.inference.force_decoding import ForcedDecoding, weights_between_words
+from nmt.inference.trained import Codec, TrainedModel
+from nmt.utils.environment import gather
+
+Aligned = tuple[Sequence[str], Sequence[str], list[Link]]
 
 
 def learn_dictionary(
+    trained: TrainedModel, pairs: Split, batches: Iterable[Batch]
+) -> dict[str, str]:
+    """The dictionary that a model's attention teaches, the same on every rank.
+
+    Each pair is force-decoded, and the words that attention links are counted; words are those of
+    the text, the ones outside the shortlists among them.
+
+    Args:
+        trained: a model with attention; its device and its precision are the caller's.
+        pairs: the split that the batches' `rows` are numbers of.
+        batches: this rank's share.
+
+    Returns:
+        Source word to the target word that it is most often linked to.
+    """
+    model, null = trained.model, trained.config.evaluation.alignment.null
+    aligned: list[Aligned] = []
+    for batch in batches:
+        if not len(batch):
+            continue
+        batch = batch.to(model.device)
+        # Not model(batch): the probabilities of words, most of the work, are not asked for.
+        memory = model.encode(batch.source, batch.source_mask)
+        forced = model.decoder(batch.target, batch.target_mask, memory)
+        assert forced.weights is not None
+        weights = forced.weights.float().cpu().numpy()  # (B, T, S)
+        sources = batch.source_mask.sum(1).tolist()
+        targets = batch.target_mask.sum(1).tolist()
+        for place, row in enumerate(batch.rows.tolist()):
+            pair = pairs[row]
+            between = weights_between_words(
+                weights[place, : targets[place], : sources[place]],
+                trained.codec,
+                pair["source"],
+                pair["target_ids"].tolist(),
+            )
+            aligned.append((pair["source"], pair["target"], hard_links(between, null)))
+    parts: list[list[Aligned]] = gather(aligned)
+    return count_links(pair for part in parts for pair in part)
+
+
+def count_links(
     pairs: Iterable[tuple[Sequence[str], Sequence[str], Iterable[Link]]],
 ) -> dict[str, str]:
     """The target word that each source word is most often linked to.
@@ -17,7 +75,7 @@ def learn_dictionary(
     Returns:
         Source word to target word; of equally frequent ones the first in the order of characters.
 
-    >>> learn_dictionary([(["red", "cat"], ["chat", "rouge"], [(0, 1), (1, 0)])])
+    >>> count_links([(["red", "cat"], ["chat", "rouge"], [(0, 1), (1, 0)])])
     {'red': 'rouge', 'cat': 'chat'}
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -65,3 +123,24 @@ def replace_unknown(
         dictionary.get(source[j], source[j]) if is_unknown and j >= 0 else token
         for token, is_unknown, j in zip(hypothesis, unknown, attended, strict=True)
     ]
+
+
+def replace_unknown_words(
+    decoding: ForcedDecoding,
+    codec: Codec,
+    source: Sequence[str],
+    search: SearchConfig,
+    dictionary: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The words of a translation, with others in place of `<unk>` as `search.replace_unk` says.
+
+    Without attention nothing says which source word to take, and `<unk>` stays.
+    """
+    words = codec.target.decode(decoding.ids)
+    unknown = [symbol == UNKNOWN for symbol in decoding.ids if symbol != END]
+    if search.replace_unk == "none" or decoding.weights is None or not any(unknown):
+        return words
+    attended = attended_words(decoding.weights[: len(unknown)])
+    return replace_unknown(
+        words, unknown, attended.tolist(), source, search.replace_unk, dictionary
+    )

@@ -52,9 +52,8 @@ class Translator(pl.LightningModule):
         self.target_size = target_size
         self.optimizer = optimizer
         self.updates = updates
-        self.stored: dict[
-            str, Any
-        ] = {}  # what a checkpoint holds besides weights, see `nmt.models.checkpoint`
+        # what a checkpoint says besides weights, see `nmt.models.checkpoint`
+        self.description: dict[str, Any] = {}
         self.gradient_norm = torch.tensor(0.0)
         self.finite = torch.tensor(True)  # whether every gradient so far was
 
@@ -105,4 +104,4 @@ class Translator(pl.LightningModule):
         return make_optimizer(self.parameters(), self.optimizer, self.updates)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["nmt"] = self.stored
+        checkpoint.setdefault("nmt", {}).update(self.description)

@@ -1,15 +1,19 @@
-"""What a checkpoint holds besides weights, and the model it gives back on another machine.
+"""The format of a checkpoint: what writes it, completes it at the end of a run, and reads it.
 
-Under the key `nmt`, plain containers only: `format`, `config` (resolved), `source_vocabulary` and
-`target_vocabulary` (their states), `fingerprint` (of the data); once a run is finished, the best
-checkpoint also has `training` (`train` of results.json) and, where the model has attention,
-`dictionary` (source word to target word).
+A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
+only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
+`fingerprint` (of the data), `progress` (of the validations, see `Progress`). Once a run is
+finished, its best checkpoint also has `training` (`train` of results.json) and, where the model has
+attention, `dictionary` (source word to target word).
+
+Format 1 had the progress among the states of Lightning's callbacks; it is read, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +26,32 @@ from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator
 from nmt.models.build import build, reject_untrusted_targets
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, RunError
 from nmt.utils.files import verify, write_atomically
 
-FORMAT = 1
+FORMAT = 2
+KEY = "nmt"
 
 
 @dataclass
-class Stored:
+class Progress:
+    """How far a training has come.
+
+    Attributes:
+        history: an entry for each validation: its `update` and what was measured.
+        best: the best entry of `history`; None before the first.
+        seconds: time spent in training, over all resumes.
+        stopped_early: whether the score has not improved for `trainer.patience` validations.
+    """
+
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, float] | None = None
+    seconds: float = 0.0
+    stopped_early: bool = False
+
+
+@dataclass
+class Checkpoint:
     """A checkpoint, read: everything that translating elsewhere needs."""
 
     path: Path
@@ -41,7 +63,7 @@ class Stored:
     dictionary: dict[str, str] | None  # learnt from attention at the end of training
     training: dict[str, Any] | None  # how it was trained; None until the run has finished
     update: int
-    progress: dict[str, Any]  # the `Checkpoints` callback's state: validations, best scores, hours
+    progress: Progress
     weights: dict[str, torch.Tensor]
 
     def translator(self, config: Config | None = None) -> Translator:
@@ -78,13 +100,13 @@ class Stored:
         return self.dictionary
 
 
-def describe_run(
+def description(
     config: Config,
     source_vocabulary: Vocabulary,
     target_vocabulary: Vocabulary,
     fingerprint: str,
 ) -> dict[str, Any]:
-    """The part of a checkpoint that this file reads back."""
+    """What the checkpoints of a run say of it from the first one on (`Translator.description`)."""
     return {
         "format": FORMAT,
         "config": plain(config),
@@ -94,12 +116,61 @@ def describe_run(
     }
 
 
-def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
-    """Reads a checkpoint as data: no code of its own is run.
+def store_progress(content: dict[str, Any], progress: Progress) -> None:
+    """Puts the progress of a training into the content of a checkpoint that is being made."""
+    content.setdefault(KEY, {})["progress"] = asdict(progress)
+
+
+def stored_progress(content: dict[str, Any]) -> Progress:
+    """The progress in the content of a checkpoint."""
+    if content[KEY]["format"] == 1:
+        return Progress(**content.get("callbacks", {}).get("Checkpoints", {}))
+    return Progress(**content[KEY]["progress"])
+
+
+def write_checkpoint(content: dict[str, Any], path: Path) -> None:
+    """Writes a checkpoint whole or not at all, with its checksum beside it.
 
     Raises:
-        InputError: when the file is missing, damaged, not a checkpoint of this program, or names code
-            outside `nmt` and `trust`.
+        RunError: where it cannot be written.
+    """
+    with checkpoint_errors(path):
+        write_atomically(path, lambda stream: torch.save(content, stream), checksum=True)
+
+
+def complete_checkpoint(
+    path: Path, training: dict[str, Any], dictionary: dict[str, str] | None = None
+) -> None:
+    """Puts what the end of a run says into its best checkpoint. Raises as `write_checkpoint`."""
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    content[KEY]["training"] = training
+    if dictionary is not None:
+        content[KEY]["dictionary"] = dictionary
+    write_checkpoint(content, path)
+
+
+@contextlib.contextmanager
+def checkpoint_errors(path: Path) -> Iterator[None]:
+    """Turns an error of writing a checkpoint into a `RunError`."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # the latter is torch's own word for a short write
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise RunError(
+            f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"
+        ) from error
+
+
+def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
+    """Reads a checkpoint as data: no code of its own is run.
+
+    Args:
+        path: the file.
+        trust: modules outside `nmt` that its configuration may name.
+
+    Raises:
+        InputError: when the file is missing, damaged, not a checkpoint of this program, or names
+            code outside `nmt` and `trust`.
     """
     path = Path(path)
     if not path.is_file():
@@ -107,8 +178,8 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
     sha256 = verify(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        stored = content["nmt"]
-        known = stored["format"] == FORMAT
+        stored = content[KEY]
+        known = stored["format"] in (1, FORMAT)
     except Exception as error:  # the words of torch's own would advise to load it unsafely
         raise InputError(
             f"checkpoint={path}: not a checkpoint of nmt; "
@@ -117,30 +188,28 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Stored:
     if not known:
         raise InputError(f"checkpoint={path}: its format is {stored['format']}, not {FORMAT}")
     reject_untrusted_targets(stored["config"], trust)
-    return Stored(
-        path,
-        sha256,
-        stored_config(stored["config"], path),
-        load_vocabulary(stored["source_vocabulary"]),
-        load_vocabulary(stored["target_vocabulary"]),
-        stored["fingerprint"],
-        stored.get("dictionary"),
-        stored.get("training"),
-        content["global_step"],
-        content.get("callbacks", {}).get("Checkpoints", {}),
-        content["state_dict"],
+    return Checkpoint(
+        path=path,
+        sha256=sha256,
+        config=stored_config(stored["config"], path),
+        source_vocabulary=load_vocabulary(stored["source_vocabulary"]),
+        target_vocabulary=load_vocabulary(stored["target_vocabulary"]),
+        fingerprint=stored["fingerprint"],
+        dictionary=stored.get("dictionary"),
+        training=stored.get("training"),
+        update=content["global_step"],
+        progress=stored_progress(content),
+        weights=content["state_dict"],
     )
 
 
-def store_ending(
-    path: Path, training: dict[str, Any], dictionary: dict[str, str] | None = None
-) -> None:
-    """Puts what the end of a run says into a checkpoint, atomically, with the checksum beside it."""
-    content = torch.load(path, map_location="cpu", weights_only=True)
-    content["nmt"]["training"] = training
-    if dictionary is not None:
-        content["nmt"]["dictionary"] = dictionary
-    write_atomically(path, lambda stream: torch.save(content, stream), checksum=True)
+def updates_of(path: Path) -> int | None:
+    """The number of updates of a checkpoint, or None if it cannot be read."""
+    try:
+        content = torch.load(path, map_location="meta", weights_only=True, mmap=True)
+        return int(content["global_step"])
+    except Exception:
+        return None
 
 
 def stored_config(values: dict[str, Any], path: Path) -> DictConfig:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import threading
 from collections.abc import Iterator
 
-import pytorch_lightning as pl
 import torch
 
 from nmt.config.schema import Config
@@ -63,21 +61,3 @@ def out_of_memory(config: Config) -> str:
         f"try trainer.accumulate={2 * config.trainer.accumulate} (the same updates in half the "
         f"memory), a smaller data.{name} or data.max_length, and for tests search.batch_size"
     )
-
-
-@contextlib.contextmanager
-def end_all_ranks_on_error(trainer: pl.Trainer) -> Iterator[None]:
-    """Ends the ranks that this process started when it ends with an error.
-
-    They would wait for it in their next exchange, on a GPU for half an hour. Lightning's observer
-    of them must not see that: it would kill this process before it has said what was wrong.
-    """
-    try:
-        yield
-    except BaseException:
-        for process in getattr(trainer.strategy.launcher, "procs", []):
-            for thread in threading.enumerate():
-                if thread.name == "child-process-observer":
-                    thread._child_processes = []  # type: ignore[attr-defined]
-            process.kill()
-        raise

@@ -1,36 +1,170 @@
-"""The parts of a training run that its command puts together: start, resume, callbacks, end."""
+"""The start of a run: what it resumes or evaluates, what is refused, the folder, the text, the logger."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import math
 import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytorch_lightning as pl
 import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
+from pytorch_lightning.loggers import Logger
 
-from nmt.config.overrides import FROZEN, apply_typed, refuse_changes
-from nmt.config.schema import Config, TrainConfig, scoring_of
-from nmt.config.validation import validate
+from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
+from nmt.config.schema import Config, scoring_of
+from nmt.config.validation import load, validate
+from nmt.data import prepare
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
-from nmt.evaluation import results
 from nmt.evaluation.statistical_aligners import check_installed
-from nmt.models import Translator, build
-from nmt.models.checkpoint import Stored, read_checkpoint
-from nmt.training.checkpoints import Checkpoints, Seeds, find_checkpoint, repair_checkpoints
-from nmt.training.loggers import check_logger
-from nmt.training.progress import Progress
-from nmt.training.signals import Stop
-from nmt.training.validation import Validation
-from nmt.utils.devices import check_accelerator, resolve_precision
+from nmt.inference.trained import TrainedModel, from_checkpoint
+from nmt.models import build
+from nmt.models.checkpoint import Checkpoint, read_checkpoint
+from nmt.run.failures import machine_errors
+from nmt.run.folder import RunFolder
+from nmt.training.lightning import end_other_ranks
+from nmt.training.loggers import check_logger, logging_to
+from nmt.training.signals import Stop, stoppable
+from nmt.utils.devices import check_accelerator
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
+
+
+@dataclass
+class Run:
+    """A run at work.
+
+    Attributes:
+        config: checked.
+        folder: what it writes into.
+        checkpoint: what it resumes, or evaluates; None where there is none.
+        stop: hears the signals that end a training.
+        logger: where scores go, on rank 0 and inside `at_work`.
+        trainer: of its updates and tests, once there is one.
+    """
+
+    config: Config
+    folder: RunFolder
+    checkpoint: Checkpoint | None = None
+    stop: Stop | None = None
+    logger: Logger | None = None
+    trainer: pl.Trainer | None = None
+
+
+@contextlib.contextmanager
+def training(composed: DictConfig) -> Iterator[Run]:
+    """A training, from its start or from its last checkpoint; signals are heard inside.
+
+    Raises:
+        InputError: for what is found wrong before anything is done.
+    """
+    folder = RunFolder.of_this_command()
+    with stoppable(folder.path, requeue=composed.resume == "auto") as stop:
+        checkpoint, composed = _resumed(composed, folder)
+        config = load(composed)
+        check_early(config)
+        silence_warnings()
+        with machine_errors(config):
+            yield Run(config, folder, checkpoint, stop)
+
+
+@contextlib.contextmanager
+def evaluation(
+    composed: DictConfig, overridable: Sequence[str], own: Sequence[str]
+) -> Iterator[Run]:
+    """An evaluation of a checkpoint, in a folder of its own.
+
+    Args:
+        composed: with the keys `checkpoint` and `trust`.
+        overridable: paths of the stored configuration that may be typed.
+        own: keys of the command that no checkpoint holds.
+
+    Raises:
+        InputError: as `training`.
+    """
+    folder = RunFolder.of_this_command()
+    silence_warnings()
+    folder.refuse_used()
+    checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
+    typed = HydraConfig.get().overrides.task
+    stored = apply_typed(checkpoint.config, composed, typed, overridable, own)
+    config = load(stored, training=False)
+    check_early(config)
+    with machine_errors(config):
+        yield Run(config, folder, checkpoint)
+
+
+@contextlib.contextmanager
+def without_model(composed: DictConfig) -> Iterator[Run]:
+    """A run without a model of ours, such as a phrase-based system. Raises as `training`."""
+    folder = RunFolder.of_this_command()
+    folder.refuse_used()
+    config = load(composed)
+    check_logger(config.logger)
+    silence_warnings()
+    yield Run(config, folder)
+
+
+def trained_model(
+    composed: DictConfig, overridable: Sequence[str], own: Sequence[str]
+) -> TrainedModel:
+    """The model of a checkpoint that translates what it is given; arguments as of `evaluation`."""
+    silence_warnings()
+    checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
+    typed = HydraConfig.get().overrides.task
+    paths = typed_paths(typed, overridable, own)
+    if "search.nbest" in paths:
+        raise InputError("search.nbest: type nbest= instead, the translations a line")
+    stored = apply_typed(checkpoint.config, composed, typed, overridable, own)
+    stored.search.nbest = composed.nbest
+    stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
+    if "trainer.accelerator" in paths:  # where it was trained binds nobody
+        check_accelerator(stored.trainer.accelerator)
+    return from_checkpoint(checkpoint, load(stored, training=False))
+
+
+def model_of(run: Run) -> TrainedModel:
+    """The model of the checkpoint that a run evaluates; raises InputError as `from_checkpoint`."""
+    assert run.checkpoint is not None
+    return from_checkpoint(run.checkpoint, run.config)
+
+
+def prepare_text(run: Run) -> Prepared:
+    """The text of a run, prepared or from the cache; raises InputError where it is wrong."""
+    config = run.config
+    text = prepare.prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    log.info("prepared text:\n%s", prepare.describe(text))
+    return text
+
+
+def refuse_other_text(run: Run, text: Prepared) -> None:
+    """Refuses to resume a run on other text than it was started with; raises InputError."""
+    if run.checkpoint is not None and run.checkpoint.fingerprint != text.fingerprint:
+        raise InputError(
+            f"resume: the training or development text is not the one the run was started with "
+            f"(fingerprint {text.fingerprint}, was {run.checkpoint.fingerprint}); restore it, or "
+            "start a new run"
+        )
+
+
+@contextlib.contextmanager
+def at_work(run: Run) -> Iterator[None]:
+    """Gives a run its logger; however the run ends, the logger is closed and no rank is left."""
+    with logging_to(run.config, run.folder.path) as logger:
+        run.logger = logger
+        try:
+            yield
+        except BaseException:
+            if run.trainer is not None:
+                end_other_ranks(run.trainer)
+            raise
 
 
 def check_early(config: Config) -> None:
@@ -47,135 +181,71 @@ def check_early(config: Config) -> None:
         build(config, len(SPECIAL), len(SPECIAL))
 
 
-def refuse_used_folder(folder: Path) -> None:
-    """Refuses to write over another run's results or checkpoints."""
-    used = [path for path in [folder / results.FILE, *left_in(folder)] if path.exists()]
-    if used and rank() == 0:
-        raise InputError(
-            f"hydra.run.dir={folder}: holds a run already ({used[0].name}); take another"
-        )
-
-
-def left_in(folder: Path) -> list[Path]:
-    """The checkpoints that a run has left in its folder, whole or not."""
-    return sorted((folder / "checkpoints").glob("*.ckpt"))
-
-
 def own_code(config: DictConfig | Config) -> list[str]:
     """Modules of the model and the scoring: whoever typed or trained a configuration trusts them."""
     targets = [config.model._target_, scoring_of(config.model)]
     return [str(target).rpartition(".")[0] for target in targets if target]
 
 
-def resume(composed: DictConfig, folder: Path) -> tuple[Stored | None, DictConfig]:
-    """The checkpoint to go on from, if any, and the configuration to go on with.
+def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None, DictConfig]:
+    """The checkpoint to resume from, if any, and the configuration to train with.
 
     Raises:
-        InputError: when there is none in a folder that was named, when the folder of a new run holds
-            another, or a typed value changes the result.
+        InputError: when there is none in a folder that was named, when the folder of a new run
+            holds another, or a typed value changes the result.
     """
     asked = composed.resume
     named = asked not in (None, "auto")
-    if named and Path(asked).resolve() != folder.resolve():
+    if named and Path(asked).resolve() != folder.path.resolve():
         raise InputError(
-            f"resume={asked}: a run is gone on with in its own folder; leave out hydra.run.dir"
+            f"resume={asked}: a run is resumed in its own folder; leave out hydra.run.dir"
         )
-    if asked is None and left_in(folder):
+    if asked is None and folder.checkpoints.found():
         raise InputError(
-            f"{folder}: holds the checkpoints of a run; resume=auto goes on with it, "
-            "another hydra.run.dir starts anew"
+            f"{folder.path}: holds the checkpoints of a run; resume=auto resumes it, "
+            "another hydra.run.dir starts a new one"
         )
-    path = None if asked is None else find_checkpoint(folder)
+    path = None if asked is None else folder.checkpoints.newest()
     if path is not None:
-        return resume_from(path, composed, folder)
+        return _resume_from(path, composed, folder)
     if named:
-        raise InputError(f"resume={asked}: no checkpoint in {folder / 'checkpoints'}")
-    refuse_used_folder(folder)
+        raise InputError(f"resume={asked}: no checkpoint in {folder.checkpoints.path}")
+    folder.refuse_used()
     return None, composed
 
 
-def resume_from(path: Path, composed: DictConfig, folder: Path) -> tuple[Stored, DictConfig]:
-    """A checkpoint, and its configuration with what was typed; raises InputError as `resume`."""
-    stored = read_checkpoint(path, [*composed.trust, *own_code(composed)])
+def _resume_from(
+    path: Path, composed: DictConfig, folder: RunFolder
+) -> tuple[Checkpoint, DictConfig]:
+    """A checkpoint, and its configuration with what was typed; raises InputError as `_resumed`."""
+    checkpoint = read_checkpoint(path, [*composed.trust, *own_code(composed)])
     typed = HydraConfig.get().overrides.task
-    config = apply_typed(stored.config, composed, typed, keep=FROZEN)
+    config = apply_typed(checkpoint.config, composed, typed, keep=FROZEN)
     validate(config)
-    refuse_changes(stored.config, config)
-    check_updates(stored, config)
-    log.info("going on with %s, update %d", path, stored.update)
+    refuse_changes(checkpoint.config, config)
+    _check_updates(checkpoint, config)
+    log.info("resuming from %s, update %d", path, checkpoint.update)
     if rank() == 0:
-        repair_checkpoints(path, stored.update, stored.progress.get("best"))
-        if config.trainer.max_steps > stored.update:
-            (folder / results.FILE).unlink(missing_ok=True)  # until then the run is not finished
-    return stored, config
+        folder.checkpoints.repair(checkpoint)
+        if config.trainer.max_steps > checkpoint.update:
+            folder.results.unlink(missing_ok=True)  # until then the run is not finished
+    return checkpoint, config
 
 
-def check_updates(stored: Stored, config: DictConfig) -> None:
+def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
     """Refuses fewer updates than were made; warns where more of them bend the learning rate."""
-    planned, asked = stored.config.trainer.max_steps, config.trainer.max_steps
-    if asked < stored.update:
+    planned, asked = checkpoint.config.trainer.max_steps, config.trainer.max_steps
+    if asked < checkpoint.update:
         raise InputError(
-            f"trainer.max_steps={asked}: the run has made {stored.update} updates already"
+            f"trainer.max_steps={asked}: the run has made {checkpoint.update} updates already"
         )
     optimizer = config.optimizer
-    begun = stored.update > max(optimizer.decay_from * planned, optimizer.warmup)
+    begun = checkpoint.update > max(optimizer.decay_from * planned, optimizer.warmup)
     if optimizer.schedule == "linear" and asked != planned and begun:
         log.warning(
             "trainer.max_steps=%d: the learning rate was falling to 0 at update %d and now falls to "
             "0 at %d; the result is not that of a run planned so", asked, planned, asked
         )  # fmt: skip
-
-
-def refuse_other_data(stored: Stored | None, fingerprint: str) -> None:
-    """Refuses to go on with a run on other text than it was started with."""
-    if stored is not None and stored.fingerprint != fingerprint:
-        raise InputError(
-            f"resume: the training or development text is not the one the run was started with "
-            f"(fingerprint {fingerprint}, was {stored.fingerprint}); restore it, or start a new run"
-        )
-
-
-class TrainingCallbacks:
-    """What watches the updates of a run, in the order in which it hears of them."""
-
-    def __init__(self, config: TrainConfig, prepared: Prepared, folder: Path, stop: Stop) -> None:
-        options = config.trainer
-        self.validation = Validation(prepared, config)
-        self.progress = Progress(options.max_steps, show=options.progress, every=options.log_every)
-        self.checkpoints = Checkpoints(folder, config, stop)
-        self.callbacks: list[pl.Callback] = [Seeds(config.seed), self.validation, self.progress]
-        if options.patience:
-            by_bleu = options.monitor == "bleu"
-            self.callbacks.append(
-                pl.callbacks.EarlyStopping(
-                    monitor="valid/bleu" if by_bleu else "valid/nll_per_word",
-                    mode="max" if by_bleu else "min",
-                    patience=options.patience,
-                    check_finite=False,  # an earlier and clearer error is raised for it
-                )
-            )
-        self.callbacks.append(self.checkpoints)  # last: it stores what the others have heard
-
-
-def headline(config: Config, model: Translator, trainer: pl.Trainer) -> str:
-    """What is about to be trained, on what, in a line."""
-    parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
-    devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
-    scoring = (scoring_of(config.model) or "none").rpartition(".")[2]
-    return (
-        f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
-        f"{config.model.recurrence} recurrence) for {config.trainer.max_steps} updates of "
-        f"{batch_in_words(config)} on {devices}{trainer.strategy.root_device.type}, "
-        f"precision {resolve_precision(config.trainer.precision, config.trainer.accelerator)}"
-    )
-
-
-def batch_in_words(config: Config) -> str:
-    """What an update is made of."""
-    data = config.data
-    if data.batch_by == "tokens":
-        return f"at most {data.batch_tokens} tokens"
-    return f"{data.batch_size} sentences"
 
 
 def silence_warnings() -> None:

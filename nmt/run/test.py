@@ -1,134 +1,158 @@
-"""The test protocol: a model over every test set, sentence by sentence, and what is said of it."""
+"""The test of a run: a trained model over every test set, sentence by sentence, and its scores."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
-from torch.utils.data import DataLoader
 
 from nmt.config.schema import Config, StressConfig, TextConfig
 from nmt.data.batch import Batch
-from nmt.data.prepare import Prepared
+from nmt.data.prepare import Prepared, prepare_held_out
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
-from nmt.data.vocabulary import Vocabulary
+from nmt.data.vocabulary import all_known
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
+from nmt.evaluation.external import system_record
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
 from nmt.evaluation.stress import Pair, stress_sets
-from nmt.inference.dictionary_loop import Lexicon
-from nmt.inference.force_decoding import Codec
-from nmt.inference.test_loop import Example, Testing
-from nmt.layers import Attention
-from nmt.models import Translator
+from nmt.inference.test_loop import Example, run_test_set
+from nmt.inference.trained import TrainedModel
+from nmt.run.start import Run
+from nmt.training.lightning import on_every_rank
+from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
-
-def examples(split: Split, text: TextConfig) -> list[Example]:
-    """A prepared test set, sentence by sentence.
-
-    Raises:
-        InputError: for a gold alignment that does not fit, naming file and line.
-    """
-    found = []
-    for number, pair in enumerate(split):
-        gold = gold_links(pair, text, f"data.test.{split.name}")
-        found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
-    return found
+Sets = Mapping[str, Sequence[Example]]  # test sets by name
 
 
-def example_sets(split: Split, config: Config) -> dict[str, list[Example]]:
-    """A prepared test set by its name, and those of joined sentences that `stress` makes of it.
+def all_sets(run: Run, text: Prepared) -> Sets:
+    """Every test set of a training run, sentence by sentence, and those that `stress` makes.
 
     Raises:
-        InputError: as `examples`, and where a made set has the name of another.
+        InputError: for a gold alignment that does not fit, naming file and line, and where a set
+            that is made has the name of another.
     """
-    sentences = examples(split, config.data.test[split.name])
-    made = stress_examples(split.name, sentences, config.stress)
-    taken = made.keys() & config.data.test.keys()
-    if taken:
+    sets: dict[str, list[Example]] = {}
+    for split in text.test.values():
+        sets |= _with_stress(split, run.config)
+    return sets
+
+
+def chosen_sets(run: Run, names: Sequence[str]) -> Sets:
+    """The test sets named (or all), read with the vocabularies of the run's checkpoint.
+
+    Raises:
+        InputError: for a name that is not there, a text that cannot be had, and as `all_sets`.
+    """
+    config, checkpoint = run.config, run.checkpoint
+    assert checkpoint is not None
+    unknown = [name for name in names if name not in config.data.test]
+    if unknown:
+        known = ", ".join(config.data.test) or "none"
+        raise InputError(f"sets: no test set {unknown[0]}; data.test has: {known}")
+    if not config.data.test:
         raise InputError(
-            f"data.test.{min(taken)}: stress makes a test set of this name; take another"
+            "data.test: the checkpoint knows no test set; add +data.test.NAME.source=FILE"
         )
-    return {split.name: sentences, **made}
+    sets: dict[str, list[Example]] = {}
+    for name in names or config.data.test:
+        split, _ = prepare_held_out(
+            config.data.test[name],
+            config.data,
+            f"data.test.{name}",
+            checkpoint.source_vocabulary,
+            checkpoint.target_vocabulary,
+            normalise=config.tokenizer.normalise,
+            progress=config.trainer.progress,
+        )
+        sets |= _with_stress(split, config)
+    return sets
 
 
-def stress_examples(
-    name: str, sentences: Sequence[Example], stress: StressConfig
-) -> dict[str, list[Example]]:
-    """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
-    pairs = [Pair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in sentences]
-    sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
-    missing = [length for length in stress.lengths if f"{name}-joined{length}" not in sets]
-    if missing:
-        log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
-    return {
-        joined: [Example(n, p.source, p.target, p.text, p.gold) for n, p in enumerate(inputs)]
-        for joined, inputs in sets.items()
-    }
+def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str, Any]:
+    """Translates and scores each test set; returns `test` of results.json (on rank 0).
 
-
-def make_codec(config: Config, source: Vocabulary, target: Vocabulary) -> Codec:
-    """The vocabularies of a run, with the detokeniser of its target language."""
-    moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
-    return Codec(source, target, moses.detokenise)
-
-
-def test_sets(
-    trainer: pl.Trainer,
-    model: Translator,
-    config: Config,
-    codec: Codec,
-    sets: Mapping[str, Sequence[Example]],
-    folder: Path,
-    dictionary: Mapping[str, str] | None,
-) -> dict[str, Any]:
-    """Runs the test protocol over each set; returns `test` of results.json (on rank 0).
-
-    Translations and alignments are written to the run folder. `dictionary` is for
-    `search.replace_unk=dictionary`.
+    Translations and alignments are written to the run folder.
     """
-    scores: dict[str, Any] = {}
-    for name, sentences in sets.items():
-        log.info("translating %s: %d sentences", name, len(sentences))
-        edges = list(config.evaluation.edges)
-        rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in sentences]
-        kept = set(records.choose_kept(rows, config.report.sentences, edges))
-        if kept and config.report.sentence:  # the named one among them, tokenised or not
-            named = "".join(config.report.sentence.split())
-            kept |= {e.id for e in sentences if "".join(e.source) == named}
-        testing = Testing(
-            model,
-            codec,
-            sentences,
-            config.search,
-            config.evaluation,
-            kept=kept,
-            dictionary=dictionary,
-            progress=f"translating {name}" if config.trainer.progress else None,
-        )
-        loader = testing.loader(trainer.global_rank, trainer.world_size)
-        trainer.test(testing, loader, verbose=False)
-        if not trainer.is_global_zero:
-            continue
-        records.write_translations(folder, name, testing.records)
-        records.write_alignments(folder, name, testing.alignments)
-        scores[name] = summary.summarise(
-            testing.records, config.evaluation, dataclasses.asdict(config.search)
-        )
-        say(name, scores[name])
+
+    def work() -> dict[str, Any]:
+        return {name: _evaluate(run, trained, name, examples) for name, examples in sets.items()}
+
+    assert run.trainer is not None
+    return on_every_rank(run.trainer, trained.model, work)
+
+
+def _evaluate(
+    run: Run, trained: TrainedModel, name: str, examples: Sequence[Example]
+) -> dict[str, Any]:
+    config = run.config
+    log.info("translating %s: %d sentences", name, len(examples))
+    made, alignments = run_test_set(
+        trained,
+        examples,
+        kept=_kept(examples, config),
+        progress=f"translating {name}" if config.trainer.progress else None,
+    )
+    if rank():
+        return {}
+    records.write_alignments(run.folder.path, name, alignments)
+    return _scores(run, name, made, dataclasses.asdict(config.search))
+
+
+def evaluate_system(
+    run: Run,
+    translate: Callable[[Sequence[Sequence[str]], str | None], list[list[str]]],
+    text: Prepared,
+) -> dict[str, Any]:
+    """`evaluate_test_sets` of a system that is no model of ours.
+
+    Args:
+        run: what it is a run of.
+        translate: words of source sentences, and the title of a progress bar, to words.
+        text: whose test sets are translated.
+    """
+    config = run.config
+    moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
+    scores = {}
+    for name, split in text.test.items():
+        pairs = list(split)
+        title = f"translating {name}" if config.trainer.progress else None
+        found = translate([pair["source"] for pair in pairs], title)
+        made = []
+        for number, (pair, hypothesis) in enumerate(zip(pairs, found, strict=True)):
+            sentence = {
+                "id": number,
+                "source": pair["source"],
+                "reference": pair["target"],
+                "raw_reference": pair["target_text"],
+                "length": len(pair[config.evaluation.bucket_by]),
+                "no_unk": all_known(
+                    split.source_vocabulary, split.target_vocabulary, pair["source"], pair["target"]
+                ),
+            }
+            made.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
+        scores[name] = _scores(run, name, made)
     return scores
 
 
-def say(name: str, scores: Mapping[str, Any]) -> None:
+def _scores(
+    run: Run, name: str, made: list[records.Record], search: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Writes the translations of a test set, scores them, and logs the scores."""
+    records.write_translations(run.folder.path, name, made)
+    scores = summary.summarise(made, run.config.evaluation, search)
+    log_scores(name, scores)
+    return scores
+
+
+def log_scores(name: str, scores: Mapping[str, Any]) -> None:
     """The scores of a test set for a person: a line, and one a length bucket."""
     overall = scores["bleu"]["all"]
     line = f"{name}: BLEU {overall['score']:.2f}"
@@ -154,16 +178,13 @@ def say(name: str, scores: Mapping[str, Any]) -> None:
 
 
 def add_statistical_aligners(
-    scores: Mapping[str, dict[str, Any]],
-    sets: Mapping[str, Sequence[Example]],
-    train: Split,
-    config: Config,
+    run: Run, scores: Mapping[str, dict[str, Any]], sets: Sets, train: Split
 ) -> None:
     """Puts statistical aligners' error rates beside the model's, where gold links exist."""
-    settings = config.evaluation
+    settings = run.config.evaluation
     gold = {
-        name: [(e.source, e.target, e.gold) for e in sentences if e.gold is not None]
-        for name, sentences in sets.items()
+        name: [(e.source, e.target, e.gold) for e in examples if e.gold is not None]
+        for name, examples in sets.items()
         if "alignment" in scores.get(name, {})
     }
     if not gold:
@@ -175,7 +196,7 @@ def add_statistical_aligners(
         gold,
         resamples=settings.resamples,
         confidence=settings.confidence,
-        progress=config.trainer.progress,
+        progress=run.config.trainer.progress,
     )
     for name, beside in found.items():
         scores[name]["alignment"]["statistical_aligners"] = beside
@@ -184,34 +205,62 @@ def add_statistical_aligners(
             log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates)
 
 
-def own_dictionary(
-    config: Config, trainer: pl.Trainer, model: Translator, prepared: Prepared, codec: Codec
-) -> dict[str, str] | None:
-    """The dictionary a model's attention teaches, for `search.replace_unk`; None where it cannot.
+def training_sample(config: Config, text: Prepared, pairs: int) -> list[Batch]:
+    """This rank's share of the same training pairs for every run on a text.
 
-    It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
+    They are evenly spaced over the corpus, and sorted by length.
     """
-    attends = isinstance(model.decoder.context, Attention)
-    wanted = config.evaluation.dictionary_sample
-    if not (attends and wanted and codec.source.kind == "words"):
-        return None  # subwords leave no word unknown
-    lexicon = Lexicon(model, codec, prepared.train, config.evaluation.alignment.null)
-    trainer.test(lexicon, training_sample(config, prepared, trainer, wanted), verbose=False)
-    log.info("dictionary from attention: %d source words", len(lexicon.dictionary))
-    return lexicon.dictionary
-
-
-def training_sample(
-    config: Config, prepared: Prepared, trainer: pl.Trainer, pairs: int
-) -> DataLoader[Batch]:
-    """The same training pairs for every run on a text: evenly spaced, sorted by length.
-
-    Each rank gets its share of the batches.
-    """
-    train, size = prepared.train, config.search.batch_size
-    rank, world = trainer.global_rank, trainer.world_size
+    train, size = text.train, config.search.batch_size
+    this, world = rank_and_world()
     wanted = min(pairs, len(train))
     rows = np.linspace(0, len(train) - 1, wanted).astype(np.int64)
     rows = rows[np.argsort(train.sizes[rows].max(1), kind="stable")]
     batches = [rows[start : start + size] for start in range(0, len(rows), size)]
-    return DataLoader([train.batch(b) for b in batches[rank::world] or [rows[:0]]], batch_size=None)  # type: ignore[arg-type]
+    return [train.batch(batch) for batch in batches[this::world]]
+
+
+def _examples(split: Split, text: TextConfig) -> list[Example]:
+    """A prepared test set, sentence by sentence."""
+    found = []
+    for number, pair in enumerate(split):
+        gold = gold_links(pair, text, f"data.test.{split.name}")
+        found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
+    return found
+
+
+def _with_stress(split: Split, config: Config) -> dict[str, list[Example]]:
+    """A prepared test set by its name, and those of joined sentences that `stress` makes of it."""
+    examples = _examples(split, config.data.test[split.name])
+    made = _joined_sets(split.name, examples, config.stress)
+    taken = made.keys() & config.data.test.keys()
+    if taken:
+        raise InputError(
+            f"data.test.{min(taken)}: stress makes a test set of this name; take another"
+        )
+    return {split.name: examples, **made}
+
+
+def _joined_sets(
+    name: str, examples: Sequence[Example], stress: StressConfig
+) -> dict[str, list[Example]]:
+    """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
+    pairs = [Pair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in examples]
+    sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
+    missing = [length for length in stress.lengths if f"{name}-joined{length}" not in sets]
+    if missing:
+        log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
+    return {
+        joined: [Example(n, p.source, p.target, p.text, p.gold) for n, p in enumerate(inputs)]
+        for joined, inputs in sets.items()
+    }
+
+
+def _kept(examples: Sequence[Example], config: Config) -> set[int]:
+    """Ids of the sentences whose alignment is kept step by step."""
+    edges = list(config.evaluation.edges)
+    rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in examples]
+    kept = set(records.choose_kept(rows, config.report.sentences, edges))
+    if kept and config.report.sentence:  # the named one among them, tokenised or not
+        named = "".join(config.report.sentence.split())
+        kept |= {e.id for e in examples if "".join(e.source) == named}
+    return kept

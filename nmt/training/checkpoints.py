@@ -1,21 +1,15 @@
-"""The state of training on disk: `last`, `previous` and `best`, each whole and with a checksum.
-
-A checkpoint is written at each validation, every `checkpoint.minutes`, and when a signal asks for
-the end. `last` first becomes `previous`, so that at any moment one of the two is a good one; `best`
-is a copy.
+"""When the state of training is written: at each validation, every `checkpoint.minutes`, and when a
+signal asks for the end.
 
 Whatever the moment, a checkpoint is of the state between two updates, validations included, and
 says so to Lightning's loops. What an update does is a function of that state and of its number
-(`nmt.data.batches`, `Seeds`): a run that is gone on with ends as if it had never stopped.
+(`nmt.data.batches`, `Seeds`): a resumed run ends as if it had never stopped.
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +19,11 @@ import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from nmt.config.schema import TrainConfig
+from nmt.models.checkpoint import Progress, store_progress, stored_progress, write_checkpoint
+from nmt.training.checkpoint_folder import CheckpointFolder
+from nmt.training.lightning import accumulating, complete_loops
 from nmt.training.signals import Stop
-from nmt.utils import files
-from nmt.utils.errors import InputError, RunError
-
-log = logging.getLogger(__name__)
-
-LAST, PREVIOUS, BEST = "last.ckpt", "previous.ckpt", "best.ckpt"
+from nmt.utils.errors import RunError
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -40,22 +32,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
     ) -> None:
-        with checkpoint_errors(Path(path)):
-            files.write_atomically(
-                Path(path), lambda stream: torch.save(checkpoint, stream), checksum=True
-            )
-
-
-@contextlib.contextmanager
-def checkpoint_errors(path: Path) -> Iterator[None]:
-    """Turns an error of writing a checkpoint into a `RunError`."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:  # the latter is torch's own word for a short write
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise RunError(
-            f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"
-        ) from error
+        write_checkpoint(checkpoint, Path(path))
 
 
 class Seeds(pl.Callback):
@@ -75,50 +52,35 @@ class Checkpoints(pl.Callback):
     """Writes checkpoints, and remembers the validations and which was best.
 
     Attributes:
-        history: one entry a validation: `update`, `nll` (training, a word, since the one before),
-            and every `valid/…` score under its name without the prefix.
-        best: the best entry of `history`, or None.
-        seconds: training time up to the last checkpoint, over all resumes.
-        stopped_early: whether the score has not improved for `trainer.patience` validations.
+        progress: `progress.history` has one entry a validation: `update`, `nll` (training, a word,
+            since the one before), and every `valid/…` score under its name without the prefix.
     """
 
-    def __init__(self, folder: Path, config: TrainConfig, stop: Stop) -> None:
-        self.folder = folder / "checkpoints"
+    def __init__(self, folder: CheckpointFolder, config: TrainConfig, stop: Stop) -> None:
+        self.folder = folder
         self.stop = stop
         self.minutes = config.checkpoint.minutes
         self.every = config.trainer.log_every
         self.monitor = "bleu" if config.trainer.monitor == "bleu" else "nll_per_word"
-        self.history: list[dict[str, float]] = []
-        self.best: dict[str, float] | None = None
-        self.seconds = 0.0
-        self.stopped_early = False
+        self.progress = Progress()
         self._started = self._written = time.monotonic()
 
     def hours(self) -> float:
         """Hours of training so far, over all resumes."""
-        return (self.seconds + time.monotonic() - self._started) / 3600
+        return (self.progress.seconds + time.monotonic() - self._started) / 3600
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "history": self.history,
-            "best": self.best,
-            "seconds": self.hours() * 3600,
-            "stopped_early": self.stopped_early,
-        }
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.history = list(state_dict["history"])
-        self.best = state_dict["best"]
-        self.seconds = state_dict["seconds"]
-        self.stopped_early = state_dict["stopped_early"]
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        self.progress = stored_progress(checkpoint)
         self._started = time.monotonic()
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         if stage == "fit" and trainer.is_global_zero:
-            prepare_folder(self.folder)
+            self.folder.prepare()
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        trainer.should_stop = self.stopped_early
+        trainer.should_stop = self.progress.stopped_early
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._started = self._written = time.monotonic()
@@ -139,12 +101,12 @@ class Checkpoints(pl.Callback):
         if number or due:
             self.write(trainer)
         if number:
-            raise self.stop.stopped(number)
+            raise self.stop.interrupted(number)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if trainer.fit_loop._should_accumulate():
+        if accumulating(trainer):
             return
         if trainer.global_step >= trainer.max_steps:
             trainer.should_stop = True  # Lightning then validates once more before it ends
@@ -166,37 +128,31 @@ class Checkpoints(pl.Callback):
                 f"the development NLL is not finite at update {trainer.global_step}; "
                 "the earlier checkpoints are intact (try a smaller optimizer.lr, or clip_norm)"
             )
-        self.history.append(entry)
-        improved = self.best is None or self._score(entry) > self._score(self.best)
+        progress = self.progress
+        progress.history.append(entry)
+        improved = progress.best is None or self._score(entry) > self._score(progress.best)
         if improved:
-            self.best = entry
-        self.stopped_early = trainer.should_stop and trainer.global_step < trainer.max_steps
+            progress.best = entry
+        progress.stopped_early = trainer.should_stop and trainer.global_step < trainer.max_steps
         self.write(trainer)
         if improved and trainer.is_global_zero:
-            copy_to_best(self.folder / LAST)
+            self.folder.keep_best()
 
     def write(self, trainer: pl.Trainer) -> None:
         """Writes `last`; the one before becomes `previous`. Called on every rank."""
         refuse_non_finite(trainer, trainer.lightning_module)
-        if trainer.is_global_zero and (self.folder / LAST).is_file():
-            with checkpoint_errors(self.folder / PREVIOUS):
-                files.rename(self.folder / LAST, self.folder / PREVIOUS)
-        trainer.save_checkpoint(self.folder / LAST)
+        if trainer.is_global_zero:
+            self.folder.make_room()
+        trainer.save_checkpoint(self.folder.last)
         self._written = time.monotonic()
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Has Lightning's loops say that the last update and its validation are completed."""
-        updates = trainer.global_step
-        batches = updates * trainer.accumulate_grad_batches
-        loop = checkpoint["loops"]["fit_loop"]
-        for count in ("total", "current"):
-            counts = loop["epoch_loop.batch_progress"][count]
-            counts.update(dict.fromkeys(counts, batches))
-        # on its way past a validation that was made, the loop counts this update once more
-        validated = batches % int(trainer.val_check_interval) == 0
-        loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates - validated
+        """Stores the progress, and has Lightning's loops say that the last update is completed."""
+        now = Progress(**{**vars(self.progress), "seconds": self.hours() * 3600})
+        store_progress(checkpoint, now)
+        complete_loops(checkpoint, trainer)
 
     def _score(self, entry: dict[str, float]) -> float:
         value = entry[self.monitor]
@@ -214,76 +170,3 @@ def refuse_non_finite(trainer: pl.Trainer, module: Any) -> None:
             f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
             "the earlier checkpoints are intact (try a smaller optimizer.lr, or clip_norm)"
         )
-
-
-def copy_to_best(checkpoint: Path) -> None:
-    """Makes a checkpoint the best one."""
-    with checkpoint_errors(checkpoint.parent / BEST):
-        files.copy(checkpoint, checkpoint.parent / BEST)
-
-
-def repair_checkpoints(found: Path, update: int, best: dict[str, Any] | None) -> None:
-    """Puts right what a killed process left, before a run goes on. For rank 0.
-
-    Args:
-        found: the checkpoint to go on with; a damaged `last` beside it would take its place as the
-            `previous` one, and is removed.
-        update: its number of updates.
-        best: the best validation up to then; a kill between writing `last` and copying it to `best`
-            leaves the copy to be made.
-    """
-    if found.name == PREVIOUS:
-        for name in (LAST, f"{LAST}{files.CHECKSUM}"):
-            (found.parent / name).unlink(missing_ok=True)
-    if best is not None and best["update"] == update:
-        copied = found.parent / BEST
-        if not copied.is_file() or updates_of(copied) != update:
-            copy_to_best(found)
-
-
-def updates_of(checkpoint: Path) -> int | None:
-    """The number of updates of a checkpoint, or None if it cannot be read."""
-    try:
-        content = torch.load(checkpoint, map_location="meta", weights_only=True, mmap=True)
-        return int(content["global_step"])
-    except Exception:
-        return None
-
-
-def prepare_folder(folder: Path) -> None:
-    """Makes the checkpoint folder and removes what a killed process left half written.
-
-    Raises:
-        InputError: when the folder cannot be written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for partial in folder.glob(".*.partial"):
-            partial.unlink(missing_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"{folder}: cannot write there: {error.strerror}") from error
-
-
-def find_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint of a run folder, or None; a damaged one is passed by, aloud."""
-    damaged = []
-    for name in (LAST, PREVIOUS):
-        path = folder / "checkpoints" / name
-        if not path.is_file():
-            continue
-        try:
-            files.verify(path)
-            torch.load(path, map_location="meta", weights_only=True, mmap=True)
-        except Exception as error:
-            damaged.append(path)
-            log.warning("%s is damaged (%s)", path, str(error).splitlines()[0][:120])
-            continue
-        if damaged:
-            log.warning("going on with %s instead", path)
-        return path
-    if damaged:
-        raise InputError(f"{folder}: no checkpoint is whole: {', '.join(map(str, damaged))}")
-    return None

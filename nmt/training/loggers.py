@@ -7,8 +7,6 @@ import csv
 import json
 import logging
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -19,9 +17,11 @@ from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config.schema import Config, LoggerConfig, plain
-from nmt.report.wandb.panels import UPDATE, define_metrics, warn_on_error
+from nmt.report.wandb.panels import define_metrics, warn_on_error
+from nmt.training.lightning import is_offline, wandb_settings
 from nmt.utils.environment import rank, sweep_folder
 from nmt.utils.errors import InputError
+from nmt.utils.files import write_atomically
 from nmt.utils.optional import need
 
 log = logging.getLogger(__name__)
@@ -123,15 +123,14 @@ class ResumableCSVLogger(CSVLogger):
 class ResumableWandbLogger(WandbLogger):
     """W&B that fails (no network, a full disk) is reported once and never stops a training.
 
-    The run's id is kept in the run folder, so that a resumed run goes on in it. What the files of
-    its earlier parts hold is not logged again, though it is computed again after a kill.
+    The run's id is kept in the run folder, so that a resumed run continues it, and so is what was
+    logged last: after a kill some updates are computed again, but no row is logged twice.
     """
 
     def __init__(self, config: Config, folder: Path, mode: str) -> None:
         options = config.logger
-        self._logged, self._next_step = (-1, 0), 0
-        with warn_on_error("reading what is logged"):
-            self._logged, self._next_step = what_is_logged(folder / "wandb")
+        self._logged = LoggedRows(folder / "wandb" / "logged.json")
+        self._next_step = self._logged.step
         super().__init__(
             name=config.name,
             save_dir=folder,
@@ -147,14 +146,14 @@ class ResumableWandbLogger(WandbLogger):
         )
         if mode == "offline":
             # Lightning says so in the environment, which W&B reads once a process
-            self._wandb_init["mode"] = mode
+            wandb_settings(self)["mode"] = mode
         # an option that Lightning hands on and W&B warns of at every start
-        self._wandb_init.pop("anonymous", None)
+        wandb_settings(self).pop("anonymous", None)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        if step is None or self.is_new(step, kind_of(metrics)):
-            with warn_on_error("logging scores"):
+        with self.row(step, kind_of(metrics)) as new, warn_on_error("logging scores"):
+            if new:
                 super().log_metrics(metrics, step)
 
     @rank_zero_only
@@ -162,35 +161,44 @@ class ResumableWandbLogger(WandbLogger):
         with warn_on_error("closing the run"):
             super().finalize(status)
 
-    def is_new(self, update: int, kind: Row) -> bool:
-        """Whether this row has yet to be logged; from then on it counts as logged."""
-        if (update, kind) <= self._logged:
-            return False
-        self._logged = (update, kind)
-        if self._next_step and self.offline:
-            with warn_on_error("going on with the run"):
+    @contextlib.contextmanager
+    def row(self, update: int | None, kind: Row) -> Iterator[bool]:
+        """Whether a row of an update has yet to be logged; after what is inside it counts as so."""
+        if update is None:
+            yield True
+            return
+        if (update, kind) <= self._logged.last:
+            yield False
+            return
+        if self._next_step and is_offline(self):
+            with warn_on_error("continuing the run"):
                 self.experiment.log({}, step=self._next_step)
         self._next_step = 0
-        return True
-
-    @property
-    def offline(self) -> bool:
-        """Whether the rows of this part are counted here, and not by a server."""
-        return bool(self._offline)
+        yield True
+        with warn_on_error("recording what is logged"):
+            self._logged.write((update, kind), int(self.experiment.step))
 
 
-def what_is_logged(folder: Path) -> tuple[tuple[int, int], int]:
-    """The last row (update, kind) in the files of a run, and W&B's number for the row after it."""
-    last, steps = (-1, 0), 0
-    for file in sorted(folder.glob("*run-*/run-*.wandb")):
-        command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-        for line in done.stdout.splitlines():
-            row = (json.loads(line).get("history") or {}).get("item")
-            if row:
-                last = max(last, (int(row.get(UPDATE, -1)), kind_of(row)))
-                steps = max(steps, int(row["_step"]) + 1)
-    return last, steps
+class LoggedRows:
+    """What of a W&B run was logged last, in a file of the run folder.
+
+    Attributes:
+        last: update and kind of the last row.
+        step: W&B's number for the row after it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.last, self.step = (-1, 0), 0
+        if path.is_file():
+            with warn_on_error("reading what is logged"):
+                update, kind, self.step = json.loads(path.read_text())
+                self.last = (update, kind)
+
+    def write(self, last: tuple[int, Row], step: int) -> None:
+        self.last, self.step = last, step
+        content = json.dumps([*last, step]).encode()
+        write_atomically(self.path, lambda stream: stream.write(content))
 
 
 def kind_of(row: Iterable[str]) -> Row:

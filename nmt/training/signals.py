@@ -1,4 +1,4 @@
-"""Signals that ask a run to end: it is saved between two updates, and can be gone on with.
+"""Signals that ask a run to end: it is saved between two updates, and can be resumed.
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are heard.
 While updates are made a signal is only noted, and obeyed before the next one; at any other time the
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils.environment import rank
 from nmt.utils.errors import Interrupted
 
@@ -48,15 +49,15 @@ class Stop:
         finally:
             self.deferred = False
         if self.number:
-            raise self.stopped(self.number)
+            raise self.interrupted(self.number)
 
-    def stopped(self, number: int) -> Interrupted:
-        """The exception that ends the run, with the command that goes on with it."""
+    def interrupted(self, number: int) -> Interrupted:
+        """The exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
-        if any((self._folder / "checkpoints").glob("*.ckpt")):
+        if CheckpointFolder(self._folder / "checkpoints").found():
             command = f"python -m nmt.train resume={shlex.quote(str(self._folder))}"
-            return Interrupted(f"stopped by {name}; go on with: {command}", number)
-        return Interrupted(f"stopped by {name} before there was anything to go on with", number)
+            return Interrupted(f"stopped by {name}; resume with: {command}", number)
+        return Interrupted(f"stopped by {name} before there was anything to resume", number)
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of every signal in `HEARD`."""
@@ -68,7 +69,7 @@ class Stop:
         impatient = self.number and number == signal.SIGINT  # a second Ctrl-C
         self.number = number
         if impatient or not self.deferred:
-            raise self.stopped(number)
+            raise self.interrupted(number)
         log.warning("%s: stopping before the next update", signal.Signals(number).name)
 
 

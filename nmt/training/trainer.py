@@ -8,11 +8,10 @@ from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.loggers import Logger
-from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
 from nmt.config.schema import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
-from nmt.training.loopback import LoopbackDDP
+from nmt.training.lightning import LoopbackDDP, leave_signals_alone
 from nmt.utils.devices import resolve_precision, use_threads
 from nmt.utils.errors import InputError
 
@@ -56,7 +55,7 @@ def make_trainer(
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
         )
-        trainer._signal_connector = NoSignals(trainer)
+        leave_signals_alone(trainer)
         return trainer
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).strip().splitlines()[0]
@@ -69,17 +68,6 @@ def make_trainer(
             f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}: "
             f"{str(error).strip().splitlines()[0]}"
         ) from error
-
-
-class NoSignals(_SignalConnector):
-    """Lightning's handlers talk to other ranks from inside a signal; `nmt.training.signals` serves
-    instead."""
-
-    def register_signal_handlers(self) -> None:
-        """Leaves the handlers that are there."""
-
-    def teardown(self) -> None:
-        """Leaves them, too."""
 
 
 def strategy(options: TrainerConfig) -> Any:

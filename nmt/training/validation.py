@@ -160,10 +160,10 @@ class Validation(pl.Callback):
             pl_module.log(f"valid/{name}", score, logger=False)  # `Progress` does
         heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
         for logger in trainer.loggers:
-            if isinstance(logger, ResumableWandbLogger) and logger.is_new(
-                trainer.global_step, Row.PICTURES
-            ):
-                log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
+            if isinstance(logger, ResumableWandbLogger):
+                with logger.row(trainer.global_step, Row.PICTURES) as new:
+                    if new:
+                        log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
 
 
 def sum_of_all() -> SumMetric:

@@ -45,6 +45,15 @@ def sweep_folder() -> str | None:
     return None if OmegaConf.is_missing(hydra.job, "num") else str(hydra.sweep.dir)
 
 
+def rank_and_world() -> tuple[int, int]:
+    """Rank of this process and number of processes, where a process group exists; else 0 of 1."""
+    import torch
+
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return 0, 1
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
 def gather(mine: Any) -> list[Any]:
     """What each rank has, in the order of ranks."""
     import torch

@@ -15,7 +15,7 @@ CHECKSUM = ".sha256"
 
 
 def write_atomically(
-    path: Path, write: Callable[[BinaryIO], None], *, checksum: bool = False
+    path: Path, write: Callable[[BinaryIO], object], *, checksum: bool = False
 ) -> None:
     """Writes `path` through `write(stream)`; readers see the old content or the new, never a part.
 

@@ -90,7 +90,9 @@ class TestTranslate:
         typed = ("checkpoint=rnnencdec/checkpoints/best.ckpt",)
         ended = program("translate", *typed, f"heatmap={tmp_path}/maps", stdin=b"a bird .\n")
         assert ended.code == 2
-        assert last_line(ended.err) == "nmt: heatmap: the model attends to nothing; leave it out"
+        assert (
+            last_line(ended.err) == "nmt: heatmap: the model has no attention to draw; leave it out"
+        )
         if not torch.cuda.is_available():
             ended = program("translate", *typed, "trainer=gpu", stdin=b"a bird .\n")
             assert ended.code == 2

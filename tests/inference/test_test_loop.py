@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-import pytorch_lightning as pl
 import torch
 
 from nmt.config.schema import Config, EvaluationConfig, ModelConfig, SearchConfig
@@ -16,21 +15,17 @@ from nmt.data.vocabulary import UNKNOWN
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.evaluation.alignment import Gold
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.inference.force_decoding import (
-    Codec,
-    alignment_row,
-    read,
-    replace_unknown_words,
-    weights_between_words,
-)
-from nmt.inference.test_loop import Example, Likelihood
-from nmt.inference.test_loop import Testing as Protocol
+from nmt.inference import test_loop
+from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
+from nmt.inference.test_loop import Example, make_batches, mean_nll, run_test_set
+from nmt.inference.trained import Codec, TrainedModel
+from nmt.inference.unknown_words import replace_unknown_words
 from nmt.models import build
 from nmt.search import beam_search
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
 TARGET = WordVocabulary(["le", "chat", "rouge", "chien", "voit", "un"])
-CODERS = Codec(SOURCE, TARGET, " ".join)
+CODEC = Codec(SOURCE, TARGET, " ".join)
 TEXT = [
     ("the red cat sees the dog", "le chat rouge voit le chien"),
     ("the cat", "le chat"),
@@ -43,13 +38,6 @@ EXAMPLES = [
     Example(n, s.split(), t.split(), t, GOLD if n == 1 else None) for n, (s, t) in enumerate(TEXT)
 ]
 SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
-TRAINER = {
-    "logger": False,
-    "accelerator": "cpu",
-    "enable_checkpointing": False,
-    "enable_progress_bar": False,
-    "enable_model_summary": False,
-}
 
 
 def make(scoring="Additive", source=SOURCE, target=TARGET):
@@ -66,24 +54,30 @@ def make(scoring="Additive", source=SOURCE, target=TARGET):
     return model
 
 
-def run(module, loader):
-    pl.Trainer(**TRAINER).test(module, loader, verbose=False)
+def at_work(model, codec=CODEC, search=SEARCH, evaluation=None):
+    return TrainedModel(
+        model, codec, Config(search=search, evaluation=evaluation or EvaluationConfig())
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_gradients():
+    with torch.no_grad():
+        yield
 
 
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
 def test_the_protocol_is_that_of_a_plain_loop(scoring):
     model = make(scoring)
-    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig(), kept=[0, 3])
-    run(testing, testing.loader(0, 1))
-    assert [record["id"] for record in testing.records] == [0, 1, 2, 3, 4]
-    assert [record["no_unk"] for record in testing.records] == [True, True, False, False, True]
-    for record, (source, target) in zip(testing.records, TEXT, strict=True):
+    records, alignments = run_test_set(at_work(model), EXAMPLES, kept=[0, 3])
+    assert [record["id"] for record in records] == [0, 1, 2, 3, 4]
+    assert [record["no_unk"] for record in records] == [True, True, False, False, True]
+    for record, (source, target) in zip(records, TEXT, strict=True):
         ids, answer = SOURCE.encode(source.split()), TARGET.encode(target.split())
         alone = collate([ids], [answer], [0])
-        with torch.no_grad():
-            nll, forced = model(alone)
-            [[best, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH)
-            [[free, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH, True)
+        nll, forced = model(alone)
+        [[best, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH)
+        [[free, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH, True)
         assert record["nll"] == pytest.approx(float(nll.sum()))
         assert record["hypothesis"] == TARGET.decode(best.tokens)
         assert record["score"] == pytest.approx(best.score)
@@ -104,54 +98,49 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
             assert record["spread"] == pytest.approx(entropy)
             assert record["end_weight"] == pytest.approx(weights[:-1, -1].mean())
             assert ("alignment_counts" in record) == (record["id"] == 1)
-    assert [row["id"] for row in testing.alignments] == [0, 3]
-    assert testing.alignments[1]["source"] == ["dog", "</s>"]
+    assert [row["id"] for row in alignments] == [0, 3]
+    assert alignments[1]["source"] == ["dog", "</s>"]
 
 
-def test_each_sentence_counts_once_however_many_devices():
-    model = make()
-    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig())
+def test_each_sentence_counts_once_however_many_devices(monkeypatch):
+    trained = at_work(make())
     for world in (1, 2, 3, 5):
-        rows = [
-            row
-            for rank in range(world)
-            for batch in testing.loader(rank, world)
-            for row in batch.rows.tolist()
-        ]
+        rows = []
+        for rank in range(world):
+            monkeypatch.setattr(
+                test_loop, "rank_and_world", lambda rank=rank, world=world: (rank, world)
+            )
+            rows += [r for batch in make_batches(trained, EXAMPLES) for r in batch.rows.tolist()]
         assert sorted(rows) == [0, 1, 2, 3, 4]
 
 
 def test_buckets_by_the_target_side():
     evaluation = EvaluationConfig(bucket_by="target")
-    testing = Protocol(make(), CODERS, EXAMPLES, SEARCH, evaluation)
-    run(testing, testing.loader(0, 1))
-    assert [record["length"] for record in testing.records] == [6, 2, 3, 3, 5]
+    records, _ = run_test_set(at_work(make(), evaluation=evaluation), EXAMPLES)
+    assert [record["length"] for record in records] == [6, 2, 3, 3, 5]
 
 
 def test_likelihood_is_the_mean_over_sentences():
-    model = make()
-    testing = Protocol(model, CODERS, EXAMPLES, SEARCH, EvaluationConfig())
-    likelihood = Likelihood(model)
-    run(likelihood, testing.loader(0, 1))
-    run(testing, testing.loader(0, 1))
-    mean = np.mean([record["nll"] for record in testing.records])
-    assert likelihood.nll_per_sentence == pytest.approx(mean)
+    trained = at_work(make())
+    records, _ = run_test_set(trained, EXAMPLES)
+    mean = np.mean([record["nll"] for record in records])
+    assert mean_nll(trained, make_batches(trained, EXAMPLES)) == pytest.approx(mean)
 
 
-def test_a_reading_gives_back_the_searchs_probabilities():
+def test_force_decoding_gives_back_the_searchs_probabilities():
     model = make()
     source = SOURCE.encode(["the", "red", "cat"])
     batch = collate([source], [[0]], [0])
     [found] = beam_search(
         model, batch.source, batch.source_mask, dataclasses.replace(SEARCH, nbest=3)
     )
-    readings = read(model, [source] * 3, [hypothesis.tokens for hypothesis in found])
-    for hypothesis, reading in zip(found, readings, strict=True):
+    decodings = force_decode(model, [source] * 3, [hypothesis.tokens for hypothesis in found])
+    for hypothesis, decoding in zip(found, decodings, strict=True):
         steps = len(hypothesis.log_probabilities)
-        assert reading.log_probabilities[:steps] == pytest.approx(hypothesis.log_probabilities)
-        assert reading.weights.shape == (len(reading.ids), 4)
+        assert decoding.log_probabilities[:steps] == pytest.approx(hypothesis.log_probabilities)
+        assert decoding.weights.shape == (len(decoding.ids), 4)
         for written, own, others in zip(
-            reading.ids, reading.log_probabilities, reading.others, strict=True
+            decoding.ids, decoding.log_probabilities, decoding.others, strict=True
         ):
             assert written not in [index for index, _ in others]
             values = [value for _, value in others]
@@ -163,16 +152,16 @@ def test_a_reading_gives_back_the_searchs_probabilities():
 def test_unknown_words_are_replaced_by_what_was_attended():
     source = ["Smith", "sees", "a", "dog"]
     ids = [TARGET.encode(["le"])[0], UNKNOWN, UNKNOWN, 0]
-    [reading] = read(make(), [SOURCE.encode(source)], [ids])
+    [decoding] = force_decode(make(), [SOURCE.encode(source)], [ids])
     weights = np.zeros((4, 5))
     weights[0, 1] = weights[1, 0] = weights[3, 4] = 1.0
     weights[2, 4] = 0.9  # on </s>: its best word is what counts
     weights[2, 3] = 0.1
-    reading = dataclasses.replace(reading, weights=weights)
+    decoding = dataclasses.replace(decoding, weights=weights)
 
     def replaced(mode, dictionary=None):
         search = SearchConfig(replace_unk=mode)
-        return replace_unknown_words(reading, CODERS, source, search, dictionary)
+        return replace_unknown_words(decoding, CODEC, source, search, dictionary)
 
     assert replaced("none") == ["le", "<unk>", "<unk>"]
     copied = replaced("copy")
@@ -180,8 +169,8 @@ def test_unknown_words_are_replaced_by_what_was_attended():
     assert copied[2] in ("dog", "<unk>")
     assert replaced("dictionary", {"Smith": "Dupont"})[1] == "Dupont"
     assert replaced("dictionary", {"dog": "chien"})[1] == "Smith"
-    blind = dataclasses.replace(reading, weights=None)
-    assert replace_unknown_words(blind, CODERS, source, SearchConfig(replace_unk="copy")) == [
+    blind = dataclasses.replace(decoding, weights=None)
+    assert replace_unknown_words(blind, CODEC, source, SearchConfig(replace_unk="copy")) == [
         "le",
         "<unk>",
         "<unk>",
@@ -196,30 +185,25 @@ def test_subwords_are_read_as_words():
     words = ["the", "catamaran", "sees"]
     ids, written = source.encode(words), target.encode(["dogged", "cat"])
     assert len(ids) > 4  # some word has more than one subword
-    [reading] = read(model, [ids], [written])
-    between = weights_between_words(reading.weights, codec, words, written)
+    [decoding] = force_decode(model, [ids], [written])
+    between = weights_between_words(decoding.weights, codec, words, written)
     assert between.shape == (3, 4)
     groups = np.array(source.word_index(ids))
     rows = np.array(target.word_index(written))
-    summed = np.stack([reading.weights[:, groups == word].sum(1) for word in range(4)], 1)
+    summed = np.stack([decoding.weights[:, groups == word].sum(1) for word in range(4)], 1)
     assert summed.sum(1) == pytest.approx(np.ones(len(written)))
     # a word of the translation reads as its subwords do on average
     mean = np.stack([summed[rows == word].mean(0) for word in range(3)])
     np.testing.assert_allclose(between, mean, rtol=1e-6)
-    row = alignment_row(codec, 7, words, reading, score=-3.0)
+    row = alignment_row(codec, 7, words, decoding, score=-3.0)
     assert (row["source"], row["target"]) == ([*words, "</s>"], ["dogged", "cat", "</s>"])
     assert [len(row[key]) for key in ("weights", "spread", "log_probability")] == [3, 3, 3]
-    assert sum(row["log_probability"]) == pytest.approx(sum(reading.log_probabilities))
+    assert sum(row["log_probability"]) == pytest.approx(sum(decoding.log_probabilities))
     assert source.knows(words)
-    testing = Protocol(
-        model,
-        codec,
-        [Example(0, words, ["dogged"])],
-        SearchConfig(beam_size=2, max_ratio=2.0),
-        EvaluationConfig(),
-        kept=[0],
+    search = SearchConfig(beam_size=2, max_ratio=2.0)
+    [record], [row] = run_test_set(
+        at_work(model, codec, search), [Example(0, words, ["dogged"])], kept=[0]
     )
-    run(testing, testing.loader(0, 1))
-    assert testing.records[0]["no_unk"] is None
-    assert testing.records[0]["length"] == 3
-    assert len(testing.alignments[0]["weights"][0]) == 4
+    assert record["no_unk"] is None
+    assert record["length"] == 3
+    assert len(row["weights"][0]) == 4

@@ -1,6 +1,19 @@
-import pytest
+"""Words in place of `<unk>`, and the dictionary of them that attention teaches."""
 
-from nmt.inference.unknown_words import learn_dictionary, replace_unknown
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from nmt.config.schema import Config
+from nmt.config.validation import validate
+from nmt.data.splits import HeldOut
+from nmt.data.word_vocabulary import WordVocabulary
+from nmt.inference.trained import Codec, TrainedModel
+from nmt.inference.unknown_words import count_links, learn_dictionary, replace_unknown
+from nmt.layers import TeacherForced
+from nmt.models import build
+from nmt.utils.errors import InputError
 
 PAIRS = [
     (["the", "red", "cat"], ["le", "chat", "rouge"], [(0, 0), (1, 2), (2, 1)]),
@@ -11,11 +24,11 @@ PAIRS = [
 
 
 def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
-    dictionary = learn_dictionary(PAIRS)
+    dictionary = count_links(PAIRS)
     assert dictionary["the"] == "le"  # twice, against once
     assert dictionary["red"] == "rouge"  # rouge and rousse once each
     assert dictionary["dog"] == "chien"
-    assert dictionary == learn_dictionary(reversed(PAIRS))
+    assert dictionary == count_links(reversed(PAIRS))
 
 
 def test_replacement():
@@ -27,7 +40,7 @@ def test_replacement():
     assert replace_unknown(hypothesis, unknown, attended, source, "copy") == [
         *("Smith", "vit", "le", "dog", "<unk>")
     ]
-    dictionary = learn_dictionary(PAIRS)
+    dictionary = count_links(PAIRS)
     assert replace_unknown(hypothesis, unknown, attended, source, "dictionary", dictionary) == [
         *("Smith", "vit", "le", "chien", "<unk>")
     ]
@@ -38,3 +51,87 @@ def test_mode_must_be_known():
     for mode in ("dictionary", "translate"):
         with pytest.raises(ValueError, match=f"mode={mode}"):
             replace_unknown(["a"], [True], [0], ["b"], mode)
+
+
+SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
+ROWS = [
+    {
+        "line": line,
+        "source": source,
+        "target": target,
+        "source_words": len(source.split()),
+        "target_words": len(target.split()),
+        "alignment": None,
+    }
+    for line, (source, target) in enumerate(
+        [("the red cat", "le chat rouge"), ("red Smith", "Smith rousse"), ("red", "rouge")]
+    )
+]
+LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
+
+
+def small_config(**model):
+    config = OmegaConf.structured(Config)
+    config.model.scoring = {"_target_": "nmt.layers.Additive"}
+    for name in ("hidden", "embedding", "alignment", "maxout"):
+        config.size[name] = 4
+    for name, value in model.items():
+        config.model[name] = value
+    return config
+
+
+@pytest.fixture
+def model():
+    return build(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).eval()
+
+
+def attend(monkeypatch, model, links):
+    """Puts the weights that stand for given links in place of the model's own."""
+
+    def forward(target, target_mask, memory):
+        weights = torch.zeros(*target.shape, memory.mask.shape[1])
+        for place, length in enumerate(memory.mask.sum(1).tolist()):
+            row = next(n for n, row in enumerate(ROWS) if len(row["source"].split()) + 1 == length)
+            for i, j in enumerate(links[row]):
+                weights[place, i, j] = 1.0
+        return TeacherForced(torch.zeros(*target.shape, 2), weights, torch.zeros(target.shape))
+
+    monkeypatch.setattr(model.decoder, "forward", forward)
+
+
+def learn(model):
+    pairs = HeldOut("train", ROWS, SOURCE, TARGET)
+    trained = TrainedModel(model, Codec(SOURCE, TARGET, " ".join), Config())
+    batches = [pairs.batch(np.array([1, 0])), pairs.batch(np.array([2]))]
+    with torch.no_grad():
+        return learn_dictionary(trained, pairs, batches)
+
+
+def test_words_are_learnt_from_hard_links_beyond_the_shortlist(monkeypatch, model):
+    attend(monkeypatch, model, LINKS)
+    assert learn(model) == {"the": "le", "cat": "chat", "red": "rouge", "Smith": "Smith"}
+
+
+def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
+    attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # </s> follows the last word
+    assert learn(model) == {"cat": "chat", "red": "rouge"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": {"_target_": "nmt.models.RNNencdec", "scoring": None},
+          "search": {"replace_unk": "copy"}}, "search.replace_unk=copy: RNNencdec attends to no"),
+        ({"tokenizer": {"kind": "bpe"}, "search": {"replace_unk": "dictionary"}}, "tokenizer=bpe"),
+        ({"evaluation": {"dictionary_sample": 0}, "search": {"replace_unk": "dictionary"}},
+         "evaluation.dictionary_sample=0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_replace_words_is_refused(changes, message):
+    config = OmegaConf.merge(small_config(), {k: v for k, v in changes.items() if k != "model"})
+    for name, value in changes.get("model", {}).items():
+        config.model[name] = value
+    with pytest.raises(InputError, match=message):
+        validate(config)
+    config.search.replace_unk = "none"
+    validate(config)

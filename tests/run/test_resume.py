@@ -77,8 +77,8 @@ KILLS = {
     "between last and previous": ("os:replace", 16),
     "while a checkpoint is written": ("torch:save", 5),
     "in a validation": ("nmt.training.validation:Validation._translate", 3),
-    "before the best is copied": ("nmt.training.checkpoints:copy_to_best", 4),
-    "in the tests": ("nmt.inference.test_loop:Testing.test_step", 2),
+    "before the best is copied": ("nmt.training.checkpoint_folder:CheckpointFolder.keep_best", 4),
+    "in the tests": ("nmt.inference.test_loop:_Step.__call__", 2),
     "while results are written": ("nmt.evaluation.results:write", 1),
 }
 QUICK = ("in a micro-batch", "between last and previous", "in a validation", "in the tests")
@@ -106,7 +106,7 @@ def resume_by_folder(work: Work, name: str) -> Ended:
 def test_killed_twenty_times_at_random(work):
     """Each run is killed at a random call of a random function until it is through."""
     places = [place for place, _ in KILLS.values()]
-    most = {"training_step": 28, "replace": 60, "save": 12, "_translate": 4, "test_step": 2}
+    most = {"training_step": 28, "replace": 60, "save": 12, "_translate": 4, "__call__": 2}
     draw, kills = random.Random(1), 0
     while kills < 20:
         name = f"random-{kills}"
@@ -128,7 +128,7 @@ def test_a_damaged_last_checkpoint_is_passed_by(work):
     ended = work.train("damaged", "resume=auto")
     assert ended.code == 0, ended.said
     assert "last.ckpt is damaged" in ended.said
-    assert "going on with damaged/checkpoints/previous.ckpt instead" in ended.said.replace(
+    assert "resuming from damaged/checkpoints/previous.ckpt instead" in ended.said.replace(
         f"{work.folder}/", ""
     )
     work.same("whole", "damaged")
@@ -144,9 +144,7 @@ def test_a_damaged_last_checkpoint_is_passed_by(work):
             2,
             marks=pytest.mark.slow,
         ),
-        pytest.param(
-            "SIGINT", "nmt.inference.test_loop:Testing.test_step", 1, marks=pytest.mark.slow
-        ),
+        pytest.param("SIGINT", "nmt.inference.test_loop:_Step.__call__", 1, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_stops_between_two_updates(work, signal, place, count):
@@ -154,7 +152,7 @@ def test_a_signal_stops_between_two_updates(work, signal, place, count):
     ended = work.train(signal, "checkpoint.minutes=10", hook=f"send({number}, {place!r}, {count})")
     assert ended.code == 128 + number, ended.said
     last = ended.said.strip().splitlines()[-1]
-    assert last.startswith(f"nmt: stopped by {signal}; go on with: python -m nmt.train resume=")
+    assert last.startswith(f"nmt: stopped by {signal}; resume with: python -m nmt.train resume=")
     logged = (work.folder / signal / "train.log").read_text()
     assert f"ERROR nmt.cli.command: {last.removeprefix('nmt: ')}\n" in logged
     assert work.checkpoint(signal)["global_step"] == {15: 7, 10: 8, 2: 14}[number]
@@ -165,10 +163,10 @@ def test_a_signal_stops_between_two_updates(work, signal, place, count):
 def test_early_stopping_goes_on_where_it_was(work):
     """Patience is used up at the validation after update 8, and the run is killed in its tests."""
     options = ("trainer.patience=1", "trainer.monitor=bleu", "trainer.valid_translate=1")
-    hook = "kill('nmt.inference.test_loop:Testing.test_step', 1)"
+    hook = "kill('nmt.inference.test_loop:_Step.__call__', 1)"
     assert work.train("early", *options, hook=hook).code == -9
     stopped = work.checkpoint("early")
-    assert stopped["callbacks"]["Checkpoints"]["stopped_early"]
+    assert stopped["nmt"]["progress"]["stopped_early"]
     assert stopped["global_step"] < 14
     assert work.train("early", *options, "resume=auto").code == 0
     assert work.checkpoint("early")["global_step"] == stopped["global_step"]

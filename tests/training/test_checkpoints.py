@@ -9,63 +9,78 @@ from typing import Any, cast
 import pytest
 import torch
 
-from nmt.training.checkpoints import Seeds, find_checkpoint, repair_checkpoints, updates_of
+from nmt.models.checkpoint import Progress, updates_of
+from nmt.training.checkpoint_folder import CheckpointFolder
+from nmt.training.checkpoints import Seeds
 from nmt.utils import files
 from nmt.utils.errors import InputError
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run folder whose `last` is of update 6, `previous` of 4 and `best` of 2."""
-    for name, update in (("last", 6), ("previous", 4), ("best", 2)):
-        write(tmp_path, name, update)
-    return tmp_path
+def folder(tmp_path: Path) -> CheckpointFolder:
+    """Whose `last` is of update 6, `previous` of 4 and `best` of 2."""
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    for path, update in ((folder.last, 6), (folder.previous, 4), (folder.best, 2)):
+        write(path, update)
+    return folder
 
 
-def write(folder: Path, name: str, update: int) -> None:
-    files.write_atomically(
-        folder / f"checkpoints/{name}.ckpt",
-        lambda stream: torch.save({"global_step": update}, stream),
-        checksum=True,
-    )
+def write(path: Path, update: int) -> None:
+    content = {"global_step": update}
+    files.write_atomically(path, lambda stream: torch.save(content, stream), checksum=True)
 
 
 def damage(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
+def read(path: Path, update: int, best: float | None) -> Any:
+    """What `repair` asks of a checkpoint that was read."""
+    progress = Progress(best=None if best is None else {"update": best})
+    return SimpleNamespace(path=path, update=update, progress=progress)
+
+
 def test_the_newest_whole_checkpoint_is_found(folder, caplog):
-    checkpoints = folder / "checkpoints"
-    assert find_checkpoint(folder) == checkpoints / "last.ckpt"
-    damage(checkpoints / "last.ckpt")
-    assert find_checkpoint(folder) == checkpoints / "previous.ckpt"
+    assert folder.newest() == folder.last
+    damage(folder.last)
+    assert folder.newest() == folder.previous
     assert "last.ckpt is damaged" in caplog.text
-    assert "going on with" in caplog.text
-    damage(checkpoints / "previous.ckpt")
+    assert "resuming from" in caplog.text
+    damage(folder.previous)
     with pytest.raises(InputError, match="no checkpoint is whole"):
-        find_checkpoint(folder)
+        folder.newest()
+
+
+def test_a_folder_without_checkpoints_has_no_newest(tmp_path):
+    assert CheckpointFolder(tmp_path / "none").newest() is None
 
 
 def test_a_checkpoint_without_a_checksum_is_read_to_see(folder):
-    (folder / "checkpoints/last.ckpt.sha256").unlink()
-    assert find_checkpoint(folder) == folder / "checkpoints/last.ckpt"
-    damage(folder / "checkpoints/last.ckpt")
-    assert find_checkpoint(folder) == folder / "checkpoints/previous.ckpt"
+    Path(f"{folder.last}.sha256").unlink()
+    assert folder.newest() == folder.last
+    damage(folder.last)
+    assert folder.newest() == folder.previous
+
+
+def test_the_last_one_becomes_the_previous_one(folder):
+    folder.make_room()
+    assert updates_of(folder.previous) == 6
+    assert not folder.last.exists()
+    files.verify(folder.previous)
 
 
 def test_a_damaged_checkpoint_never_takes_the_place_of_a_whole_one(folder):
-    checkpoints = folder / "checkpoints"
-    damage(checkpoints / "last.ckpt")
-    repair_checkpoints(checkpoints / "previous.ckpt", 4, None)
-    assert not (checkpoints / "last.ckpt").exists()
-    assert updates_of(checkpoints / "previous.ckpt") == 4
+    damage(folder.last)
+    folder.repair(read(folder.previous, 4, None))
+    assert not folder.last.exists()
+    assert updates_of(folder.previous) == 4
 
 
 @pytest.mark.parametrize(("best", "copied"), [(6.0, 6), (2.0, 2)])
 def test_a_best_one_that_was_not_copied_is_copied(folder, best, copied):
-    repair_checkpoints(folder / "checkpoints/last.ckpt", 6, {"update": best})
-    assert updates_of(folder / "checkpoints/best.ckpt") == copied
-    files.verify(folder / "checkpoints/best.ckpt")
+    folder.repair(read(folder.last, 6, best))
+    assert updates_of(folder.best) == copied
+    files.verify(folder.best)
 
 
 def test_seeds_differ_with_the_micro_batch_and_the_rank_alone():

@@ -21,7 +21,7 @@ def get(number: int, folder: Path, *, requeue: bool = False) -> None:
 
 
 def test_a_signal_is_obeyed_at_once(tmp_path):
-    with pytest.raises(Interrupted, match="before there was anything to go on with") as stopped:
+    with pytest.raises(Interrupted, match="before there was anything to resume") as stopped:
         get(signal.SIGTERM, tmp_path)
     assert stopped.value.signal == 15
 
@@ -36,7 +36,7 @@ def test_a_deferred_signal_is_obeyed_afterwards(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
             reached.append(stop.number)
 
-    with pytest.raises(Interrupted, match=f"stopped by SIGINT; go on with: .* resume={tmp_path}"):
+    with pytest.raises(Interrupted, match=f"stopped by SIGINT; resume with: .* resume={tmp_path}"):
         defer()
     assert reached == [2]
 

@@ -1,0 +1,65 @@
+"""How the translations of a line are written: columns of text, or an object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.evaluation.alignment import format_links, hard_links
+from nmt.inference.translation import Sentence, Translation
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """What is written for each line of input.
+
+    Attributes:
+        numbers: the line's number before each translation.
+        scores: the log-probability before each translation.
+        detokenise: ordinary text; false: tokens separated by spaces.
+        alignments: `pharaoh` adds a column of links, `json` makes an object of the line; None.
+        null: largest weight on `</s>` of a linked word.
+    """
+
+    numbers: bool = False
+    scores: bool = False
+    detokenise: bool = True
+    alignments: str | None = None
+    null: float = 0.5
+
+    def lines(self, sentence: Sentence) -> Iterator[str]:
+        """The lines of output for one line of input, without their ends."""
+        if self.alignments == "json":
+            described = [self._object(found) for found in sentence.translations]
+            record = {"line": sentence.number, "source": sentence.words, "translations": described}
+            yield json.dumps(record, ensure_ascii=False, allow_nan=False)
+            return
+        number = [str(sentence.number)] if self.numbers else []
+        rows = [[*number, *self._columns(found)] for found in sentence.translations]
+        if not rows:  # an empty line: as many columns as any other
+            rows = [[*number, *[""] * (1 + self.scores + bool(self.alignments))]]
+        for columns in rows:
+            yield "\t".join(column.replace("\t", " ") for column in columns)
+
+    def _columns(self, found: Translation) -> list[str]:
+        score = [f"{found.score:.4f}"] if self.scores else []
+        text = found.text if self.detokenise else " ".join(found.words)
+        return [*score, text, *([self._links(found)] if self.alignments else [])]
+
+    def _links(self, found: Translation) -> str:
+        """Links i-j from source word i to target word j, from 0; empty without attention."""
+        weights = None if found.row is None else found.row["weights"]
+        return "" if weights is None else format_links(hard_links(weights, self.null))
+
+    def _object(self, found: Translation) -> dict[str, Any]:
+        assert found.row is not None
+        return {
+            "text": found.text,
+            "tokens": found.words,
+            "score": found.score,
+            "links": self._links(found),
+            "weights": found.row["weights"],
+            "log_probability": found.row["log_probability"],
+        }

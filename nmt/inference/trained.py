@@ -1,0 +1,56 @@
+"""A trained model together with what turns words into ids and back, ready to translate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nmt.config.schema import Config
+from nmt.data.tokenise import tokeniser
+from nmt.data.vocabulary import Vocabulary
+from nmt.models.base import Translator
+from nmt.models.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Codec:
+    """What turns words into ids and back, and words into text."""
+
+    source: Vocabulary
+    target: Vocabulary
+    detokenise: Callable[[Sequence[str]], str]
+
+
+def make_codec(config: Config, source: Vocabulary, target: Vocabulary) -> Codec:
+    """The vocabularies of a run, with the detokeniser of its target language."""
+    moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
+    return Codec(source, target, moses.detokenise)
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model that translates.
+
+    Attributes:
+        model: in evaluation mode wherever it is used.
+        codec: its vocabularies and the detokeniser of its target language.
+        config: `search`, `evaluation` and the languages of its text are used.
+        dictionary: translations of source words, for `search.replace_unk=dictionary`.
+    """
+
+    model: Translator
+    codec: Codec
+    config: Config
+    dictionary: Mapping[str, str] | None = None
+
+
+def from_checkpoint(checkpoint: Checkpoint, config: Config) -> TrainedModel:
+    """The model of a checkpoint, on the CPU, at work as `config` says.
+
+    Raises:
+        InputError: where the model cannot be built, the weights do not fit it, or
+            `search.replace_unk` asks for a dictionary that the checkpoint does not have.
+    """
+    dictionary = checkpoint.dictionary_for(config.search)
+    codec = make_codec(config, checkpoint.source_vocabulary, checkpoint.target_vocabulary)
+    return TrainedModel(checkpoint.translator(config), codec, config, dictionary)

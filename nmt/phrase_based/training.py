@@ -1,0 +1,71 @@
+"""A phrase-based system from the text of a training run: trained, and tuned on its development set."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.config.schema import BaselineConfig, Config
+from nmt.data.prepare import Prepared
+from nmt.data.splits import Split
+from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
+from nmt.phrase_based.tuning import tune
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def tuned_system(
+    config: Config, text: Prepared, folder: Path
+) -> Iterator[tuple[PhraseBased, dict[str, Any], dict[str, Any]]]:
+    """A system that has been trained and tuned, freed at the end.
+
+    Args:
+        config: `phrase_based` and `trainer.progress` are used.
+        text: what it is trained and tuned on.
+        folder: for its tables, which are removed at the end unless `phrase_based.keep`.
+
+    Yields:
+        The system, `train` and `valid` of results.json.
+    """
+    assert isinstance(config, BaselineConfig)
+    start = time.monotonic()
+    train = text.train
+    pairs = (train.text(number) for number in range(len(train)))
+    train_system(pairs, folder, config.phrase_based, progress=config.trainer.progress)
+    system = PhraseBased(folder, config.phrase_based)
+    bleu = _tune(system, text.valid, config)
+    hours = (time.monotonic() - start) / 3600
+    weights = dict(zip(WEIGHTS, system.weights, strict=True))
+    yield (
+        system,
+        {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights},
+        {"bleu": bleu},
+    )
+    system.close()
+    if not config.phrase_based.keep:
+        shutil.rmtree(folder)
+
+
+def _tune(system: PhraseBased, valid: Split, config: BaselineConfig) -> float | None:
+    """Tunes on evenly spaced development pairs; returns their BLEU, or None if it was not asked."""
+    wanted = min(config.phrase_based.tune_sentences, len(valid))
+    if not wanted:
+        return None
+    pairs = [valid[int(n)] for n in np.linspace(0, len(valid) - 1, wanted)]
+    before, bleu = tune(
+        system,
+        [pair["source"] for pair in pairs],
+        [pair["target"] for pair in pairs],
+        rounds=config.phrase_based.tune_rounds,
+        progress=config.trainer.progress,
+    )
+    log.info("tuned on %d development sentences: BLEU %.2f to %.2f", wanted, before, bleu)
+    return bleu

@@ -1,0 +1,170 @@
+"""The updates of a training run: its model, callbacks and Trainer, and what comes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from typing import Any
+
+import pytorch_lightning as pl
+
+from nmt.config.schema import Config, TrainConfig, scoring_of
+from nmt.data.module import TranslationData
+from nmt.data.prepare import Prepared
+from nmt.inference.test_loop import mean_nll
+from nmt.inference.trained import TrainedModel, make_codec
+from nmt.inference.unknown_words import learn_dictionary
+from nmt.layers import Attention
+from nmt.models import build
+from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
+from nmt.run.finish import Outcome
+from nmt.run.start import Run, own_code
+from nmt.run.test import training_sample
+from nmt.training.checkpoints import Checkpoints, Seeds
+from nmt.training.lightning import on_every_rank
+from nmt.training.progress import Progress
+from nmt.training.trainer import make_trainer
+from nmt.training.validation import Validation
+from nmt.utils.devices import name_of, peak_memory, resolve_precision
+
+log = logging.getLogger(__name__)
+
+
+class Training:
+    """A model and what trains it.
+
+    Attributes:
+        model: freshly initialised, until `fit`.
+        trainer: Lightning's.
+        checkpoints: the callback that knows the validations.
+    """
+
+    def __init__(self, run: Run, text: Prepared) -> None:
+        config, stop = run.config, run.stop
+        assert isinstance(config, TrainConfig)
+        assert stop is not None
+        self.run = run
+        self.text = text
+        vocabularies = text.source_vocabulary, text.target_vocabulary
+        self.codec = make_codec(config, *vocabularies)
+        pl.seed_everything(config.seed, verbose=False)
+        self.model = build(config, *map(len, vocabularies))
+        self.model.description = description(config, *vocabularies, text.fingerprint)
+        self.progress = Progress(
+            config.trainer.max_steps, show=config.trainer.progress, every=config.trainer.log_every
+        )
+        self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
+        callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
+        self.trainer = run.trainer = make_trainer(config, run.folder.path, callbacks, run.logger)
+        self.data = TranslationData(text, config)
+
+    def fit(self) -> None:
+        """Makes the updates that are left, of a resumed run; signals are obeyed between two."""
+        run = self.run
+        assert run.stop is not None
+        log.info(headline(run.config, self.model, self.trainer))
+        path = run.checkpoint.path if run.checkpoint else None
+        with run.stop.deferring():
+            self.trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
+
+    def finish(self) -> tuple[TrainedModel, Outcome]:
+        """The model of the best checkpoint, and what came of the training.
+
+        The checkpoint is completed with that, and with the dictionary that its attention teaches.
+        """
+        config = self.run.config
+        self.trainer.strategy.barrier()
+        path = self.run.folder.checkpoints.best
+        self.model.load_state_dict(read_checkpoint(path, own_code(config)).weights)
+        trained = TrainedModel(self.model, self.codec, config)
+        train = self.summary() | {"nll_per_sentence": self._train_nll(trained)}
+        dictionary = self._dictionary(trained)
+        if self.trainer.is_global_zero:
+            complete_checkpoint(path, train, dictionary)
+        progress = self.checkpoints.progress
+        outcome = Outcome(train, progress.best or {}, progress.history)
+        return dataclasses.replace(trained, dictionary=dictionary), outcome
+
+    def summary(self) -> dict[str, Any]:
+        """What the updates took."""
+        updates, device = self.trainer.global_step, self.trainer.strategy.root_device
+        return {
+            "updates": updates,
+            "epochs": self.data.schedule.epoch(updates),
+            "hours": self.checkpoints.hours(),
+            "device": name_of(device),
+            "devices": self.trainer.world_size,
+            "precision": str(self.trainer.precision),
+            **self.progress.rates(),
+            "peak_memory": peak_memory(device),
+        }
+
+    def _train_nll(self, trained: TrainedModel) -> float | None:
+        """NLL of a fixed sample of the training pairs; None where none is asked for."""
+        wanted = trained.config.evaluation.train_sample
+        if not wanted:
+            return None
+        return on_every_rank(
+            self.trainer,
+            trained.model,
+            lambda: mean_nll(trained, training_sample(trained.config, self.text, wanted)),
+        )
+
+    def _dictionary(self, trained: TrainedModel) -> dict[str, str] | None:
+        """The dictionary for `search.replace_unk`; None where none can be learnt.
+
+        It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
+        """
+        wanted = trained.config.evaluation.dictionary_sample
+        attends = isinstance(trained.model.decoder.context, Attention)
+        if not (attends and wanted and self.codec.source.kind == "words"):
+            return None  # subwords leave no word unknown
+        dictionary = on_every_rank(
+            self.trainer,
+            trained.model,
+            lambda: learn_dictionary(
+                trained, self.text.train, training_sample(trained.config, self.text, wanted)
+            ),
+        )
+        log.info("dictionary from attention: %d source words", len(dictionary))
+        return dictionary
+
+
+def training_callbacks(
+    config: TrainConfig, text: Prepared, progress: Progress, checkpoints: Checkpoints
+) -> list[pl.Callback]:
+    """What hears of the updates, in this order."""
+    options = config.trainer
+    callbacks: list[pl.Callback] = [Seeds(config.seed), Validation(text, config), progress]
+    if options.patience:
+        by_bleu = options.monitor == "bleu"
+        callbacks.append(
+            pl.callbacks.EarlyStopping(
+                monitor="valid/bleu" if by_bleu else "valid/nll_per_word",
+                mode="max" if by_bleu else "min",
+                patience=options.patience,
+                check_finite=False,  # an earlier and clearer error is raised for it
+            )
+        )
+    return [*callbacks, checkpoints]  # last: it stores what the others have heard
+
+
+def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> str:
+    """What is about to be trained, on what, in a line."""
+    options = config.trainer
+    parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
+    devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
+    scoring = (scoring_of(config.model) or "none").rpartition(".")[2]
+    by_tokens = config.data.batch_by == "tokens"
+    batch = (
+        f"at most {config.data.batch_tokens} tokens"
+        if by_tokens
+        else f"{config.data.batch_size} sentences"
+    )
+    return (
+        f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
+        f"{config.model.recurrence} recurrence) for {options.max_steps} updates of {batch} on "
+        f"{devices}{trainer.strategy.root_device.type}, "
+        f"precision {resolve_precision(options.precision, options.accelerator)}"
+    )

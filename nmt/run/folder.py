@@ -1,0 +1,46 @@
+"""The folder of a run: what lies where, and whether another run has used it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+
+from nmt.evaluation import results
+from nmt.training.checkpoint_folder import CheckpointFolder
+from nmt.utils.environment import rank
+from nmt.utils.errors import InputError
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder that a run writes into."""
+
+    path: Path
+
+    @classmethod
+    def of_this_command(cls) -> RunFolder:
+        """The folder that Hydra has made for the running command."""
+        return cls(Path(HydraConfig.get().runtime.output_dir))
+
+    @property
+    def checkpoints(self) -> CheckpointFolder:
+        return CheckpointFolder(self.path / "checkpoints")
+
+    @property
+    def results(self) -> Path:
+        """results.json: where it exists the run is finished."""
+        return self.path / results.FILE
+
+    @property
+    def page(self) -> Path:
+        return self.path / "report.html"
+
+    def refuse_used(self) -> None:
+        """Refuses to write over another run's results or checkpoints; raises InputError."""
+        used = [path for path in [self.results, *self.checkpoints.found()] if path.exists()]
+        if used and rank() == 0:
+            raise InputError(
+                f"hydra.run.dir={self.path}: holds a run already ({used[0].name}); take another"
+            )

@@ -1,0 +1,110 @@
+"""The checkpoints of a run on disk: `last`, `previous` and `best`, each whole and with a checksum.
+
+`last` first becomes `previous`, so that at any moment one of the two is a good one; `best` is a
+copy.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from nmt.models.checkpoint import Checkpoint, checkpoint_errors, updates_of
+from nmt.utils import files
+from nmt.utils.errors import InputError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CheckpointFolder:
+    """The folder `checkpoints/` of a run."""
+
+    path: Path
+
+    @property
+    def last(self) -> Path:
+        return self.path / "last.ckpt"
+
+    @property
+    def previous(self) -> Path:
+        return self.path / "previous.ckpt"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best.ckpt"
+
+    def found(self) -> list[Path]:
+        """The checkpoints that are there, whole or not."""
+        return sorted(self.path.glob("*.ckpt"))
+
+    def prepare(self) -> None:
+        """Makes the folder and removes what a killed process left half written.
+
+        Raises:
+            InputError: when the folder cannot be written to.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for partial in self.path.glob(".*.partial"):
+                partial.unlink(missing_ok=True)
+            probe = self.path / ".writable"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot write there: {error.strerror}") from error
+
+    def newest(self) -> Path | None:
+        """The newest whole checkpoint, or None; a damaged one is passed by with a warning.
+
+        Raises:
+            InputError: where there are checkpoints and none is whole.
+        """
+        damaged = []
+        for path in (self.last, self.previous):
+            if not path.is_file():
+                continue
+            try:
+                files.verify(path)
+                torch.load(path, map_location="meta", weights_only=True, mmap=True)
+            except Exception as error:
+                damaged.append(path)
+                log.warning("%s is damaged (%s)", path, str(error).splitlines()[0][:120])
+                continue
+            if damaged:
+                log.warning("resuming from %s instead", path)
+            return path
+        if damaged:
+            names = ", ".join(map(str, damaged))
+            raise InputError(f"{self.path.parent}: no checkpoint is whole: {names}")
+        return None
+
+    def make_room(self) -> None:
+        """Has `last` become `previous`; raises RunError where that cannot be done."""
+        if self.last.is_file():
+            with checkpoint_errors(self.previous):
+                files.rename(self.last, self.previous)
+
+    def keep_best(self, checkpoint: Path | None = None) -> None:
+        """Makes a checkpoint (`last`, unless another is given) the best one; raises RunError."""
+        with checkpoint_errors(self.best):
+            files.copy(checkpoint or self.last, self.best)
+
+    def repair(self, found: Checkpoint) -> None:
+        """Puts right what a killed process left, before a run is resumed. For rank 0.
+
+        Args:
+            found: the checkpoint to resume from. A damaged `last` beside it would take its place as
+                the `previous` one, and is removed. Where it is of the best validation, a kill
+                between writing it and copying it to `best` leaves the copy to be made.
+        """
+        if found.path == self.previous:
+            for name in (self.last, Path(f"{self.last}{files.CHECKSUM}")):
+                name.unlink(missing_ok=True)
+        best = found.progress.best
+        is_best = best is not None and best["update"] == found.update
+        if is_best and not (self.best.is_file() and updates_of(self.best) == found.update):
+            self.keep_best(found.path)

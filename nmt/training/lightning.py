@@ -1,0 +1,144 @@
+"""Everything of this program that reaches into parts of Lightning which are not its interface.
+
+`tests/training/test_lightning.py` fails when a version of Lightning has moved them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from pytorch_lightning.loggers import WandbLogger
+from pytorch_lightning.plugins.environments import LightningEnvironment
+from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
+
+HOST = "127.0.0.1"
+Result = TypeVar("Result")
+
+
+def on_every_rank(
+    trainer: pl.Trainer, model: pl.LightningModule, work: Callable[[], Result]
+) -> Result:
+    """Runs `work` as `Trainer.test` runs its loop, and returns what it returns on this rank.
+
+    The other ranks are started where they have not been. The model is in evaluation mode and on
+    this rank's device, products are made in the trainer's precision, and no gradient is kept.
+    """
+
+    def prepared() -> Result:
+        trainer.strategy.setup_environment()
+        model.to(trainer.strategy.root_device)
+        training = model.training
+        model.eval()
+        try:
+            with torch.no_grad(), trainer.precision_plugin.test_step_context():
+                return work()
+        finally:
+            model.train(training)
+
+    launcher = trainer.strategy.launcher
+    return prepared() if launcher is None else launcher.launch(prepared, trainer=trainer)
+
+
+def accumulating(trainer: pl.Trainer) -> bool:
+    """Whether the micro-batch at hand is not the last one of its update."""
+    return bool(trainer.fit_loop._should_accumulate())
+
+
+def complete_loops(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
+    """Has the loops in a checkpoint say that the last update and its validation are completed."""
+    updates = trainer.global_step
+    batches = updates * trainer.accumulate_grad_batches
+    loop = checkpoint["loops"]["fit_loop"]
+    for count in ("total", "current"):
+        counts = loop["epoch_loop.batch_progress"][count]
+        counts.update(dict.fromkeys(counts, batches))
+    # on its way past a validation that was made, the loop counts this update once more
+    validated = batches % int(trainer.val_check_interval) == 0
+    loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates - validated
+
+
+def leave_signals_alone(trainer: pl.Trainer) -> None:
+    """Lightning's handlers talk to other ranks from inside a signal; `nmt.training.signals` serves
+    instead."""
+    trainer._signal_connector = _NoSignals(trainer)
+
+
+class _NoSignals(_SignalConnector):
+    def register_signal_handlers(self) -> None:
+        """Leaves the handlers that are there."""
+
+    def teardown(self) -> None:
+        """Leaves them, too."""
+
+
+def end_other_ranks(trainer: pl.Trainer) -> None:
+    """Ends the ranks that this process started, for it ends with an error.
+
+    They would wait for it in their next exchange, on a GPU for half an hour. Lightning's observer
+    of them must not see that: it would kill this process before it has said what was wrong.
+    """
+    for process in getattr(trainer.strategy.launcher, "procs", []):
+        for thread in threading.enumerate():
+            if thread.name == "child-process-observer":
+                thread._child_processes = []  # type: ignore[attr-defined]
+        process.kill()
+
+
+def wandb_settings(logger: WandbLogger) -> dict[str, Any]:
+    """What the logger hands to `wandb.init` when its run begins; may be changed until then."""
+    settings: dict[str, Any] = logger._wandb_init
+    return settings
+
+
+def is_offline(logger: WandbLogger) -> bool:
+    """Whether the rows of a W&B run are counted here, and not by a server."""
+    return bool(logger._offline)
+
+
+class LoopbackDDP(DDPStrategy):
+    """DDP whose processes were started by the first one, all on this machine.
+
+    torch's rendezvous listens on every network interface, and its exchanges on that of the host's
+    name; neither needs to where no other machine takes part.
+    """
+
+    def setup_distributed(self) -> None:
+        environment = self.cluster_environment
+        if isinstance(environment, LightningEnvironment) and not dist.is_initialized():
+            self.set_world_ranks()
+            interface = "lo0" if sys.platform == "darwin" else "lo"
+            for library in ("GLOO", "NCCL"):
+                os.environ.setdefault(f"{library}_SOCKET_IFNAME", interface)
+            dist.init_process_group(
+                self._get_process_group_backend(),
+                store=loopback_store(environment.main_port, self.world_size, self.global_rank),
+                rank=self.global_rank,
+                world_size=self.world_size,
+                timeout=self._timeout,
+                device_id=self.root_device if self.root_device.type != "cpu" else None,
+            )
+        super().setup_distributed()
+
+
+def loopback_store(port: int, world: int, rank: int) -> dist.TCPStore:
+    """The store that the ranks meet at; rank 0 listens on the loopback interface alone."""
+    if rank:
+        return dist.TCPStore(HOST, port, world, is_master=False)
+    listener = socket.create_server((HOST, port))
+    return dist.TCPStore(
+        HOST,
+        port,
+        world,
+        is_master=True,
+        master_listen_fd=listener.detach(),
+        wait_for_workers=False,
+    )
