@@ -30,7 +30,6 @@ RUNTIME_KEYS = (
     "data.workers",
     "data.cache",
     "data.root",
-    "data.in_order",
     "model.graphs",
     "logger",
     "report",
@@ -160,18 +159,11 @@ class FilterConfig:
     length_ratio: float = key(
         0.0, "most words of the longer side for each word of the shorter; 0: any", minimum=0
     )
-    word_characters: int = key(0, "most characters of a word; 0: any", minimum=0)
     identical: bool = key(False, "leave out pairs whose sides are the same")
     duplicates: str = key(
         "none",
         "leave out pairs whose source, target, or both (pair) stood in an earlier pair",
         choices=("none", "pair", "source", "target"),
-    )
-    script: float | None = key(
-        None,
-        "least share of a side's letters in the script of its language; null: any",
-        minimum=0,
-        maximum=1,
     )
     other_language: float | None = key(
         None,
@@ -233,12 +225,6 @@ class DataConfig:
     )
     pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
     pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
-    in_order: str = key(
-        "auto",
-        "write the training pairs once more in the order they are read, for disks that are slow to "
-        "jump about; auto: where they exceed half of the memory",
-        choices=("auto", "always", "never"),
-    )
     cache: str = key("data", "folder of prepared (tokenised and encoded) text")
     workers: int = key(
         0, "processes that make batches ahead of time; 0: the training process itself", minimum=0

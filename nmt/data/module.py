@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from nmt.config.schema import Config
 from nmt.config.validation import check_batch_size
 from nmt.data.batch import Batch
 from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
-from nmt.data.in_order import in_order
 from nmt.data.prepare import Prepared
 from nmt.data.splits import HeldOut, Train
 
 
 class TranslationData(pl.LightningDataModule):
-    """Batches for training, validation and tests, each rank's own share.
+    """Batches for training and validation, each rank's own share.
 
     The trainer must be made with `use_distributed_sampler=False`: ranks are told apart here.
     Training has no end of its own; the trainer's `max_steps` ends it.
@@ -41,14 +39,6 @@ class TranslationData(pl.LightningDataModule):
         check_batch_size(config)
         self.prepared = prepared
         self.schedule = make_schedule(prepared.train, config)
-        self.train = in_order(
-            prepared.train,
-            prepared.fingerprint,
-            self.schedule,
-            Path(config.data.cache),
-            config.data.in_order,
-            progress=config.trainer.progress,
-        )
         self._accumulate: int = config.trainer.accumulate
         self._workers: int = config.data.workers
         self._evaluation_batch: int = config.search.batch_size
@@ -62,20 +52,13 @@ class TranslationData(pl.LightningDataModule):
         """
         start = self.trainer.global_step if self.trainer else 0
         self.schedule.rows(start)  # what workers would each find out for themselves
-        batches = MicroBatches(self.train, self.schedule, self._accumulate, *self._rank())
+        batches = MicroBatches(self.prepared.train, self.schedule, self._accumulate, *self._rank())
         return self._loader(batches, CountFrom(start * self._accumulate))
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the development pairs."""
-        return self.evaluation_loader(self.prepared.valid)
-
-    def test_dataloader(self) -> list[DataLoader[Batch]]:
-        """This rank's share of every test set, in the order of `prepared.test`."""
-        return [self.evaluation_loader(split) for split in self.prepared.test.values()]
-
-    def evaluation_loader(self, split: HeldOut) -> DataLoader[Batch]:
-        """This rank's share of a split, every sentence on one rank, longest first."""
-        return self._loader(EvaluationBatches(split, self._evaluation_batch, *self._rank()))
+        """This rank's share of the development pairs, every one on one rank, longest first."""
+        valid = EvaluationBatches(self.prepared.valid, self._evaluation_batch, *self._rank())
+        return self._loader(valid)
 
     def _rank(self) -> tuple[int, int]:
         """Rank of this process and number of processes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,21 +150,11 @@ class Train(Split):
         self._lengths = lengths
         short = (lengths[:, 0] <= max_length) & (lengths[:, 1] <= max_length)
         self.kept = np.flatnonzero(short).astype(np.int32)
-        self._copy: Any = None
 
     def __len__(self) -> int:
         return len(self.kept)
 
-    def read_from(self, copy_: Any) -> Train:
-        """The same pairs, whose ids are read from a copy: `copy_[i]` as `ids(i)` would give them."""
-        other = copy.copy(self)
-        other._copy = copy_
-        return other
-
     def ids(self, number: int) -> tuple[Array, Array]:
-        if self._copy is not None:
-            pair: tuple[Array, Array] = self._copy[number]
-            return pair
         row = self._row(number)
         source, target = self._columns
         return source[row], target[row]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import DataConfig, FilterConfig, plain
 from nmt.data.cache import build_once
-from nmt.data.filtering.languages import check_identifier, in_script, is_other
+from nmt.data.filtering.languages import check_identifier, is_other
 from nmt.data.filtering.selection import best, cross_entropy_differences
 from nmt.data.sources.corpus import digest
 from nmt.data.tokenised import TOKENISED, TokenisedText, open_arrow, processes
@@ -32,9 +32,7 @@ from nmt.utils.optional import need
 FORMAT = 1
 REASONS = (
     "length_ratio",
-    "long_word",
     "identical",
-    "wrong_script",
     "wrong_language",
     "duplicate",
     "not_selected",
@@ -195,17 +193,12 @@ class _Judge:
 
     def _reason(self, source: str, target: str, source_words: int, target_words: int) -> int:
         filters = self.filters
-        ratio, characters = filters.length_ratio, filters.word_characters
+        ratio = filters.length_ratio
         sides = list(zip((source, target), self.languages, strict=True))
         if ratio and max(source_words, target_words) > ratio * min(source_words, target_words):
             return NUMBERS["length_ratio"]
-        if characters and max(map(len, f"{source} {target}".split(" "))) > characters:
-            return NUMBERS["long_word"]
         if filters.identical and source == target:
             return NUMBERS["identical"]
-        script = filters.script
-        if script is not None and any(in_script(*side) < script for side in sides):
-            return NUMBERS["wrong_script"]
         other = filters.other_language
         if other is not None and any(is_other(*side, other) for side in sides):
             return NUMBERS["wrong_language"]

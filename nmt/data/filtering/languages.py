@@ -1,55 +1,14 @@
-"""Whether a line is in the script and the language it should be in."""
+"""Whether a line is in the language it should be in."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-import regex
-
 from nmt.utils.errors import InputError
 from nmt.utils.optional import need
 
-# Scripts of the languages with Moses rules that are not written in Latin letters.
-SCRIPTS = {
-    "as": ("Bengali",),
-    "bn": ("Bengali",),
-    "el": ("Greek",),
-    "gu": ("Gujarati",),
-    "hi": ("Devanagari",),
-    "ja": ("Han", "Hiragana", "Katakana"),
-    "kn": ("Kannada",),
-    "ko": ("Hangul", "Han"),
-    "ml": ("Malayalam",),
-    "mni": ("Meetei_Mayek", "Bengali"),
-    "mr": ("Devanagari",),
-    "or": ("Oriya",),
-    "pa": ("Gurmukhi",),
-    "ru": ("Cyrillic",),
-    "ta": ("Tamil",),
-    "te": ("Telugu",),
-    "yue": ("Han",),
-    "zh": ("Han",),
-}
-LETTER = regex.compile(r"\p{Letter}")
 IDENTIFIED_AS = {"yue": "zh", "tdt": None, "mni": None}  # codes that the identifier lacks
-
-
-def in_script(text: str, language: str) -> float:
-    """Share of the letters of `text` that are of the language's script; 1 where it has no letter.
-
-    >>> in_script("Москва and", "en"), in_script("1914", "ru")
-    (0.3333333333333333, 1.0)
-    """
-    letters = len(LETTER.findall(text))
-    return len(_letters(language).findall(text)) / letters if letters else 1.0
-
-
-@functools.cache
-def _letters(language: str) -> Any:
-    scripts = SCRIPTS.get(language, ("Latin",))
-    named = "".join(rf"\p{{Script={script}}}" for script in scripts)
-    return regex.compile(rf"[{named}&&\p{{Letter}}]", flags=regex.VERSION1)
 
 
 def identify(text: str) -> tuple[str, float]:

@@ -46,12 +46,6 @@ def kept(prepared: Prepared) -> Pairs:
     return [prepared.train.text(number) for number in range(len(prepared.train))]
 
 
-def latin_share(line: str) -> float:
-    letters = [character for character in line if character.isalpha()]
-    latin = [character for character in letters if character in "abcdefghijklmnopqrstuvwxyzé"]
-    return len(latin) / len(letters) if letters else 1.0
-
-
 def naive(pairs: Pairs, duplicates: str) -> tuple[Pairs, dict[str, int]]:
     left: Pairs = []
     dropped = dict.fromkeys(REASONS, 0)
@@ -61,12 +55,8 @@ def naive(pairs: Pairs, duplicates: str) -> tuple[Pairs, dict[str, int]]:
         key = {"pair": (source, target), "source": source, "target": target}.get(duplicates)
         if lengths[1] / lengths[0] > 2:
             dropped["length_ratio"] += 1
-        elif any(len(word) > 8 for word in (source + " " + target).split()):
-            dropped["long_word"] += 1
         elif source == target:
             dropped["identical"] += 1
-        elif latin_share(source) < 0.5 or latin_share(target) < 0.5:
-            dropped["wrong_script"] += 1
         elif key is not None and key in seen:
             dropped["duplicate"] += 1
         else:
@@ -82,14 +72,13 @@ def test_filters_keep_and_count_what_plain_python_does(
     pairs = random_pairs(7, 1500)
     train_on(config, write, pairs)
     filters = config.data.filters
-    filters.length_ratio, filters.word_characters, filters.identical = 2.0, 8, True
-    filters.script, filters.duplicates = 0.5, duplicates
+    filters.length_ratio, filters.identical, filters.duplicates = 2.0, True, duplicates
     prepared = prepare(config.data, config.tokenizer, progress=False)
     expected, dropped = naive(pairs, duplicates)
     assert kept(prepared) == expected
     counts = prepared.manifest["splits"]["train"]
     assert counts["dropped"] == dropped
-    assert len(dropped) == (4 if duplicates == "none" else 5)
+    assert len(dropped) == (2 if duplicates == "none" else 3)
     assert counts["pairs"] + counts["empty"] + sum(dropped.values()) == counts["lines"] == 1500
     words = {word for source, _ in expected for word in source.split()}
     assert prepared.manifest["vocabulary"]["source"]["types"] == len(words)
