@@ -220,20 +220,26 @@ def _fill(longer: npt.NDArray[np.integer], tokens: int) -> list[int]:
 
 
 def evaluation_batches(
-    sizes: npt.NDArray[np.integer], batch_size: int, rank: int = 0, world: int = 1
+    lengths: Sequence[int] | npt.NDArray[np.integer], batch_size: int, rank: int = 0, world: int = 1
 ) -> list[Rows]:
-    """All pairs in batches of like length, or the share of one rank: every `world`-th batch.
+    """All sentences in batches of like length, or the share of one rank: every `world`-th batch.
 
     The batches are the same whatever the number of ranks, so that a sentence is always padded and
     rounded alike, and no sentence is repeated or left out. The longest come first: what does not
-    fit into memory shows at once.
+    fit into memory shows at once. Equally long ones keep their order.
 
     Args:
-        sizes: (pairs, 2) length of source and target of every pair.
+        lengths: (sentences,) what they are sorted by, or (sentences, 2) length of source and
+            target of every pair, sorted by the source, then by the target.
         batch_size: sentences a batch; the last one may have fewer.
         rank: of this process.
         world: number of processes.
+
+    Returns:
+        Numbers of the sentences of each batch, one without sentences where there is no other: a
+        rank without a batch would be left out by Lightning, and the others wait for its sums.
     """
-    order = np.lexsort((sizes[:, 1], sizes[:, 0]))[::-1].astype(np.int64)
+    keys = -np.asarray(lengths, np.int64)
+    order = np.lexsort(keys.T[::-1] if keys.ndim > 1 else keys[None]).astype(np.int64)
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    return batches[rank::world]
+    return batches[rank::world] or [order[:0]]

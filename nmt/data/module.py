@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
@@ -134,16 +133,11 @@ class MicroBatches(Dataset[Batch]):
 
 
 class EvaluationBatches(Dataset[Batch]):
-    """This rank's share of the batches of a held-out split.
-
-    A rank without one gets an empty batch: Lightning would leave it out of the evaluation, and the
-    others would wait for its sums.
-    """
+    """This rank's share of the batches of a held-out split."""
 
     def __init__(self, split: HeldOut, batch_size: int, rank: int, world: int) -> None:
         self.split = split
         self.batches = evaluation_batches(split.sizes, batch_size, rank, world)
-        self.batches = self.batches or [np.empty(0, np.int64)]
 
     def __len__(self) -> int:
         return len(self.batches)

@@ -18,6 +18,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nmt.data.batch import Batch, collate
+from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import SPECIAL, UNKNOWN, all_known
 from nmt.evaluation.alignment import Gold, sentence_counts, weight_on_end
 from nmt.evaluation.bleu import sentence_statistics
@@ -51,19 +52,13 @@ class Example:
 
 
 def make_batches(trained: TrainedModel, examples: Sequence[Example]) -> list[Batch]:
-    """This rank's share of a test set's batches, the longest sentences first; one of no sentence
-    where there is none.
-
-    What does not fit in memory then shows at once, and the time left is not underestimated.
-    """
+    """This rank's share of a test set's batches, the longest sentences first."""
     codec, (rank, world) = trained.codec, rank_and_world()
     ids = [(codec.source.encode(e.source), codec.target.encode(e.target)) for e in examples]
-    order = sorted(range(len(ids)), key=lambda row: (len(ids[row][0]), row))
-    size = trained.config.search.batch_size
-    batches = [order[start : start + size] for start in range(0, len(order), size)][::-1]
+    lengths, size = [len(source) for source, _ in ids], trained.config.search.batch_size
     return [
         collate([ids[row][0] for row in rows], [ids[row][1] for row in rows], rows)
-        for rows in batches[rank::world] or [[]]
+        for rows in evaluation_batches(lengths, size, rank, world)
     ]
 
 

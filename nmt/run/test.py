@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt.config.schema import Config, StressConfig, TextConfig
 from nmt.data.batch import Batch
+from nmt.data.batches import evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
@@ -210,13 +211,11 @@ def training_sample(config: Config, text: Prepared, pairs: int) -> list[Batch]:
 
     They are evenly spaced over the corpus, and sorted by length.
     """
-    train, size = text.train, config.search.batch_size
-    this, world = rank_and_world()
-    wanted = min(pairs, len(train))
+    train, wanted = text.train, min(pairs, len(text.train))
     rows = np.linspace(0, len(train) - 1, wanted).astype(np.int64)
-    rows = rows[np.argsort(train.sizes[rows].max(1), kind="stable")]
-    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
-    return [train.batch(batch) for batch in batches[this::world]]
+    longer = train.sizes[rows].max(axis=1)
+    batches = evaluation_batches(longer, config.search.batch_size, *rank_and_world())
+    return [train.batch(rows[places]) for places in batches]
 
 
 def _examples(split: Split, text: TextConfig) -> list[Example]:

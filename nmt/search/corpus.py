@@ -8,6 +8,7 @@ import torch
 
 from nmt.config.schema import SearchConfig
 from nmt.data.batch import pad
+from nmt.data.batches import evaluation_batches
 from nmt.search.beam import Searchable, beam_search
 from nmt.search.hypothesis import Hypothesis
 
@@ -33,9 +34,10 @@ def search_sentences(
     Raises:
         InputError, RunError: as `beam_search`.
     """
-    order = sorted(range(len(sources)), key=lambda place: (-len(sources[place]), place))
-    for start in range(0, len(order), settings.batch_size):
-        places = order[start : start + settings.batch_size]
+    if not sources:
+        return
+    for batch in evaluation_batches([len(source) for source in sources], settings.batch_size):
+        places = batch.tolist()
         source, mask = pad([sources[place] for place in places])
         found = beam_search(model, source.to(device), mask.to(device), settings)
         yield from zip(places, found, strict=True)

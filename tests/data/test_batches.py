@@ -200,13 +200,18 @@ def test_evaluation_sees_every_pair_once_in_the_same_batches(
     pairs: int, batch_size: int, world: int
 ) -> None:
     sizes = sizes_of(pairs)
-    whole = [tuple(batch) for batch in evaluation_batches(sizes, batch_size)]
+    whole = [tuple(batch) for batch in evaluation_batches(sizes, batch_size) if len(batch)]
     shares = [
-        tuple(batch)
+        [tuple(batch) for batch in evaluation_batches(sizes, batch_size, rank, world)]
         for rank in range(world)
-        for batch in evaluation_batches(sizes, batch_size, rank, world)
     ]
-    assert sorted(shares) == sorted(whole)
+    assert shares == [whole[rank::world] or [()] for rank in range(world)]
     assert sorted(row for batch in whole for row in batch) == list(range(pairs))
-    lengths = [int(sizes[row, 0]) for batch in whole for row in batch]
+    lengths = [tuple(sizes[row].tolist()) for batch in whole for row in batch]
     assert lengths == sorted(lengths, reverse=True)
+    assert {len(batch) for batch in whole[:-1]} <= {batch_size}
+
+
+def test_equally_long_sentences_keep_their_order() -> None:
+    batches = evaluation_batches([4, 7, 4, 9, 7, 4], 4)
+    assert [batch.tolist() for batch in batches] == [[3, 1, 4, 0], [2, 5]]
