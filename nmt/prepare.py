@@ -18,9 +18,9 @@ from nmt.config.validation import load
 def main(composed: DictConfig) -> None:
     config = load(composed)
 
-    from nmt.data.prepare import describe, prepare
+    from nmt.data.prepare import prepare, summary_table
 
-    print(describe(prepare(config.data, config.tokenizer, progress=config.trainer.progress)))
+    print(summary_table(prepare(config.data, config.tokenizer, progress=config.trainer.progress)))
 
 
 if __name__ == "__main__":

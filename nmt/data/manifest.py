@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,11 @@ from nmt.data.splits import HeldOut
 from nmt.data.tokenised import TokenisedText
 from nmt.data.vocabulary import UNKNOWN
 from nmt.data.word_vocabulary import WordVocabulary
-from nmt.utils.files import write_atomically
+from nmt.utils.files import write_json
 
 NAME = "manifest.json"
 SCHEMA = 1
-EDGES = (10, 20, 30, 40, 50, 60, 80, 100)  # last length of each range of the histogram
+HISTOGRAM_EDGES = (10, 20, 30, 40, 50, 60, 80, 100)  # last length of each range
 
 Array = npt.NDArray[Any]
 
@@ -71,12 +70,7 @@ def write_manifest(
         "vocabulary": counts["vocabulary"],
         "lengths": length_histogram(words),
     }
-    content = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(content.encode())
-
-    write_atomically(path, write)
+    write_json(path, manifest)
 
 
 def length_histogram(words: Array) -> list[dict[str, int | None]]:
@@ -91,13 +85,15 @@ def length_histogram(words: Array) -> list[dict[str, int | None]]:
     """
     sides = {"source": words[:, 0], "target": words[:, 1], "longer": words.max(axis=1)}
     counts = {
-        name: np.bincount(np.searchsorted(EDGES, lengths), minlength=len(EDGES) + 1).tolist()
+        name: np.bincount(
+            np.searchsorted(HISTOGRAM_EDGES, lengths), minlength=len(HISTOGRAM_EDGES) + 1
+        ).tolist()
         for name, lengths in sides.items()
     }
-    starts = [1, *(edge + 1 for edge in EDGES)]
+    starts = [1, *(edge + 1 for edge in HISTOGRAM_EDGES)]
     return [
         {"from": start, "to": end, **{name: count[place] for name, count in counts.items()}}
-        for place, (start, end) in enumerate(zip(starts, [*EDGES, None], strict=True))
+        for place, (start, end) in enumerate(zip(starts, [*HISTOGRAM_EDGES, None], strict=True))
     ]
 
 
@@ -117,7 +113,7 @@ def held_out_counts(split: HeldOut, text: TokenisedText) -> dict[str, Any]:
     return counts
 
 
-def describe(manifest: Mapping[str, Any], fingerprint: str) -> str:
+def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
     """A short table of counts, for people; `manifest` as `Prepared` has it."""
     splits = manifest["splits"]
     width = max(map(len, [*splits, "split"]))

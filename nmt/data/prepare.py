@@ -193,9 +193,9 @@ def progress_bars(shown: bool) -> Iterator[None]:
         enable_progress_bars()
 
 
-def describe(prepared: Prepared) -> str:
+def summary_table(prepared: Prepared) -> str:
     """A short table of counts, for people."""
-    return manifest.describe(prepared.manifest, prepared.fingerprint)
+    return manifest.summary_table(prepared.manifest, prepared.fingerprint)
 
 
 def _languages(data: DataConfig) -> tuple[str, str]:

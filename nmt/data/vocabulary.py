@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 END = 0
 UNKNOWN = 1
-SPECIAL = ("</s>", "<unk>")
+END_SYMBOL, UNKNOWN_SYMBOL = SPECIAL = ("</s>", "<unk>")
 WORDS = "words"  # the kind of a shortlist of words
 
 

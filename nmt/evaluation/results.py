@@ -10,13 +10,13 @@ import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from nmt.config.validation import check_set_name
 from nmt.utils.errors import InputError
-from nmt.utils.files import write_atomically
+from nmt.utils.files import write_json
 
 SCHEMA = 1
 FILE = "results.json"
@@ -156,12 +156,7 @@ def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
     path = Path(folder) / FILE
     content = plain(content)
     check(content, str(path))
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
-
-    def save(stream: BinaryIO) -> None:
-        stream.write(f"{text}\n".encode("utf-8", "replace"))
-
-    write_atomically(path, save)
+    write_json(path, content)
     return path
 
 

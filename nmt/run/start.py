@@ -140,7 +140,7 @@ def prepare_text(run: Run) -> Prepared:
     """The text of a run, prepared or from the cache; raises InputError where it is wrong."""
     config = run.config
     text = prepare.prepare(config.data, config.tokenizer, progress=config.trainer.progress)
-    log.info("prepared text:\n%s", prepare.describe(text))
+    log.info("prepared text:\n%s", prepare.summary_table(text))
     return text
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from nmt.utils.errors import InputError
 
@@ -41,6 +42,21 @@ def write_atomically(
         _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text atomically, as UTF-8; a lone surrogate, which cannot be UTF-8, becomes `?`."""
+    write_atomically(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes plain data atomically, indented.
+
+    Raises:
+        ValueError: for a number that is not finite.
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+    write_text(path, f"{text}\n")
 
 
 def rename(old: Path, new: Path) -> None:
@@ -91,11 +107,7 @@ def _digests(path: Path) -> list[str]:
 
 def _write_digests(path: Path, digests: list[str]) -> None:
     text = "".join(f"{digest}  {path.name}\n" for digest in dict.fromkeys(digests))
-    write_atomically(Path(f"{path}{CHECKSUM}"), lambda stream: _write(stream, text.encode()))
-
-
-def _write(stream: BinaryIO, data: bytes) -> None:
-    stream.write(data)
+    write_text(Path(f"{path}{CHECKSUM}"), text)
 
 
 def _umask() -> int:

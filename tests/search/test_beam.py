@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 import torch
 
+from nmt.data.batch import pad
 from nmt.search import beam_search, search_sentences
-from nmt.search.corpus import pad
 from nmt.utils.errors import InputError, RunError
 
 from .models import END, UNKNOWN, LayeredModel, TableModel, TinyModel, reference_search, settings

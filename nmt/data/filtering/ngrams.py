@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.vocabulary import END_SYMBOL, UNKNOWN_SYMBOL
 from nmt.utils.errors import RunError
 
-BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
-SPECIAL = (BEGIN, END, UNKNOWN)
+BEGIN = "<s>"
+SYMBOLS = (BEGIN, END_SYMBOL, UNKNOWN_SYMBOL)  # as Thot spells them
 BUCKETS = 3, 10  # Thot's weights depend on how often a history was seen: so many ranges, so wide
 WEIGHT = 0.5  # of an order against all lower ones, in each range: what sil-machine starts from
 
@@ -32,12 +33,12 @@ def frequent_words(sentences: Iterable[str], least: int = 2) -> frozenset[str]:
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(sentence.split(" "))
-    return frozenset(word for word, count in counts.items() if count >= least).difference(SPECIAL)
+    return frozenset(word for word, count in counts.items() if count >= least).difference(SYMBOLS)
 
 
 def closed(words: Sequence[str], vocabulary: frozenset[str]) -> list[str]:
-    """The sentence with UNKNOWN for every word outside the vocabulary."""
-    return [word if word in vocabulary else UNKNOWN for word in words]
+    """The sentence with `<unk>` for every word outside the vocabulary."""
+    return [word if word in vocabulary else UNKNOWN_SYMBOL for word in words]
 
 
 def write_model(
@@ -47,14 +48,14 @@ def write_model(
 
     Args:
         sentences: tokens joined by spaces.
-        vocabulary: words told apart; all others count as UNKNOWN.
+        vocabulary: words told apart; all others count as `<unk>`.
         order: longest n-gram.
         path: file of the counts: a line for each n-gram with the count of its history and its own;
             `<path>.weights` stands beside it.
     """
-    names = [*SPECIAL, *sorted(vocabulary)]
+    names = [*SYMBOLS, *sorted(vocabulary)]
     numbers = {name: number for number, name in enumerate(names)}
-    unknown = numbers[UNKNOWN]
+    unknown = numbers[UNKNOWN_SYMBOL]
     pieces = [
         np.array(
             [

@@ -1,1 +1,1 @@
-"""Where parallel text comes from: files, published data sets, the built-in grammar."""
+"""Where parallel text comes from: files, remote data sets, the built-in grammar."""

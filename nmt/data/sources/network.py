@@ -1,6 +1,6 @@
 """Whether a server answers, found out in seconds.
 
-The libraries that fetch published texts try again for half a minute where there is no network;
+The libraries that fetch remote texts try again for half a minute where there is no network;
 asking first gives the person at the keyboard an answer at once.
 """
 

@@ -1,4 +1,4 @@
-"""Where parallel text comes from: files, published data sets, or the built-in grammar.
+"""Where parallel text comes from: files, remote data sets, or the built-in grammar.
 
 Each is a `Corpus` that is read row by row; nothing here holds one in memory.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from nmt.config.schema import DataConfig, TextConfig
 from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
 from nmt.data.sources.lines import OPENERS, check_file
-from nmt.data.sources.published import PUBLISHED, from_published
+from nmt.data.sources.remote import REMOTE, from_remote
 from nmt.utils.errors import InputError
 from nmt.utils.files import sha256
 
@@ -30,14 +30,14 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
     Raises:
         InputError: where the section names no text, two of them, or one that cannot be had.
     """
-    ways = [way for way in ("source", "files", *PUBLISHED, "grammar") if getattr(text, way)]
+    ways = [way for way in ("source", "files", *REMOTE, "grammar") if getattr(text, way)]
     if not ways:
         raise InputError(
             f"{key}.source: missing; name line-aligned files ({key}.source, {key}.target)"
             " or choose another data=…"
         )
-    published = [way for way in ways if way in PUBLISHED]
-    apart = [way for way in ways if way not in ("files", *PUBLISHED)]
+    remote = [way for way in ways if way in REMOTE]
+    apart = [way for way in ways if way not in ("files", *REMOTE)]
     if apart and len(ways) > 1:
         raise InputError(f"{key}: both {ways[0]} and {ways[1]} are given; one of them says all")
     if text.alignment and ways[0] != "source":
@@ -50,16 +50,16 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
         found, missing = local_files(text, data)
         if not missing:
             return _from_line_aligned(found, text, key)
-        if data.root is None and published:
-            return from_published(text, data, key)
+        if data.root is None and remote:
+            return from_remote(text, data, key)
         absent = f"{key}.files: {missing} is not in {data.root or 'this folder'} (data.root)"
-        if not published:
+        if not remote:
             raise InputError(f"{absent}, nor compressed as .gz, .xz or .zst")
         try:
-            return from_published(text, data, key)
+            return from_remote(text, data, key)
         except InputError as refusal:
             raise InputError(f"{absent}, and {refusal}") from refusal
-    return from_published(text, data, key)
+    return from_remote(text, data, key)
 
 
 def local_files(text: TextConfig, data: DataConfig) -> tuple[list[tuple[Path, ...]], str | None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, BinaryIO
+from typing import Any
 
 from nmt.config.schema import PageConfig
 from nmt.evaluation.significance import FEWEST
@@ -27,7 +27,7 @@ from nmt.report.tables import (
     seeds_table,
     training_table,
 )
-from nmt.utils.files import write_atomically
+from nmt.utils.files import write_text
 
 LEAST_WORDS = 30
 """Shortest sentence that translations side by side show at first."""
@@ -150,12 +150,7 @@ def _write(
         payloads="\n".join(payloads),
         programs=embed.programs("main.mjs"),
     )
-    content = page.encode("utf-8", "replace")
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(content)
-
-    write_atomically(Path(path), write)
+    write_text(Path(path), page)
     return Path(path)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nmt.config.schema import DataConfig, TextConfig
-from nmt.data.sources import published
+from nmt.data.sources import remote
 from nmt.data.sources.network import reachable
 from nmt.data.sources.open import open_corpus
 from nmt.data.tokenised import tokenise_corpus
@@ -94,7 +94,7 @@ def test_without_network_published_text_is_refused_within_seconds(
     monkeypatch: pytest.MonkeyPatch, section: dict[str, Any]
 ) -> None:
     asked = []
-    monkeypatch.setattr(published, "reachable", lambda url: asked.append(url))
+    monkeypatch.setattr(remote, "reachable", lambda url: asked.append(url))
     monkeypatch.setattr("sacrebleu.dataset.base.SACREBLEU_DIR", "/nonexistent")
     start = time.monotonic()
     with pytest.raises(InputError, match=r"data\.valid\.\w+.* no connection to https?://[a-z.]+,"):
@@ -117,7 +117,7 @@ def test_published_pairs_of_the_hub_are_read_by_language(
 
     pairs = [{"translation": {"en": f"w {k}", "fr": f"m {k} ."}} for k in range(7)]
     dataset = datasets.Dataset.from_list(pairs)
-    monkeypatch.setattr(published, "reachable", lambda url: True)
+    monkeypatch.setattr(remote, "reachable", lambda url: True)
     monkeypatch.setattr(datasets, "load_dataset", lambda *names, split: dataset)
     text = TextConfig(hub="mine/set", hub_split="train", pairs=5)
     corpus = open_text(text)
@@ -155,7 +155,7 @@ def test_languages_choose_the_configuration_of_the_hub(
              for k in range(3)]
         )  # fmt: skip
 
-    monkeypatch.setattr(published, "reachable", lambda url: True)
+    monkeypatch.setattr(remote, "reachable", lambda url: True)
     monkeypatch.setattr(datasets, "load_dataset", load)
     rows = list(open_text(TextConfig(**LIKE_WMT14), languages=languages))
     assert asked == [("wmt/wmt14", chosen, "validation")]
@@ -179,7 +179,7 @@ def test_hub_serves_for_languages_that_a_test_set_has_not(
     monkeypatch: pytest.MonkeyPatch, languages: list[str], way: str
 ) -> None:
     for name in ("hub", "sacrebleu"):
-        monkeypatch.setattr(published, f"from_{name}", lambda *_, name=name: name)
+        monkeypatch.setattr(remote, f"from_{name}", lambda *_, name=name: name)
     text = TextConfig(**LIKE_WMT14, sacrebleu=["wmt12", "wmt13"])
     assert open_text(text, "data.valid", languages=languages) == way
 
@@ -215,7 +215,7 @@ def test_missing_local_copies_are_named(tmp_path: Path, monkeypatch: pytest.Monk
     missing = r"data\.train\.files: train\.fr is not in .*\(data\.root\)"
     with pytest.raises(InputError, match=missing + ", nor compressed"):
         open_text(text, root=str(tmp_path))
-    monkeypatch.setattr(published, "reachable", lambda url: False)
+    monkeypatch.setattr(remote, "reachable", lambda url: False)
     text = TextConfig(files=["train"], hub="no/such-set", hub_split="train")
     with pytest.raises(
         InputError, match=missing + r", and data\.train\.hub=no/such-set: no connect"
@@ -254,7 +254,7 @@ def test_set_of_the_hub_is_read_from_the_librarys_cache_without_network(
         for pair in pairs:
             writer.write(pair)
         writer.finalize()
-    monkeypatch.setattr(published, "reachable", lambda url: False)
+    monkeypatch.setattr(remote, "reachable", lambda url: False)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path))
     text = TextConfig(
         hub="mine/set", hub_config="pair", hub_pairs=["fr-en"], hub_split="train", pairs=5

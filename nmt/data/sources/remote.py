@@ -1,4 +1,4 @@
-"""Parallel text that others publish: data sets of the Hugging Face hub, and sacrebleu's test sets.
+"""Remote parallel text: data sets of the Hugging Face hub, and sacrebleu's test sets.
 
 Both are fetched by their libraries and kept in the libraries' own caches; what has been fetched
 once is used without a network.
@@ -39,11 +39,11 @@ class _Hub:
                 yield Row(left or "", right or "", None)
 
 
-PUBLISHED = ("sacrebleu", "hub")  # the keys of a section that name a published text
+REMOTE = ("sacrebleu", "hub")  # the keys of a section that name a remote text
 
 
-def from_published(text: TextConfig, data: DataConfig, key: str) -> Corpus:
-    """A published text; where both name one, sacrebleu's, unless it lacks the languages.
+def from_remote(text: TextConfig, data: DataConfig, key: str) -> Corpus:
+    """A remote text; where both name one, sacrebleu's, unless it lacks the languages.
 
     Raises:
         InputError: where it cannot be had.
