@@ -24,7 +24,7 @@ from nmt.data.grammar import draw
 from nmt.models import build
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
-from tests.helpers.forked import run
+from tests.helpers.processes import run
 
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
 LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files
@@ -75,9 +75,9 @@ class Played:
         text = (self.folder / command.stdin).read_bytes() if command.stdin else b""
         there = {"PYTHONPATH": str(self.folder)}  # as `python -m` does
         ended = run(name, *words, *TINY[name], cwd=self.folder, env=there, stdin=text)
-        assert ended.code == 0, f"{command}\n{ended.said}"
+        assert ended.code == 0, f"{command}\n{ended.err}"
         if command.stdout:
-            (self.folder / command.stdout).write_bytes((self.folder / ".stdout0").read_bytes())
+            (self.folder / command.stdout).write_text(ended.out)
 
     def execute(self, code: str) -> None:
         """Runs Python code of the page; names stay from block to block."""
@@ -199,7 +199,7 @@ class TestOwnScoring:
         typed = "checkpoint=runs/fused/checkpoints/best.ckpt"
         ended = run("translate", typed, cwd=played.folder, env=there, stdin=b"a\n")
         assert ended.code == 2
-        assert "add trust=[my_scores]" in ended.said
+        assert "add trust=[my_scores]" in ended.err
 
     def test_the_page_names_it(self, play):
         page = (play("own-scoring.md").folder / "comparison/comparison.html").read_text()

@@ -11,7 +11,7 @@ import torch
 
 from nmt.models.checkpoint import read_checkpoint
 from nmt.utils.errors import InputError
-from tests.helpers.forked import TINY, run
+from tests.helpers.processes import TINY, run
 
 SCORES = """
 from torch import nn, Tensor
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "my_scores.py").write_text(SCORES)
     options = (*TINY, *THEIRS, "hydra.run.dir=theirs", "data.cache=cache", "trainer.max_steps=2")
     ended = run("train", *options, cwd=folder, env={"PYTHONPATH": str(folder)})
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.err
     return folder
 
 
@@ -60,9 +60,9 @@ def test_a_malicious_checkpoint_runs_nothing(folder):
         ("train", "resume=evil"),
     ):
         ended = run(command, option, cwd=folder, stdin=b"hello\n")
-        assert ended.code == 2, ended.said
-        assert "nmt: " in ended.said
-        assert "Traceback" not in ended.said
+        assert ended.code == 2, ended.err
+        assert "nmt: " in ended.err
+        assert "Traceback" not in ended.err
     assert not sign.exists()
 
 
@@ -102,9 +102,9 @@ def test_a_scoring_of_ones_own_loads_only_when_trusted(folder):
     environment = {"PYTHONPATH": str(folder)}
     ended = run("evaluate", *options, cwd=folder, env=environment)
     assert ended.code == 2
-    assert "add trust=[my_scores]" in ended.said
+    assert "add trust=[my_scores]" in ended.err
     ended = run("evaluate", *options, "trust=[my_scores]", cwd=folder, env=environment)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.err
     assert (folder / "evaluated/results.json").is_file()
 
 
@@ -122,8 +122,8 @@ def test_text_with_markup_stays_text(folder):
     options = ("hydra.run.dir=markup", "data.cache=cache", "data.batch_size=4", "data=text")
     command = (*TINY, *options, *text, *test, "trainer.max_steps=2", "report.heatmaps=1")
     ended = run("train", *command, cwd=folder, figures=True)
-    assert ended.code == 0, ended.said
-    assert "Traceback" not in ended.said
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
     page = (folder / "markup/report.html").read_text()
     assert "<script>alert" not in page
     assert "<b>$" not in page

@@ -21,7 +21,7 @@ from nmt.report.wandb.panels import define_metrics, warn_on_error
 from nmt.training.lightning import is_offline, wandb_settings
 from nmt.utils.environment import rank, sweep_folder
 from nmt.utils.errors import InputError
-from nmt.utils.files import write_atomically
+from nmt.utils.files import write_json
 from nmt.utils.optional import need
 
 log = logging.getLogger(__name__)
@@ -197,8 +197,7 @@ class LoggedRows:
 
     def write(self, last: tuple[int, Row], step: int) -> None:
         self.last, self.step = last, step
-        content = json.dumps([*last, step]).encode()
-        write_atomically(self.path, lambda stream: stream.write(content))
+        write_json(self.path, [*last, step])
 
 
 def kind_of(row: Iterable[str]) -> Row:

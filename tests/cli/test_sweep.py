@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers.processes import start
 
 # The report is replaced: what is tested is when it is made, and of which runs.
 APP = """
@@ -61,16 +57,8 @@ def sweep(tmp_path):
     (tmp_path / "app.py").write_text(APP)
 
     def run(*arguments: str, mode: str = "-m") -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "app.py", mode, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-        )
-        return done.returncode, done.stdout
+        ended = start("app", mode, *arguments, cwd=tmp_path, timeout=60).wait()
+        return ended.code, ended.out + ended.err
 
     return run
 

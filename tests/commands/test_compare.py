@@ -156,7 +156,7 @@ def test_another_system_has_its_unknown_words_from_a_shortlist(records, hypothes
 @pytest.mark.slow
 def test_a_sweep_ends_in_the_comparison_page(program):
     typed = ["-m", "+experiment=rnnencdec30,rnnsearch30", "regime=tiny", *QUICK]
-    ended = program.process("train", *typed, "hydra.sweep.dir=sweep")
+    ended = program("train", *typed, "hydra.sweep.dir=sweep")
     assert ended.code == 0, ended.err
     names = [results(program.folder / "sweep" / str(job))["name"] for job in (0, 1)]
     assert names == ["RNNencdec-30", "RNNsearch-30"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import subprocess
 
 import torch
 
@@ -45,7 +44,8 @@ class TestTranslate:
         assert "search.nbest: type nbest= instead" in ended.err
 
     def test_nothing_in_nothing_out(self, program, rnnsearch):
-        assert program("translate", BEST)[:2] == (0, "")
+        ended = program("translate", BEST)
+        assert (ended.code, ended.out) == (0, "")
 
     def test_several_translations_with_scores_and_links(self, program, rnnsearch):
         given = b"the cat sees the dog .\n\na bird sings .\n"
@@ -112,7 +112,7 @@ class TestTranslate:
         assert greedy.out == program("translate", BEST, *typed, stdin=given).out
 
     def test_a_line_is_answered_before_the_end_of_the_input(self, program, rnnsearch):
-        process = program.start("translate", BEST, stdin=subprocess.PIPE)
+        process = program.start("translate", BEST, pipes=True)
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -124,7 +124,6 @@ class TestTranslate:
                 answer = os.read(process.stdout.fileno(), 4096)
                 assert answer.count(b"\n") == 1
             process.stdin.close()
-            assert process.wait(60) == 0
+            assert process.wait().code == 0
         finally:
-            process.kill()
-            process.wait()
+            process.end()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers.processes import Ended, Process, start
 
 APP = """
 import json, os, signal, sys, time
@@ -88,27 +85,22 @@ class App:
         (package / "app.py").write_text(APP)
         (package / "conf" / "app.yaml").write_text(CONFIG)
 
-    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        return subprocess.Popen(
-            [sys.executable, "-m", "small.app", "-m", *arguments],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": path, **environ},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def start(self, *arguments: str, **environ: str) -> Process:
+        return start("small.app", "-m", *arguments, cwd=self.folder, env=environ, timeout=60)
 
     def sweep(self, *arguments: str, **environ: str) -> tuple[int, str]:
         """Runs a sweep; its exit status and everything it has printed."""
-        process = self.start(*arguments, **environ)
-        output, _ = process.communicate(timeout=60)
-        return process.returncode, output
+        return said(self.start(*arguments, **environ).wait())
 
     def results(self, sweep: str = "s") -> dict[str, dict[str, Any]]:
         """What the finished jobs have written, by the name of their folder."""
         files = sorted((self.folder / sweep).glob("*/results.json"))
         return {file.parent.name: json.loads(file.read_text()) for file in files}
+
+
+def said(ended: Ended) -> tuple[int, str]:
+    """The exit status of a program, and everything it has printed."""
+    return ended.code, ended.out + ended.err
 
 
 @pytest.fixture

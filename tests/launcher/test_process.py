@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from hydra_plugins.nmt_process_launcher._devices import cores
+from tests.launcher.conftest import said
 
 SWEEP = "hydra.sweep.dir=s"
 
@@ -195,8 +196,8 @@ def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):
     process = app.start(SWEEP, "sleep=0,30,31")
     wait_for(app.folder / "s/1/started")
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    code, output = said(process.wait())
+    assert code == 130
     assert (app.folder / "s/1/checkpoint").read_text() == str(int(signal.SIGINT))
     assert "1 of 3 jobs finished" in output
     assert "job 1 stopped by SIGINT, its output: s/1/console.log" in output
@@ -209,9 +210,9 @@ def test_sigterm_is_passed_on_to_all_running_jobs(app):
     process = app.start(SWEEP, "sleep=30,31", "hydra.launcher.n_jobs=2")
     for n in "01":
         wait_for(app.folder / f"s/{n}/started")
-    process.terminate()
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 143, output
+    process.send_signal(signal.SIGTERM)
+    code, output = said(process.wait())
+    assert code == 143, output
     assert [(app.folder / f"s/{n}/checkpoint").read_text() for n in "01"] == ["15", "15"]
 
 
@@ -219,16 +220,16 @@ def test_a_job_that_does_not_end_is_killed(app):
     process = app.start(SWEEP, "sleep=60", "stubborn=true", "hydra.launcher.grace_seconds=0.5")
     wait_for(app.folder / "s/0/started")
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    code, output = said(process.wait())
+    assert code == 130
     assert "job 0 stopped by SIGKILL" in output
 
 
 def test_a_job_that_still_runs_is_left_alone(app):
     process = app.start(SWEEP, "sleep=3")
     wait_for(app.folder / "s/0/started")
-    process.kill()  # the job goes on without its sweep
-    process.communicate()
+    process.send_signal(signal.SIGKILL)  # the job goes on without its sweep
+    assert process.wait().code == -9
     code, output = app.sweep(SWEEP, "sleep=3")
     assert code == 1
     assert "job 0 runs already" in output

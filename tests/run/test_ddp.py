@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from tests.helpers import ROOT
-from tests.helpers.forked import TINY, run
+from tests.helpers.processes import TINY, run, run_afresh
 
 UPDATES = ("trainer.max_steps=20", "data.batch_size=24", "evaluation.dictionary_sample=16")
 
@@ -95,7 +91,7 @@ def test_everything_under_test_is_identical(folder, ranks):
             *(ddp(count) if count > 1 else ()),
         ]
         ended = run("evaluate", *options, "logger=none", cwd=folder, ranks=count)
-        assert ended.codes == [0] * count, ended.said
+        assert ended.codes == [0] * count, ended.err
     assert results(folder, "evaluated1")["test"] == results(folder, f"evaluated{ranks}")["test"]
     for file in sorted((folder / "evaluated1").rglob("*.jsonl")):
         other = folder / f"evaluated{ranks}" / file.relative_to(folder / "evaluated1")
@@ -127,20 +123,8 @@ def test_a_batch_that_cannot_be_shared_out_is_refused(folder, devices, accumulat
     options = (*ddp(devices), f"trainer.accumulate={accumulate}", "data.batch_size=24")
     ended = run("train", *TINY, *options, cwd=folder)
     assert ended.code == 2
-    assert "data.batch_size=24" in ended.said
-    assert f"{devices * accumulate}" in ended.said
-
-
-def shell(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+    assert "data.batch_size=24" in ended.err
+    assert f"{devices * accumulate}" in ended.err
 
 
 LISTENERS = """
@@ -176,8 +160,8 @@ def test_nothing_listens_on_a_network_address(folder):
 def test_the_command_starts_its_own_ranks(folder):
     """Through the command line, with figures; one folder, and the weights of one process."""
     options = (*TINY, *UPDATES, "hydra.run.dir=real", "data.cache=cache", *ddp(2))
-    done = shell(folder, "nmt.train", *options)
-    assert done.returncode == 0, done.stderr
+    ended = run_afresh("nmt.train", *options, cwd=folder)
+    assert ended.code == 0, ended.err
     for key, value in weights(folder, "one").items():
         torch.testing.assert_close(weights(folder, "real")[key], value, rtol=1e-4, atol=2e-6)
     assert (folder / "real/report.html").is_file()
@@ -188,8 +172,8 @@ def test_torchrun(folder):
     """All ranks share a folder named after the job; they prepare the text at once."""
     torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node=2")
     options = (*TINY, *UPDATES, "data.cache=another_cache", *ddp(2))
-    done = shell(folder, *torchrun, "-m", "nmt.train", *options)
-    assert done.returncode == 0, done.stderr
+    ended = run_afresh(*torchrun, "-m", "nmt.train", *options, cwd=folder)
+    assert ended.code == 0, ended.err
     (made,) = (folder / "outputs").glob("torchrun-*")
     for key, value in weights(folder, f"outputs/{made.name}").items():
         torch.testing.assert_close(weights(folder, "one")[key], value, rtol=1e-4, atol=2e-6)
@@ -205,4 +189,4 @@ def test_a_rank_that_fails_ends_the_run(folder):
     options = (*TINY, "hydra.run.dir=broken", "data.cache=cache", *ddp(2))
     ended = run("train", *options, cwd=folder, ranks=2, hook=hook)
     assert ended.codes == [1, -9]
-    assert "nmt: another process of the run ended" in ended.said
+    assert "nmt: another process of the run ended" in ended.err

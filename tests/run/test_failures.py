@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt.utils import files
-from tests.helpers.forked import TINY, Ended, run
+from tests.helpers.processes import TINY, Ended, run
 
 OPTIONS = (*TINY, "trainer.log_every=1", "evaluation.train_sample=0")
 
@@ -27,12 +27,12 @@ def train(folder: Path, name: str, *options: str, **keywords: Any) -> Ended:
 
 def assert_said(ended: Ended, code: int, *parts: str) -> None:
     """Ended with this code, and one or two lines that hold these parts and no traceback."""
-    assert ended.code == code, ended.said
-    assert "Traceback" not in ended.said
-    at = ended.said.index("nmt: ")
-    assert ended.said[at:].count("\n") <= 2
+    assert ended.code == code, ended.err
+    assert "Traceback" not in ended.err
+    at = ended.err.index("nmt: ")
+    assert ended.err[at:].count("\n") <= 2
     for part in parts:
-        assert part in ended.said[at:]
+        assert part in ended.err[at:]
 
 
 def last_logged(folder: Path, name: str) -> str:
@@ -148,9 +148,9 @@ wandb.init = init
 @pytest.mark.parametrize(("name", "hook"), [("log", WANDB_LOG), ("init", WANDB_INIT)])
 def test_wandb_that_fails_never_stops_a_training(folder, name, hook):
     ended = train(folder, f"wandb-{name}", "logger=wandb", "trainer.max_steps=3", hook=hook)
-    assert ended.code == 0, ended.said
-    assert "W&B: " in ended.said
-    assert "going on" in ended.said
+    assert ended.code == 0, ended.err
+    assert "W&B: " in ended.err
+    assert "going on" in ended.err
     results = json.loads((folder / f"wandb-{name}/results.json").read_text())
     assert results["train"]["updates"] == 3
     # no validation was due before the last update, and yet there is a best checkpoint
@@ -169,5 +169,5 @@ def test_wandb_out_of_reach(folder):
     }
     options = ("logger=wandb", "logger.mode=online", "trainer.max_steps=3")
     ended = train(folder, "reach", *options, env=environment, timeout=500)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.err
     assert (folder / "reach/results.json").is_file()

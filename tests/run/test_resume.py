@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.helpers.forked import TINY, Ended, run
+from tests.helpers.processes import TINY, Ended, run
 
 # dropout and micro-batches, so that seeds and the place in an update matter; a patience that ends
 # nothing, so that its state is kept; checkpoints every few updates beside those of validations
@@ -92,7 +92,7 @@ def test_killed(work, moment):
     name = moment.replace(" ", "-")
     assert work.train(name, hook=f"kill({place!r}, {count})").code == -9
     ended = work.train(name, "resume=auto") if "in" in moment else resume_by_folder(work, name)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.err
     work.same("whole", name)
 
 
@@ -117,7 +117,7 @@ def test_killed_twenty_times_at_random(work):
             ended = work.train(name, "resume=auto", hook=f"kill({place!r}, {count})")
             code = ended.code
             kills += code == -9
-        assert code == 0, ended.said
+        assert code == 0, ended.err
         work.same("whole", name)
 
 
@@ -126,9 +126,9 @@ def test_a_damaged_last_checkpoint_is_passed_by(work):
     last = work.folder / "damaged/checkpoints/last.ckpt"
     last.write_bytes(last.read_bytes()[:-1000])
     ended = work.train("damaged", "resume=auto")
-    assert ended.code == 0, ended.said
-    assert "last.ckpt is damaged" in ended.said
-    assert "resuming from damaged/checkpoints/previous.ckpt instead" in ended.said.replace(
+    assert ended.code == 0, ended.err
+    assert "last.ckpt is damaged" in ended.err
+    assert "resuming from damaged/checkpoints/previous.ckpt instead" in ended.err.replace(
         f"{work.folder}/", ""
     )
     work.same("whole", "damaged")
@@ -150,8 +150,8 @@ def test_a_damaged_last_checkpoint_is_passed_by(work):
 def test_a_signal_stops_between_two_updates(work, signal, place, count):
     number = {"SIGTERM": 15, "SIGUSR1": 10, "SIGINT": 2}[signal]
     ended = work.train(signal, "checkpoint.minutes=10", hook=f"send({number}, {place!r}, {count})")
-    assert ended.code == 128 + number, ended.said
-    last = ended.said.strip().splitlines()[-1]
+    assert ended.code == 128 + number, ended.err
+    last = ended.err.strip().splitlines()[-1]
     assert last.startswith(f"nmt: stopped by {signal}; resume with: python -m nmt.train resume=")
     logged = (work.folder / signal / "train.log").read_text()
     assert f"ERROR nmt.cli.command: {last.removeprefix('nmt: ')}\n" in logged
@@ -177,7 +177,7 @@ def test_more_updates_can_be_asked_for(work):
     assert work.train("short", "trainer.max_steps=6").code == 0
     ended = work.train("short", "resume=auto", "trainer.max_steps=5")
     assert ended.code == 2
-    assert "trainer.max_steps=5: the run has made 6 updates already" in ended.said
+    assert "trainer.max_steps=5: the run has made 6 updates already" in ended.err
     assert work.train("short", "resume=auto", "trainer.max_steps=14").code == 0
     updates = [entry["update"] for entry in work.measured("short")["history"]]
     assert updates == [4, 6, 8, 12, 14]
@@ -191,7 +191,7 @@ def test_a_schedule_that_is_bent_is_said_to_be(work):
     assert work.train("linear", *linear, "trainer.max_steps=4").code == 0
     ended = work.train("linear", "resume=auto", *linear, "trainer.max_steps=6")
     assert ended.code == 0
-    assert "the learning rate was falling to 0 at update 4 and now falls to 0 at 6" in ended.said
+    assert "the learning rate was falling to 0 at update 4 and now falls to 0 at 6" in ended.err
 
 
 def test_what_would_change_the_result_is_refused(work):
@@ -204,7 +204,7 @@ def test_what_would_change_the_result_is_refused(work):
     }.items():
         ended = run("train", *arguments, cwd=work.folder)
         assert ended.code == 2
-        assert said in ended.said.strip().splitlines()[-1]
+        assert said in ended.err.strip().splitlines()[-1]
     assert (folder / "results.json").is_file()
 
 
@@ -223,7 +223,7 @@ def test_two_processes_killed(work):
         " send(15, 'nmt.models.base:Translator.training_step', 17)"
     )
     ended = work.train("two-stopped", *ddp, ranks=2, hook=hook)
-    assert ended.codes == [143, 0], ended.said
+    assert ended.codes == [143, 0], ended.err
     assert work.train("two-stopped", *ddp, "resume=auto", ranks=2).codes == [0, 0]
     work.same("two", "two-stopped")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.helpers.forked import TINY, run
+from tests.helpers.processes import TINY, run
 
 WATCHED = """
 import nmt.training.validation as validation
@@ -22,5 +22,5 @@ def test_translations_are_made_in_the_precision_of_the_test(tmp_path: Path) -> N
     for precision, kind in (("bf16-mixed", "torch.bfloat16"), ("32", "torch.float32")):
         options = (*TINY, f"trainer.precision={precision}", "trainer.max_steps=2")
         ended = run("train", *options, f"hydra.run.dir={precision}", cwd=tmp_path, hook=WATCHED)
-        assert ended.code == 0, ended.said
+        assert ended.code == 0, ended.err
         assert (tmp_path / "kind").read_text() == kind

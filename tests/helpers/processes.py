@@ -1,0 +1,418 @@
+"""Programs as a person runs them, each in a process of its own, without importing the libraries anew.
+
+A server that has imported them forks for every process; one serves all workers of a test run. Hooks
+(Python statements run before the program) kill or signal a process at an exact moment.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gc
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from filelock import FileLock
+
+from tests.helpers import ROOT
+
+TINY = ("regime=tiny", "trainer=cpu", "logger=none", "trainer.progress=false", "report.heatmaps=0")
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT),
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+}
+WORKER = "PYTEST_XDIST_WORKER"  # set in the workers of pytest-xdist
+
+
+@dataclass
+class Ended:
+    """How a program ended, its streams those of all ranks, one after the other.
+
+    Attributes:
+        codes: exit code of each rank, or minus the number of the signal that killed it.
+        out, err: what was written to standard output and to standard error.
+        cpu_seconds: processor time of all ranks together.
+    """
+
+    codes: list[int]
+    out: str
+    err: str
+    cpu_seconds: float
+
+    @property
+    def code(self) -> int:
+        return self.codes[0]
+
+
+class Process:
+    """A program that runs: its streams are files, or pipes to this process."""
+
+    def __init__(self, request: dict[str, Any], stdin: bytes, pipes: bool) -> None:
+        self._outputs: list[tuple[IO[bytes], IO[bytes]]] = []
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(_server()))
+        with contextlib.ExitStack() as stack:
+            given = stack.enter_context(tempfile.TemporaryFile())
+            given.write(stdin)
+            given.seek(0)
+            descriptors = [given.fileno()]
+            for _ in range(request["ranks"]):
+                files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+                self._outputs.append(files)
+                descriptors += [file.fileno() for file in files]
+            if pipes:
+                (read, write), (answers, answer) = os.pipe(), os.pipe()
+                descriptors[:2] = [read, answer]
+                for descriptor in (read, answer):
+                    stack.callback(os.close, descriptor)
+                self.stdin = os.fdopen(write, "wb", buffering=0)
+                self.stdout = os.fdopen(answers, "rb", buffering=0)
+            message = json.dumps(request).encode()
+            self._connection.sendall(f"{len(message):8d}".encode())
+            socket.send_fds(self._connection, [message[:1]], descriptors)
+            self._connection.sendall(message[1:])
+        self._answers = self._connection.makefile("r", encoding="utf-8")
+        self.pids: list[int] = json.loads(self._answers.readline())
+
+    def send_signal(self, number: int) -> None:
+        """To the first rank alone."""
+        os.kill(self.pids[0], number)
+
+    def end(self) -> None:
+        """Kills all ranks that still run."""
+        self._connection.close()
+        self._answers.close()
+        for stream in (self.stdin, self.stdout):
+            if stream is not None:
+                stream.close()
+
+    def wait(self) -> Ended:
+        """Waits for all ranks, which are killed when the request's seconds have passed."""
+        line = self._answers.readline()
+        assert line, "the server of the test run has ended"
+        codes, seconds = json.loads(line)
+        self.end()
+        texts = []
+        for files in zip(*self._outputs, strict=True):
+            for file in files:
+                file.seek(0)
+            texts.append("".join(file.read().decode("utf-8", "replace") for file in files))
+        for file in (file for files in self._outputs for file in files):
+            file.close()
+        return Ended(codes, *texts, seconds)
+
+
+def start(
+    module: str,
+    *arguments: str,
+    cwd: Path,
+    hook: str = "",
+    ranks: int = 1,
+    stdin: bytes = b"",
+    pipes: bool = False,
+    env: dict[str, str] | None = None,
+    timeout: float = 300,
+) -> Process:
+    """Starts `python -m <module>`; `hook` has the names of this file at hand.
+
+    Args:
+        module: by its dotted name, found from `cwd`.
+        arguments: of the program.
+        cwd: folder that it runs in, made where it does not exist.
+        hook: Python statements run before it, in each rank.
+        ranks: processes, each started as Lightning starts them.
+        stdin: its whole standard input.
+        pipes: standard input and output of the first rank are pipes instead.
+        env: added to this process' environment.
+        timeout: seconds after which it is killed.
+    """
+    cwd.mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, **ENVIRONMENT, **(env or {})}
+    request = {
+        "module": module,
+        "arguments": arguments,
+        "cwd": str(cwd),
+        "hook": hook,
+        "ranks": ranks,
+        "env": env | {"PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], str(ROOT)])},
+        "timeout": timeout,
+    }
+    return Process(request, stdin, pipes)
+
+
+def run(command: str, *arguments: str, figures: bool = False, **options: Any) -> Ended:
+    """Runs `python -m nmt.<command>` to its end, without `figures` drawing none.
+
+    Arguments and options are those of `start`.
+    """
+    hook = options.pop("hook", "")
+    if not figures:
+        hook += "\nno_figures()"
+    return start(f"nmt.{command}", *arguments, hook=hook, **options).wait()
+
+
+def run_afresh(*command: str, cwd: Path) -> Ended:
+    """Runs `python -m <command>` in a new interpreter, which imports what it needs."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=cwd,
+        env={**os.environ, **ENVIRONMENT},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    return Ended([done.returncode], done.stdout, done.stderr, float("nan"))
+
+
+# What hooks are made of
+
+
+def find(place: str) -> tuple[Any, str]:
+    """The owner and the name of `module:attribute`."""
+    import importlib
+
+    module, _, path = place.partition(":")
+    owner: Any = importlib.import_module(module)
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    return owner, name
+
+
+def before(place: str, count: int, action: Any) -> None:
+    """Calls `action` before the `count`-th call (from 1) of `module:function`."""
+    owner, name = find(place)
+    real, calls = getattr(owner, name), 0
+
+    @functools.wraps(real)
+    def hooked(*arguments: Any, **keywords: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            action()
+        return real(*arguments, **keywords)
+
+    setattr(owner, name, hooked)
+
+
+def send(number: int, place: str, count: int) -> None:
+    """Has the process send itself a signal before the `count`-th call of `place`."""
+    before(place, count, lambda: os.kill(os.getpid(), number))
+
+
+def kill(place: str, count: int) -> None:
+    """Kills the process, as `kill -9` does, before the `count`-th call of `place`."""
+    send(signal.SIGKILL, place, count)
+
+
+def fail(place: str, count: int, error: BaseException) -> None:
+    """Raises `error` in the `count`-th call of `place`."""
+
+    def action() -> None:
+        raise error
+
+    before(place, count, action)
+
+
+def no_figures() -> None:
+    """Figures take most of the time of a small run."""
+    from nmt.run import finish as module
+
+    module.draw_run = lambda *arguments: []  # type: ignore[assignment]
+    module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]
+
+
+# The server
+
+
+@functools.cache
+def _server() -> Path:
+    """The socket of the test run's server, which is started if no worker has done so."""
+    alone = WORKER not in os.environ
+    run = str(os.getpid()) if alone else os.environ["PYTEST_XDIST_TESTRUNUID"]
+    folder = Path(tempfile.gettempdir()) / f"nmt-tests-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path, log = folder / "socket", folder / "log"
+    with FileLock(folder / "lock"):
+        if not path.exists():
+            session = os.getpid() if alone else os.getppid()
+            with log.open("wb") as stream:
+                server = subprocess.Popen(
+                    [sys.executable, "-m", "tests.helpers.processes", str(path), str(session)],
+                    cwd=ROOT,
+                    env={**os.environ, **ENVIRONMENT},
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                    start_new_session=True,
+                )
+            while not path.exists():
+                assert server.poll() is None, log.read_text()
+                time.sleep(0.05)
+    return path
+
+
+def serve(path: Path, session: int) -> None:
+    """Forks for every request until the process `session`, whose tests are served, has ended."""
+    _import_everything()
+    gc.collect()
+    gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path.with_name("binding")))
+        listener.listen()
+        listener.settimeout(1)
+        path.with_name("binding").rename(path)
+        while _alive(session):
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            port += 1
+            if os.fork() == 0:
+                listener.close()
+                _watch(connection, port)
+                os._exit(0)
+            connection.close()
+    shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def _import_everything() -> None:
+    import importlib
+    import pkgutil
+
+    import wandb  # noqa: F401
+
+    import nmt
+
+    for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
+        if not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):  # of a package that only an extra brings
+                importlib.import_module(module.name)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _watch(connection: socket.socket, port: int) -> None:
+    """Starts the ranks of a request, says who they are, waits, and says how they ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    connection.settimeout(None)
+    length = int(connection.recv(8, socket.MSG_WAITALL))
+    content, descriptors, _, _ = socket.recv_fds(connection, 1, 64)
+    content += connection.recv(length - 1, socket.MSG_WAITALL)
+    request = json.loads(content)
+    running = {}
+    for rank in range(request["ranks"]):
+        streams = descriptors[0], *descriptors[1 + 2 * rank : 3 + 2 * rank]
+        process = os.fork()
+        if process == 0:
+            connection.close()
+            _become(request, rank, port, descriptors, streams)
+        running[process] = rank
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.sendall(f"{json.dumps(list(running))}\n".encode())
+    codes, seconds, until = {}, 0.0, time.monotonic() + request["timeout"]
+    while running:
+        process, status, usage = os.wait4(-1, os.WNOHANG)
+        if process in running:
+            codes[running.pop(process)] = os.waitstatus_to_exitcode(status)
+            seconds += usage.ru_utime + usage.ru_stime
+        elif time.monotonic() > until or _closed(connection):
+            for process in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process, signal.SIGKILL)
+            until += 10
+    answer = [[codes[rank] for rank in range(request["ranks"])], seconds]
+    with contextlib.suppress(BrokenPipeError):
+        connection.sendall(f"{json.dumps(answer)}\n".encode())
+
+
+def _closed(connection: socket.socket) -> bool:
+    """Whether the other end is closed; waits a moment for that."""
+    ready, _, _ = select.select([connection], [], [], 0.01)
+    return bool(ready) and not connection.recv(1)
+
+
+def _become(
+    request: dict[str, Any], rank: int, port: int, descriptors: list[int], streams: tuple[int, ...]
+) -> None:
+    """Runs the program in this (forked) process and ends it.
+
+    Args:
+        request: what is run.
+        rank: of this process.
+        port: on which the ranks meet.
+        descriptors: of all ranks' streams, which are closed.
+        streams: those that become this rank's standard input, output and error.
+    """
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(request["cwd"])
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    if request["ranks"] > 1:
+        world = str(request["ranks"])
+        os.environ.update(LOCAL_RANK=str(rank), NODE_RANK="0", WORLD_SIZE=world)
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    sys.path[:0] = [request["cwd"], *request["env"]["PYTHONPATH"].split(os.pathsep)]
+    sys.argv = [request["module"], *request["arguments"]]
+    sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+    atexit._clear()
+    sys.modules.pop(request["module"], None)  # it is run anew, as the main program
+    code = 1
+    try:
+        exec(request["hook"], globals())
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))
