@@ -1,0 +1,46 @@
+"""Runs the command that is named: `python -m nmt train …`, or `nmt train …` where it is installed.
+
+Without a name it lists the commands.
+"""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import sys
+from pathlib import Path
+
+
+def commands() -> dict[str, str]:
+    """The commands by name, each with the first line of its module's docstring."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return {file.stem: summary(file) for file in files if not file.stem.startswith("__")}
+
+
+def summary(file: Path) -> str:
+    """The first line of a module's docstring, without importing it."""
+    return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
+def main() -> None:
+    """Runs the command that the first argument names, as `python -m nmt.<name>` would.
+
+    The command's module becomes `__main__`: what starts this program again, Lightning for its other
+    ranks and the launcher for the jobs of a sweep, finds there what to start.
+    """
+    known = commands()
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in ("-h", "--help"):
+        width = max(map(len, known))
+        print("usage: python -m nmt COMMAND [key=value …], or python -m nmt COMMAND --help\n")
+        print("\n".join(f"  {command:{width}}  {line}" for command, line in known.items()))
+        return
+    if name not in known:
+        print(f"nmt: {name}: no such command; there are: {', '.join(known)}", file=sys.stderr)
+        sys.exit(2)
+    del sys.argv[1]
+    runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
