@@ -9,30 +9,32 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.command import command
 from nmt.config.schema import CompareConfig, EvaluationConfig
-from nmt.config.validation import validate_keys
-from nmt.data.tokenise import tokeniser
-from nmt.evaluation.external import read_external
-from nmt.report.comparison import compare_set, edges, test_sets
-from nmt.report.disambiguation import disambiguate_test_sets
-from nmt.report.figures import draw_for_papers
-from nmt.report.page import build_page
-from nmt.report.runs import Run, find_runs, outside_system
-from nmt.report.tables import write_tables
-from nmt.report.wandb import dashboards
 from nmt.utils.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.report.runs import Run
+    from nmt.report.wandb import dashboards
 
 log = logging.getLogger(__name__)
 
 
 @command("compare")
 def main(composed: DictConfig) -> None:
+    from nmt.report.comparison import compare_set, test_sets
+    from nmt.report.disambiguation import disambiguate_test_sets
+    from nmt.report.figures import draw_for_papers
+    from nmt.report.page import build_page
+    from nmt.report.runs import find_runs
+    from nmt.report.tables import write_tables
+    from nmt.report.wandb import dashboards
+
     OmegaConf.resolve(composed)
-    validate_keys(composed)
     config = OmegaConf.to_object(composed)
     assert isinstance(config, CompareConfig)
     project = None if config.wandb is None else check_wandb(config.wandb)
@@ -72,6 +74,7 @@ def check_wandb(text: str) -> dashboards.Project:
     Raises:
         InputError: for what is not ENTITY/PROJECT, without the extra, and without a login.
     """
+    from nmt.report.wandb import dashboards
     from nmt.training.loggers import has_key  # brings Lightning, which nothing else here needs
 
     project = dashboards.Project.parse(text)
@@ -99,6 +102,11 @@ def read_system(name: str, files: dict[str, str], runs: list[Run], resamples: in
         InputError: for the name of a run, a system without files, a test set that no run was scored
             on, or a file that does not fit it.
     """
+    from nmt.data.tokenise import tokeniser
+    from nmt.evaluation.external import read_external
+    from nmt.report.comparison import edges, test_sets
+    from nmt.report.runs import outside_system
+
     if name in {run.label for run in runs}:
         raise InputError(f"external.{name}: a run has this name; give the system another")
     if not files:

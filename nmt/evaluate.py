@@ -12,21 +12,6 @@ from omegaconf import DictConfig
 
 from nmt.cli.command import command
 
-# What evaluating may change of the configuration that a model was trained with.
-OVERRIDABLE = (
-    "name",
-    "search",
-    "evaluation",
-    "report",
-    "stress",
-    "logger",
-    "trainer",
-    "data.test",
-    "data.root",
-    "data.cache",
-)
-COMMAND_KEYS = ("checkpoint", "sets", "trust")
-
 
 @command("evaluate")
 def main(composed: DictConfig) -> None:
@@ -35,7 +20,7 @@ def main(composed: DictConfig) -> None:
     from nmt.run.finish import Outcome, finish
     from nmt.training.trainer import make_trainer
 
-    with start.evaluation(composed, OVERRIDABLE, COMMAND_KEYS) as run:
+    with start.evaluation(composed) as run:
         sets = test.chosen_sets(run, list(composed.sets))
         aligners = run.config.evaluation.alignment.statistical_aligners
         text = start.prepare_text(run) if aligners else None

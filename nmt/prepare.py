@@ -16,9 +16,11 @@ from nmt.config.validation import load
 
 @command("prepare")
 def main(composed: DictConfig) -> None:
+    from nmt.data.prepare import prepare
+
     config = load(composed)
 
-    from nmt.data.prepare import prepare, summary_table
+    from nmt.data.prepare import summary_table
 
     print(summary_table(prepare(config.data, config.tokenizer, progress=config.trainer.progress)))
 

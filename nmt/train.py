@@ -11,15 +11,22 @@ from __future__ import annotations
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
+from nmt.cli.composition import output_folder
+from nmt.training.signals import Stop, stoppable
 
 
 @command("train")
 def main(composed: DictConfig) -> None:
+    with stoppable(output_folder(), requeue=composed.resume == "auto") as stop:
+        train(composed, stop)
+
+
+def train(composed: DictConfig, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json."""
     from nmt.run import fit, start, test
     from nmt.run.finish import finish
 
-    with start.training(composed) as run:
+    with start.training(composed, stop) as run:
         text = start.prepare_text(run)
         start.refuse_other_text(run, text)
         sets = test.all_sets(run, text)

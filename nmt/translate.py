@@ -18,33 +18,18 @@ from omegaconf import DictConfig
 
 from nmt.cli.command import command
 
-OVERRIDABLE = ("search", "trainer", "evaluation.alignment")
-COMMAND_KEYS = (
-    "checkpoint",
-    "trust",
-    "nbest",
-    "scores",
-    "detokenise",
-    "tokenised",
-    "alignments",
-    "heatmap",
-    "page",
-)
-
 
 @command("translate")
 def main(composed: DictConfig) -> None:
     from tqdm import tqdm
 
-    from nmt.config.validation import validate_keys
     from nmt.inference.output import LineFormat
     from nmt.inference.stream import batches_of_lines
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
 
-    validate_keys(composed)
-    trained = start.trained_model(composed, OVERRIDABLE, COMMAND_KEYS)
+    trained = start.trained_model(composed)
     config = trained.config
     drawn = bool(composed.heatmap or composed.page)
     translator = LineTranslator(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+DEVICE_FILES = ("nvidia*", "dxg", "kfd")  # of a GPU in /dev: NVIDIA's, Windows' for Linux, AMD's
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
@@ -14,11 +19,14 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
         # CUDA itself stops reading at the first name that is none: "0,-1,1" shows GPU 0 alone.
         end = next((i for i, name in enumerate(names) if name in ("", "-1")), len(names))
         return names[:end]
-    try:
-        import torch
-    except ImportError:
+    if sys.platform == "linux" and not any(any(Path("/dev").glob(name)) for name in DEVICE_FILES):
         return []
-    return [str(index) for index in range(torch.cuda.device_count())]
+    # torch knows how CUDA counts; it stays out of this process, which is to start at once
+    count = "import torch; print(torch.cuda.device_count())"
+    done = subprocess.run(
+        [sys.executable, "-c", count], capture_output=True, text=True, check=False
+    )
+    return [str(index) for index in range(int(done.stdout))] if done.returncode == 0 else []
 
 
 def cores() -> int:

@@ -27,7 +27,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import STARTED, conf_folder, register_configs
 from nmt.cli.explain import NOT_A_NAME, explain
-from nmt.config.schema import SCHEMAS
+from nmt.config.schema import SCHEMAS, Config
+from nmt.config.validation import validate, validate_keys
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 
@@ -69,15 +70,17 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
     def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
-            register_configs()
+            register_configs([name])
             about = inspect.getdoc(sys.modules[main.__module__]) or ""
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help
+            OmegaConf.register_new_resolver("command", lambda: name, replace=True)
             os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
             failed: list[Exception] = []
 
             @functools.wraps(main)
             def job(config: DictConfig) -> None:
                 try:
+                    check_composed(config)
                     main(config)
                 except Exception as error:
                     if not isinstance(error, REFUSALS):
@@ -105,6 +108,22 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
         return program
 
     return decorate
+
+
+def check_composed(config: DictConfig) -> None:
+    """Refuses what is wrong whatever a checkpoint may hold, before `main` imports any library.
+
+    Where a checkpoint gives the rest of the configuration, keys are only looked at one by one.
+
+    Raises:
+        InputError: as `nmt.config.validation.validate`.
+        MissingMandatoryValue: for a key that must be given.
+    """
+    for key in OmegaConf.missing_keys(config):
+        OmegaConf.select(config, key, throw_on_missing=True)
+    schema = OmegaConf.get_type(config)
+    complete = isinstance(schema, type) and issubclass(schema, Config) and not schema.overridable
+    (validate if complete and not config.get("resume") else validate_keys)(config)
 
 
 def log_ending(error: BaseException) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
-from nmt.config.schema import register
+from nmt.config.schema import SCHEMAS, register
 from nmt.utils.environment import job_id, rank
 
 # when this process began: what it adds to the folder of an earlier run is named after it
@@ -22,9 +24,14 @@ def conf_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "conf"
 
 
-def register_configs() -> None:
-    """Makes the schemas, and the functions that name run folders, known to Hydra."""
-    register()
+def output_folder() -> Path:
+    """The folder that Hydra has made for the running command."""
+    return Path(HydraConfig.get().runtime.output_dir)
+
+
+def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
+    """Makes the commands' schemas, and the functions that name run folders, known to Hydra."""
+    register(commands)
     for resolver in (run_folder, config_subfolder, log_file):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 

@@ -39,12 +39,10 @@ exit code 2 and one or two lines that name it.
   program: `'name="a=b"'`.
 - `null` takes a value away where the type allows it.
 """
+FROM_CHECKPOINT = (
+    "Besides these, `trust` and what is in {} can be typed; the rest comes from the checkpoint."
+)
 NOTES = {
-    "evaluate": "Besides these, `name`, `trust`, `data.root`, `data.cache` and the keys of `search`, "
-    "`evaluation`, `report`, `stress`, `logger`, `trainer` and `data.test` can be typed; the rest "
-    "comes from the checkpoint.",
-    "translate": "Besides these, `trust` and the keys of `search`, `trainer` and "
-    "`evaluation.alignment` can be typed; the rest comes from the checkpoint.",
     "compare": "It has these keys alone.",
     "baseline": "Besides these, `name`, `experiment`, `regime`, `seed`, `trainer.progress`, "
     "`report.figures` and the keys of `data`, `tokenizer`, `logger` and `evaluation` (but for its "
@@ -76,8 +74,11 @@ def reference(conf: Path) -> str:
             parts.append(f"Each `data.test.NAME` has the keys of `data.valid`: {names}.\n")
         parts.append(_table("key | type | default | accepted | meaning", rows))
     parts.append("## Keys of single commands\n")
-    for command, note in NOTES.items():
-        schema = SCHEMAS[command]
+    for command, schema in SCHEMAS.items():
+        listed = [f"`{name}`" for name in getattr(schema, "overridable", ())]
+        note = FROM_CHECKPOINT.format(", ".join(listed)) if listed else NOTES.get(command)
+        if note is None:
+            continue
         own = [
             _row(path, kind, _default(entry), entry.metadata)
             for path, entry, kind in entries(schema)

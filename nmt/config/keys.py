@@ -22,8 +22,17 @@ def key(
     maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    runtime: bool = False,
+    resumable: bool | None = None,
 ) -> Any:
-    """A configuration key: default, one-line meaning, and the values `nmt.config.validation` accepts."""
+    """A configuration key: default, one-line meaning, and the values `nmt.config.validation` accepts.
+
+    Args:
+        runtime: where a run is made, and what is kept and said of it: nothing that it learns or
+            scores depends on it. Of a section: all of its keys.
+        resumable: may change when a run is resumed, as every `runtime` key may; False for a key of a
+            section that may.
+    """
     bounds = {
         "choices": choices,
         "minimum": minimum,
@@ -34,6 +43,8 @@ def key(
     metadata = {
         "meaning": meaning,
         **{name: bound for name, bound in bounds.items() if bound is not None},
+        "runtime": runtime,
+        "resumable": runtime or resumable,
     }
     if isinstance(default, type):
         return field(default_factory=default, metadata=metadata)
@@ -60,6 +71,19 @@ def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Fie
             yield from entries(factory, f"{path}{entry.name}.")
         else:
             yield path + entry.name, entry, kinds[entry.name]
+
+
+def marked(schema: type, mark: str, value: bool = True, path: str = "") -> Iterator[str]:
+    """The sections and keys of a schema, dotted, that `key(..., mark=value)` says it of.
+
+    Keys of a section that is named are not named again.
+    """
+    for entry in dataclasses.fields(schema):
+        factory = entry.default_factory
+        if entry.metadata[mark] is value:
+            yield path + entry.name
+        elif isinstance(factory, type) and dataclasses.is_dataclass(factory):
+            yield from marked(factory, mark, value, f"{path}{entry.name}.")
 
 
 def inherited(schema: type) -> set[str]:

@@ -16,8 +16,8 @@ from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from nmt.config.keys import below
-from nmt.config.schema import RUNTIME_KEYS, SizeConfig
+from nmt.config.keys import below, inherited, marked
+from nmt.config.schema import Config, SizeConfig, TrainConfig
 from nmt.utils.errors import InputError
 
 GROUPS = {
@@ -40,35 +40,31 @@ GROUPS = {
 }
 NAMES = ("experiment", "regime")  # groups that set keys everywhere, and the key that names them
 
-# What may change when a run is gone on with: nothing here changes the weights it ends with, but for
-# the number of updates.
-RESUMABLE = (
-    *RUNTIME_KEYS,
-    "name",
-    "trainer.max_steps",
-    "data.test",
-    "evaluation",
-    "search",
-    "stress",
-)
-FROZEN = (
-    "search.max_ratio",
-)  # of what is RESUMABLE: it ends the translations that choose the best
+# What may change when a run is resumed: nothing here changes the weights it ends with, but for the
+# number of updates. Of these, FROZEN stays: search.max_ratio ends the translations that choose the best.
+RESUMABLE = tuple(marked(TrainConfig, "resumable"))
+FROZEN = tuple(marked(TrainConfig, "resumable", False))
 
 
-def typed_paths(
-    overrides: Sequence[str], only: Sequence[str] = (), own: Sequence[str] = ()
-) -> list[str]:
+def command_keys(command: type) -> tuple[str, ...]:
+    """The keys that a command has besides those of a training run, and those it applies itself."""
+    own = {entry.name for entry in dataclasses.fields(command)} - inherited(command)
+    return (*sorted(own), "trust")
+
+
+def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -> list[str]:
     """The configuration paths that command line overrides set, groups expanded.
 
     Args:
         overrides: as typed.
-        only: configuration paths that may be set; of a group its part among them. Empty: all.
-        own: keys that are the command's own and of no checkpoint; passed over.
+        command: schema of a command that starts from a checkpoint: of a group that part is taken
+            which it may set; its own keys are passed over. None: all may be set.
 
     Raises:
         InputError: for a path or a group of which nothing may be set.
     """
+    only = command.overridable if command else ()
+    own = command_keys(command) if command else ()
     paths: list[str] = []
     for override in _parsed(overrides):
         name = override.key_or_group
@@ -87,8 +83,7 @@ def apply_typed(
     stored: DictConfig,
     composed: DictConfig,
     overrides: Sequence[str],
-    only: Sequence[str] = (),
-    own: Sequence[str] = (),
+    command: type[Config] | None = None,
     keep: Sequence[str] = (),
 ) -> DictConfig:
     """The stored configuration with what was typed.
@@ -98,19 +93,18 @@ def apply_typed(
         composed: by Hydra from defaults and `overrides`. A group that was typed takes the values
             that it has in the stored regime and experiment, for which it is composed once more.
         overrides: as typed, `HydraConfig.get().overrides.task`.
-        only: configuration paths that may be typed; empty: all.
-        own: keys that are the command's own, and not applied.
+        command: schema of a command that may change only its `overridable` part; None: all.
         keep: keys that a group does not change, only they themselves.
 
     Raises:
-        InputError: for an experiment or regime other than the stored one, or a path not in `only`.
+        InputError: for an experiment or regime other than the stored one, or a path that is not overridable.
     """
     _refuse_other_names(stored, composed, overrides)
     config, composed = stored.copy(), _in_regime_of(stored, composed, overrides)
     OmegaConf.resolve(composed)
     deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
     with open_dict(config):
-        for path in typed_paths(overrides, only, own):
+        for path in typed_paths(overrides, command):
             parent, _, name = path.rpartition(".")
             if path in deleted - set(GROUPS):
                 (OmegaConf.select(config, parent) if parent else config).pop(name, None)

@@ -8,34 +8,15 @@ live in `conf/`: a default in this file is only what holds when no file of `conf
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from nmt.config.keys import key
+from nmt.config.keys import key, marked
 
-# Where a run is made, and what is kept and said of it: nothing here changes what it learns or scores.
-RUNTIME_KEYS = (
-    "resume",
-    "trust",
-    "trainer.devices",
-    "trainer.num_nodes",
-    "trainer.strategy",
-    "trainer.accelerator",
-    "trainer.threads",
-    "trainer.progress",
-    "trainer.log_every",
-    "data.workers",
-    "data.cache",
-    "data.root",
-    "model.graphs",
-    "logger",
-    "report",
-    "checkpoint",
-    "updates",  # a table: the run's own number is trainer.max_steps
-)
 INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
 
 
@@ -75,7 +56,9 @@ class ModelConfig:
         choices=("plain", "fused"),
     )
     graphs: bool = key(
-        True, "capture the recurrence in CUDA graphs (fused, on a GPU, batches of sentences)"
+        True,
+        "capture the recurrence in CUDA graphs (fused, on a GPU, batches of sentences)",
+        runtime=True,
     )
     hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)
     embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
@@ -181,11 +164,13 @@ class DataConfig:
     title: str = key("text", "the corpus' name in tables and figures")
     languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
     root: str | None = key(
-        None, "folder of local copies; relative names of files are taken below it"
+        None, "folder of local copies; relative names of files are taken below it", runtime=True
     )
     train: TextConfig = key(TextConfig, "training pairs")
     valid: TextConfig = key(TextConfig, "development pairs")
-    test: dict[str, Any] = key({}, "test sets by name, each with the keys of data.valid")
+    test: dict[str, Any] = key(
+        {}, "test sets by name, each with the keys of data.valid", resumable=True
+    )
     grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
     filters: FilterConfig = key(FilterConfig, "training pairs left out for what they are")
     init: str = key(
@@ -225,9 +210,12 @@ class DataConfig:
     )
     pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
     pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
-    cache: str = key("data", "folder of prepared (tokenised and encoded) text")
+    cache: str = key("data", "folder of prepared (tokenised and encoded) text", runtime=True)
     workers: int = key(
-        0, "processes that make batches ahead of time; 0: the training process itself", minimum=0
+        0,
+        "processes that make batches ahead of time; 0: the training process itself",
+        minimum=0,
+        runtime=True,
     )
 
 
@@ -276,7 +264,7 @@ class OptimizerConfig:
 class TrainerConfig:
     """How long and on what a model is trained."""
 
-    max_steps: int = key(1000, "updates of the weights", minimum=1)
+    max_steps: int = key(1000, "updates of the weights", minimum=1, resumable=True)
     valid_every: int = key(200, "updates between two validations", minimum=1)
     valid_translate: int = key(
         200, "development sentences translated (greedily) for BLEU at each validation", minimum=0
@@ -289,10 +277,12 @@ class TrainerConfig:
         "score that names the best checkpoint: NLL a word, or BLEU of the translated sentences",
         choices=("nll", "bleu"),
     )
-    accelerator: str = key("auto", "device kind", choices=("auto", "cpu", "gpu", "cuda"))
-    devices: int = key(1, "devices of a machine", minimum=1)
-    num_nodes: int = key(1, "machines", minimum=1)
-    strategy: str = key("auto", "Lightning strategy; ddp for several devices")
+    accelerator: str = key(
+        "auto", "device kind", choices=("auto", "cpu", "gpu", "cuda"), runtime=True
+    )
+    devices: int = key(1, "devices of a machine", minimum=1, runtime=True)
+    num_nodes: int = key(1, "machines", minimum=1, runtime=True)
+    strategy: str = key("auto", "Lightning strategy; ddp for several devices", runtime=True)
     precision: str = key(
         "32",
         "32, bf16-mixed, or auto: bf16-mixed where the device multiplies bf16 faster, else 32",
@@ -307,9 +297,14 @@ class TrainerConfig:
         1,
         "threads of one process on a CPU; more pay only on an idle machine with large layers",
         minimum=1,
+        runtime=True,
     )
-    progress: bool = key(True, "show bars and the lines between them, in preparing and testing too")
-    log_every: int = key(20, "updates between two lines of training scores", minimum=1)
+    progress: bool = key(
+        True, "show bars and the lines between them, in preparing and testing too", runtime=True
+    )
+    log_every: int = key(
+        20, "updates between two lines of training scores", minimum=1, runtime=True
+    )
 
 
 @dataclass
@@ -319,7 +314,10 @@ class SearchConfig:
     beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses returned a sentence; tests score the first", minimum=1)
     max_ratio: float = key(
-        3.0, "stop after this many symbols for each source symbol, </s> counted", above=0
+        3.0,
+        "stop after this many symbols for each source symbol, </s> counted",
+        above=0,
+        resumable=False,
     )
     min_ratio: float = key(
         0.0,
@@ -432,33 +430,43 @@ class CheckpointConfig:
 
 @dataclass
 class Config:
-    """A model, its text and its tests: what all commands on one share."""
+    """A model, its text and its tests: what all commands on one share.
 
-    name: str = key("${model.title}-${data.max_length}", "the run's name in tables and figures")
+    A command that starts from a checkpoint names in `overridable` what of the training run's
+    configuration may be typed; the rest is the checkpoint's.
+    """
+
+    overridable: ClassVar[tuple[str, ...]] = ()
+
+    name: str = key(
+        "${model.title}-${data.max_length}", "the run's name in tables and figures", resumable=True
+    )
     experiment: str = key(
         "custom",
         "row of the paper's Table 1 this run stands for; `updates` has an entry of this name",
     )
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "paper"))
     updates: dict[str, int] = key(
-        {}, "updates of each experiment at this scale (set by the regime)"
+        {}, "updates of each experiment at this scale (set by the regime)", runtime=True
     )
     seed: int = key(
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
     )
     deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
-    trust: list[str] = key([], "modules outside nmt that a stored configuration may name")
+    trust: list[str] = key(
+        [], "modules outside nmt that a stored configuration may name", runtime=True
+    )
     size: SizeConfig = key(SizeConfig, "sizes of the layers")
     model: ModelConfig = key(ModelConfig, "the model")
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
     trainer: TrainerConfig = key(TrainerConfig, "the training loop")
-    search: SearchConfig = key(SearchConfig, "the search for a translation")
-    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured")
-    stress: StressConfig = key(StressConfig, "stress of length")
-    report: ReportConfig = key(ReportConfig, "what is kept and drawn")
-    logger: LoggerConfig = key(LoggerConfig, "the logger")
+    search: SearchConfig = key(SearchConfig, "the search for a translation", resumable=True)
+    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", resumable=True)
+    stress: StressConfig = key(StressConfig, "stress of length", resumable=True)
+    report: ReportConfig = key(ReportConfig, "what is kept and drawn", runtime=True)
+    logger: LoggerConfig = key(LoggerConfig, "the logger", runtime=True)
 
 
 @dataclass
@@ -466,14 +474,29 @@ class TrainConfig(Config):
     """`nmt.train`, and what a checkpoint stores: the whole configuration of a training run."""
 
     resume: str | None = key(
-        None, "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there"
+        None,
+        "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there",
+        runtime=True,
     )
-    checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints")
+    checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints", runtime=True)
 
 
 @dataclass
 class EvaluateConfig(Config):
     """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
+
+    overridable: ClassVar = (
+        "name",
+        "search",
+        "evaluation",
+        "report",
+        "stress",
+        "logger",
+        "trainer",
+        "data.test",
+        "data.root",
+        "data.cache",
+    )
 
     checkpoint: str = key(MISSING, "file of the trained model")
     sets: list[str] = key([], "test sets to run, by name; none: all")
@@ -511,6 +534,8 @@ class BaselineConfig(Config):
 class TranslateConfig(Config):
     """`nmt.translate`: what is written for each line of standard input."""
 
+    overridable: ClassVar = ("search", "trainer", "evaluation.alignment")
+
     checkpoint: str = key(MISSING, "file of the trained model")
     nbest: int = key(1, "translations a line, best first", minimum=1)
     scores: bool = key(False, "write the log-probability before each translation, and a tab")
@@ -544,6 +569,9 @@ class CompareConfig:
     report: PageConfig = key(PageConfig, "what is shown of each run")
 
 
+# Where a run is made, and what is kept and said of it: nothing that it learns or scores.
+RUNTIME_KEYS = tuple(marked(TrainConfig, "runtime"))
+
 SCHEMAS = {  # of each command; preparing takes the line that training will
     "train": TrainConfig,
     "prepare": TrainConfig,
@@ -554,11 +582,14 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
 }
 
 
-def register() -> None:
-    """Makes the schemas known to Hydra."""
+def register(commands: Iterable[str] = SCHEMAS) -> None:
+    """Makes the schemas of these commands known to Hydra.
+
+    Hydra copies all that it knows once for each config group that `--help` lists.
+    """
     store = ConfigStore.instance()
-    for command, schema in SCHEMAS.items():
-        store.store(name=f"{command}_schema", node=schema)
+    for command in commands:
+        store.store(name=f"{command}_schema", node=SCHEMAS[command])
 
 
 def scoring_of(model: ModelConfig | DictConfig) -> str | None:

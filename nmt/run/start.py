@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
-from nmt.config.schema import Config, scoring_of
+from nmt.config.schema import Config, EvaluateConfig, TranslateConfig, scoring_of
 from nmt.config.validation import load, validate
 from nmt.data import prepare
 from nmt.data.prepare import Prepared
@@ -29,7 +29,7 @@ from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.training.lightning import end_other_ranks
 from nmt.training.loggers import check_logger, logging_to
-from nmt.training.signals import Stop, stoppable
+from nmt.training.signals import Stop
 from nmt.utils.devices import check_accelerator
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -59,42 +59,30 @@ class Run:
 
 
 @contextlib.contextmanager
-def training(composed: DictConfig) -> Iterator[Run]:
-    """A training, from its start or from its last checkpoint; signals are heard inside.
+def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
+    """A training, from its start or from its last checkpoint, which `stop` may end.
 
     Raises:
         InputError: for what is found wrong before anything is done.
     """
     folder = RunFolder.of_this_command()
-    with stoppable(folder.path, requeue=composed.resume == "auto") as stop:
-        checkpoint, composed = _resumed(composed, folder)
-        config = load(composed)
-        check_early(config)
-        silence_warnings()
-        with machine_errors(config):
-            yield Run(config, folder, checkpoint, stop)
+    checkpoint, composed = _resumed(composed, folder)
+    config = load(composed)
+    check_early(config)
+    silence_warnings()
+    with machine_errors(config):
+        yield Run(config, folder, checkpoint, stop)
 
 
 @contextlib.contextmanager
-def evaluation(
-    composed: DictConfig, overridable: Sequence[str], own: Sequence[str]
-) -> Iterator[Run]:
-    """An evaluation of a checkpoint, in a folder of its own.
-
-    Args:
-        composed: with the keys `checkpoint` and `trust`.
-        overridable: paths of the stored configuration that may be typed.
-        own: keys of the command that no checkpoint holds.
-
-    Raises:
-        InputError: as `training`.
-    """
+def evaluation(composed: DictConfig) -> Iterator[Run]:
+    """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`."""
     folder = RunFolder.of_this_command()
     silence_warnings()
     folder.refuse_used()
     checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    stored = apply_typed(checkpoint.config, composed, typed, overridable, own)
+    stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig)
     config = load(stored, training=False)
     check_early(config)
     with machine_errors(config):
@@ -112,17 +100,15 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     yield Run(config, folder)
 
 
-def trained_model(
-    composed: DictConfig, overridable: Sequence[str], own: Sequence[str]
-) -> TrainedModel:
-    """The model of a checkpoint that translates what it is given; arguments as of `evaluation`."""
+def trained_model(composed: DictConfig) -> TrainedModel:
+    """The model of a checkpoint that translates what it is given; raises InputError."""
     silence_warnings()
     checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    paths = typed_paths(typed, overridable, own)
+    paths = typed_paths(typed, TranslateConfig)
     if "search.nbest" in paths:
         raise InputError("search.nbest: type nbest= instead, the translations a line")
-    stored = apply_typed(checkpoint.config, composed, typed, overridable, own)
+    stored = apply_typed(checkpoint.config, composed, typed, TranslateConfig)
     stored.search.nbest = composed.nbest
     stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
     if "trainer.accelerator" in paths:  # where it was trained binds nobody

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils.environment import rank
 from nmt.utils.errors import Interrupted
 
@@ -54,7 +53,7 @@ class Stop:
     def interrupted(self, number: int) -> Interrupted:
         """The exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
-        if CheckpointFolder(self._folder / "checkpoints").found():
+        if any((self._folder / "checkpoints").glob("*.ckpt")):
             command = f"python -m nmt.train resume={shlex.quote(str(self._folder))}"
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before there was anything to resume", number)

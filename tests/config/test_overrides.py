@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
-from nmt.config.schema import TrainConfig, plain
+from nmt.config.overrides import (
+    FROZEN,
+    RESUMABLE,
+    apply_typed,
+    command_keys,
+    refuse_changes,
+    typed_paths,
+)
+from nmt.config.schema import RUNTIME_KEYS, EvaluateConfig, TrainConfig, TranslateConfig, plain
 from nmt.config.validation import load, validate
-from nmt.evaluate import COMMAND_KEYS, OVERRIDABLE
 from nmt.utils.errors import InputError
 
 
@@ -61,9 +67,7 @@ def test_a_test_set_can_be_left_out_again_and_again(composer, stored):
 def test_one_machine_is_taken_with_its_devices(composer, stored):
     several = stored.copy()
     several.trainer.num_nodes, several.trainer.devices = 2, 4
-    found = apply_typed(
-        several, composer("trainer=cpu"), ["trainer=cpu"], OVERRIDABLE, COMMAND_KEYS
-    )
+    found = apply_typed(several, composer("trainer=cpu"), ["trainer=cpu"], EvaluateConfig)
     assert (found.trainer.num_nodes, found.trainer.devices) == (1, 1)
 
 
@@ -109,12 +113,12 @@ def test_the_same_experiment_may_be_typed_again(composer, stored):
 )
 def test_evaluating_cannot_change_the_training(composer, stored, typed):
     with pytest.raises(InputError, match=r"^[\w.]+: belongs to the training run"):
-        apply_typed(stored, composer(typed), [typed], OVERRIDABLE, COMMAND_KEYS)
+        apply_typed(stored, composer(typed), [typed], EvaluateConfig)
 
 
 def test_another_text_means_its_test_sets(composer, stored):
     typed = ["data=wmt14"]
-    found = apply_typed(stored, composer(*typed), typed, OVERRIDABLE, COMMAND_KEYS)
+    found = apply_typed(stored, composer(*typed), typed, EvaluateConfig)
     assert list(found.data.test) == ["newstest2014"]
     assert found.data.test.newstest2014.hub == "wmt/wmt14"
     assert found.data.title == stored.data.title
@@ -123,17 +127,43 @@ def test_another_text_means_its_test_sets(composer, stored):
 
 def test_the_keys_of_the_command_itself_are_passed_over():
     typed = ["trust=[a]", "sets=[test]", "+search.beam_size=2", "checkpoint=f"]
-    assert typed_paths(typed, OVERRIDABLE, COMMAND_KEYS) == ["search.beam_size"]
+    assert typed_paths(typed, EvaluateConfig) == ["search.beam_size"]
     with pytest.raises(InputError, match=r"^settings: belongs to the training run"):
-        typed_paths(["settings=1"], OVERRIDABLE, COMMAND_KEYS)
+        typed_paths(["settings=1"], EvaluateConfig)
 
 
-def test_what_evaluating_owns_names_keys(composer):
-    config = composer("checkpoint=f", command="evaluate")
-    assert all(name in config for name in COMMAND_KEYS)
-    for name in OVERRIDABLE:
+@pytest.mark.parametrize(
+    ("command", "schema"), [("evaluate", EvaluateConfig), ("translate", TranslateConfig)]
+)
+def test_what_a_command_owns_names_keys(composer, command, schema):
+    config = composer("checkpoint=f", command=command)
+    assert all(name in config for name in command_keys(schema))
+    for name in schema.overridable:
         parent, _, key = name.rpartition(".")
         assert key in (OmegaConf.select(config, parent) if parent else config), name
+
+
+def test_the_keys_of_each_kind():
+    """Each list is derived from the schema; a mark on the wrong key shows here."""
+    runtime = "resume trust model.graphs logger report checkpoint updates"
+    runtime += " data.workers data.cache data.root data.in_order"
+    trainer = [
+        "devices",
+        "num_nodes",
+        "strategy",
+        "accelerator",
+        "threads",
+        "progress",
+        "log_every",
+    ]
+    expected = {*runtime.split(), *(f"trainer.{name}" for name in trainer)}
+    assert set(RUNTIME_KEYS) == expected
+    other = {"name", "trainer.max_steps", "data.test", "evaluation", "search", "stress"}
+    assert set(RESUMABLE) == expected | other
+    assert FROZEN == ("search.max_ratio",)
+    assert set(command_keys(EvaluateConfig)) == {"checkpoint", "sets", "trust"}
+    own = "checkpoint trust nbest scores detokenise tokenised alignments heatmap page"
+    assert set(command_keys(TranslateConfig)) == set(own.split())
 
 
 @pytest.mark.parametrize(

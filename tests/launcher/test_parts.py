@@ -10,6 +10,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hydra_plugins.nmt_process_launcher import _devices
 from hydra_plugins.nmt_process_launcher._devices import Gpus, visible_gpus
 from hydra_plugins.nmt_process_launcher._earlier import find_earlier, signature
 from hydra_plugins.nmt_process_launcher._job import Job, State, environment, quote, without
@@ -50,6 +51,16 @@ def test_earlier_jobs_are_found_and_torn_files_passed_over(tmp_path: Path):
 )
 def test_visible_gpus_are_those_the_variable_names(listed, names):
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": listed}) == names
+
+
+def test_the_gpus_are_counted_by_torch_without_importing_it_here(monkeypatch, tmp_path):
+    (tmp_path / "torch.py").write_text("class cuda: device_count = staticmethod(lambda: 3)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(_devices, "DEVICE_FILES", ("null",))
+    assert visible_gpus({}) == ["0", "1", "2"]
+    monkeypatch.setattr(_devices, "DEVICE_FILES", ("no-such-device",))
+    monkeypatch.setattr(_devices.sys, "platform", "linux")
+    assert visible_gpus({}) == []
 
 
 def test_gpus_are_exclusive_while_there_are_enough():
