@@ -106,7 +106,9 @@ class Trainer:
         self.net = net.to(device)
         self.bf16 = bf16
         self.device = device
-        config = OptimizerConfig(name=size.optimizer, lr=1e-3 if size.optimizer == "adam" else 1.0)
+        config = OptimizerConfig(lr=1.0, options={"rho": 0.95, "foreach": True})
+        if size.optimizer == "adam":
+            config = OptimizerConfig("torch.optim.Adam", lr=1e-3, options={"fused": True})
         self.optimizer = make_optimizer(net.parameters(), config, 1)["optimizer"]
 
     def gradient(self, words: Words) -> None:

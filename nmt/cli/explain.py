@@ -11,6 +11,7 @@ from hydra.errors import OverrideParseException
 
 from nmt.config.keys import bounds, entries, type_name
 from nmt.config.overrides import GROUPS, NAMES
+from nmt.config.renamed import renamed_to
 
 CHOICES = (*GROUPS, *NAMES)
 NOT_A_NAME = "Config group override must be a string or a list"
@@ -89,6 +90,8 @@ def _unknown(path: str, schema: type) -> str:
         return f"{path}: this group has no default; type +{path}=…"
     if re.match(r"data\.test\.|external\.", path):
         return f"{path}: no such entry; to add one, type +{path}=…"
+    if earlier := renamed_to(path):
+        return f"{path}: {earlier}"
     names = [name for name, _, _ in entries(schema)] + list(CHOICES)
     near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)
     last = path.rpartition(".")[2]

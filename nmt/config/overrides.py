@@ -27,6 +27,7 @@ GROUPS = {
     "tokenizer": ["tokenizer"],
     "data": ["data", "tokenizer"],
     "optimizer": ["optimizer"],
+    "schedule": ["optimizer.schedule"],
     # a trainer is a choice of devices; how long and how precisely is the regime's and the run's
     "trainer": [
         "trainer.accelerator",

@@ -242,22 +242,18 @@ class TokenizerConfig:
 class OptimizerConfig:
     """The step that follows a gradient."""
 
-    name: str = key("adadelta", "update rule", choices=("adadelta", "adam"))
+    _target_: str = key("torch.optim.Adadelta", "class of the optimizer")
     lr: float = key(1.0, "learning rate (1 for Adadelta, about 1e-3 for Adam)", above=0)
-    rho: float = key(0.95, "adadelta: decay of the running averages", above=0, below=1)
-    eps: float = key(1e-6, "term that keeps the denominator from zero", above=0)
-    beta1: float = key(0.9, "adam: decay of the mean gradient", minimum=0, below=1)
-    beta2: float = key(0.999, "adam: decay of the mean squared gradient", minimum=0, below=1)
-    schedule: str = key(
-        "constant",
-        "learning rate after warm-up: constant, linear to 0 at the last update, or 1/sqrt(update)",
-        choices=("constant", "linear", "inverse_sqrt"),
+    clip_norm: float = key(1.0, "largest L2 norm of the gradient; 0: no clipping", minimum=0)
+    options: dict[str, Any] = key({}, "the class' other arguments, by name")
+    schedule: dict[str, Any] = key(
+        {"_target_": "nmt.models.optimizer.constant"},
+        "how the learning rate moves over the updates; type schedule=linear",
     )
     warmup: int = key(0, "updates over which the learning rate rises from 0", minimum=0)
     decay_from: float = key(
         0.0, "linear: share of the updates after which the decay begins", minimum=0, below=1
     )
-    clip_norm: float = key(1.0, "largest L2 norm of the gradient; 0: no clipping", minimum=0)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt.config.renamed import renamed_to
 from nmt.config.schema import Config, DataConfig, TextConfig, TokenizerConfig, scoring_of
 from nmt.utils.errors import InputError
 
@@ -161,7 +162,9 @@ def check_batch_size(config: Config | DictConfig) -> None:
 def _validate_node(node: Any, schema: type, path: str) -> None:
     unknown = set(node) - {entry.name for entry in dataclasses.fields(schema)}
     if unknown:
-        raise InputError(f"{path}{min(unknown)}: no such key; docs/configuration.md lists all keys")
+        name = f"{path}{min(unknown)}"
+        known = renamed_to(name) or "no such key; docs/configuration.md lists all keys"
+        raise InputError(f"{name}: {known}")
     for entry in dataclasses.fields(schema):
         where = f"{path}{entry.name}"
         try:

@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import get_class, instantiate
+from hydra.utils import get_class, get_object, instantiate
 from torch import nn
 
 from nmt.config.schema import Config, ModelConfig, scoring_of
+from nmt.config.targets import LISTED
 from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,15 +78,18 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 
 def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
-    allowed = ("nmt", *trust)
+    if target in LISTED:
+        return
     module = target.rpartition(".")[0]
-    if _inside(module, allowed):
+    if _inside(module, ("nmt", *trust)):
         try:
-            code = get_class(target)
+            code = get_object(target)
         except Exception as error:
             raise InputError(f"{path}={target}: {_reason(error)}") from error
         # `nmt.cli.command.os.system` starts with nmt, but is not of it
-        if _inside(code.__module__, allowed) and issubclass(code, nn.Module):
+        home = getattr(code, "__module__", None) or ""
+        equation = isinstance(code, type) and issubclass(code, nn.Module)
+        if _inside(home, trust) or (_inside(home, ["nmt"]) and equation):
             return
     raise InputError(
         f"{path}={target}: the checkpoint names code outside nmt, which is not run; "

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.config.renamed import upgrade
 from nmt.config.schema import Config, SearchConfig, TrainConfig, plain
 from nmt.config.validation import load, validate
 from nmt.data.load_vocabulary import load_vocabulary
@@ -215,7 +216,7 @@ def updates_of(path: Path) -> int | None:
 def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
     """A stored configuration, checked against the schema like one that was typed."""
     try:
-        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
+        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), upgrade(values))
         assert isinstance(config, DictConfig)
         validate(config)
     except Exception as error:

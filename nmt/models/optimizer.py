@@ -1,44 +1,99 @@
-"""The update rules and the schedules of their learning rate."""
+"""Optimizers and schedules of the learning rate, made from the classes that a configuration names.
+
+A schedule is called with the optimizer, its own arguments, and those of `warmup`, `decay_from` and
+`updates` (of the whole run) that its signature names; it is stepped once an update.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from hydra.utils import get_class, get_method
 from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from nmt.config.schema import OptimizerConfig
+from nmt.utils.errors import InputError
 
 
 def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, updates: int) -> Any:
-    """An optimizer and its schedule, stepped once an update, as Lightning takes them."""
-    optimizer: torch.optim.Optimizer
-    if config.name == "adadelta":
-        optimizer = torch.optim.Adadelta(
-            parameters, lr=config.lr, rho=config.rho, eps=config.eps, foreach=True
-        )
-    else:
-        optimizer = torch.optim.Adam(
-            parameters,
-            lr=config.lr,
-            betas=(config.beta1, config.beta2),
-            eps=config.eps,
-            fused=True,
-        )
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda update: learning_rate_share(update, config, updates)
-    )
+    """An optimizer and its schedule, stepped once an update, as Lightning takes them.
+
+    Raises:
+        InputError: for a class that is not there, is none of its kind, or refuses its arguments.
+    """
+    target = config._target_
+    # torch has tuples where a configuration can only have lists
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
+    try:
+        kind = get_class(target)
+        optimizer = kind(parameters, lr=config.lr, **options)
+    except Exception as error:
+        raise InputError(f"optimizer._target_={target}: {_reason(error)}") from error
+    if not isinstance(optimizer, Optimizer):
+        raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")
+    schedule = make_schedule(optimizer, config, updates)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
-def learning_rate_share(update: int, config: OptimizerConfig, updates: int) -> float:
-    """Share of `config.lr` used for update `update` (from 0) of `updates`."""
-    if update < config.warmup:
-        return (update + 1) / config.warmup
-    if config.schedule == "inverse_sqrt":
-        return (max(config.warmup, 1) / max(update + 1, 1)) ** 0.5
-    if config.schedule == "linear":
-        start = max(config.decay_from * updates, config.warmup)
+def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
+    """The schedule of a learning rate; raises InputError as `make_optimizer`."""
+    target = config.schedule.get("_target_")
+    key = f"optimizer.schedule._target_={target}"
+    own = {name: value for name, value in config.schedule.items() if name != "_target_"}
+    known = {"warmup": config.warmup, "decay_from": config.decay_from, "updates": updates}
+    try:
+        make: Callable[..., Any] = get_method(str(target))
+        named = inspect.signature(make).parameters
+        known = {name: value for name, value in known.items() if name in named}
+        schedule = make(optimizer, **known, **own)
+    except Exception as error:
+        raise InputError(f"{key}: {_reason(error)}") from error
+    if not isinstance(schedule, LRScheduler) or isinstance(schedule, ReduceLROnPlateau):
+        raise InputError(f"{key}: not a schedule that is stepped by the number of updates alone")
+    if config.warmup and "warmup" not in named:
+        raise InputError(f"optimizer.warmup={config.warmup}: {target} has no warm-up; leave it 0")
+    return schedule
+
+
+def check_optimizer(config: OptimizerConfig, updates: int) -> None:
+    """Refuses, before there is a model, what `make_optimizer` would."""
+    make_optimizer([torch.nn.Parameter(torch.zeros(1))], config, updates)
+
+
+def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
+    """`optimizer.lr` after warm-up."""
+    return _warm(optimizer, warmup, lambda update: 1.0)
+
+
+def linear(
+    optimizer: Optimizer, updates: int, warmup: int = 0, decay_from: float = 0.0
+) -> LambdaLR:
+    """In a line from `optimizer.lr` to 0 at the last update, once `decay_from` of them are made."""
+    start = max(decay_from * updates, warmup)
+
+    def share(update: int) -> float:
         return 1.0 if update < start else max(0.0, (updates - update) / (updates - start))
-    return 1.0
+
+    return _warm(optimizer, warmup, share)
+
+
+def inverse_sqrt(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
+    """`optimizer.lr` at the end of warm-up, then falling as 1 / sqrt(update)."""
+    return _warm(optimizer, warmup, lambda update: (max(warmup, 1) / max(update + 1, 1)) ** 0.5)
+
+
+def _warm(optimizer: Optimizer, warmup: int, share: Callable[[int], float]) -> LambdaLR:
+    """`share` of the learning rate by the number of the update, from 0; before it, a rise from 0."""
+    return LambdaLR(optimizer, lambda n: (n + 1) / warmup if n < warmup else share(n))
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip()
+    if text.startswith(("Error locating target", "Error loading")):
+        return "there is no such class (is its module importable from here?)"
+    return text.splitlines()[0] if text else type(error).__name__

@@ -16,7 +16,8 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
-from nmt.config.schema import Config, EvaluateConfig, TranslateConfig, scoring_of
+from nmt.config.schema import Config, EvaluateConfig, TranslateConfig, plain
+from nmt.config.targets import own_modules
 from nmt.config.validation import load, validate
 from nmt.data import prepare
 from nmt.data.prepare import Prepared
@@ -25,6 +26,7 @@ from nmt.evaluation.statistical_aligners import check_installed
 from nmt.inference.trained import TrainedModel, from_checkpoint
 from nmt.models import build
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
+from nmt.models.optimizer import check_optimizer
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.training.lightning import end_other_ranks
@@ -163,14 +165,14 @@ def check_early(config: Config) -> None:
         check_installed()
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
+    check_optimizer(config.optimizer, config.trainer.max_steps)
     with torch.device("meta"):
         build(config, len(SPECIAL), len(SPECIAL))
 
 
 def own_code(config: DictConfig | Config) -> list[str]:
-    """Modules of the model and the scoring: whoever typed or trained a configuration trusts them."""
-    targets = [config.model._target_, scoring_of(config.model)]
-    return [str(target).rpartition(".")[0] for target in targets if target]
+    """Modules of the code it names: whoever typed or trained a configuration trusts them."""
+    return own_modules(plain(config))
 
 
 def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None, DictConfig]:
@@ -227,7 +229,8 @@ def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
         )
     optimizer = config.optimizer
     begun = checkpoint.update > max(optimizer.decay_from * planned, optimizer.warmup)
-    if optimizer.schedule == "linear" and asked != planned and begun:
+    linear = optimizer.schedule._target_ == "nmt.models.optimizer.linear"
+    if linear and asked != planned and begun:
         log.warning(
             "trainer.max_steps=%d: the learning rate was falling to 0 at update %d and now falls to "
             "0 at %d; the result is not that of a run planned so", asked, planned, asked

@@ -108,7 +108,9 @@ def test_the_papers_regime_is_the_papers(composer):
         "ascending",
     )
     rule = config.optimizer
-    assert (rule.name, rule.rho, rule.eps, rule.clip_norm) == ("adadelta", 0.95, 1e-6, 1.0)
+    assert (rule._target_, rule.lr, rule.clip_norm) == ("torch.optim.Adadelta", 1.0, 1.0)
+    assert rule.options == {"rho": 0.95, "eps": 1e-6, "foreach": True}
+    assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
     assert (config.model.init, config.model.state_input) == ("paper", "previous")
     assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
     assert config.data.train.hub == "wmt/wmt14"
@@ -175,7 +177,7 @@ def test_the_list_of_keys_names_all_of_them():
     for schema in SCHEMAS.values():
         for path, _, _ in entries(schema):
             assert f"| `{path}` | " in page
-    assert "| `optimizer.rho` | number | `0.95` | above 0, below 1 | adadelta: decay" in page
+    assert "| `optimizer.decay_from` | number | `0.7` | from 0, below 1 | linear: share" in page
     assert "| `checkpoint` | text | must be given |  | file of the trained model |" in page
 
 
@@ -207,6 +209,16 @@ REFUSED = [
     ("batch_size=5", "did you mean data.batch_size or search.batch_size"),
     ("quite.another=5", "quite.another: no such key; see docs/configuration.md"),
     ("+foo=1", "foo: no such key"),
+    (
+        "optimizer.rho=0.9",
+        "optimizer.rho: renamed, type optimizer.options.rho",
+    ),
+    ("+optimizer.name=adam", "optimizer.name: renamed, type optimizer._target_"),
+    (
+        "optimizer.schedule=linear",
+        "(how the learning rate moves over the updates; type schedule=linear)",
+    ),
+    ("schedule=cosine", "schedule=cosine: no such; available: constant, inverse_sqrt, linear"),
     ("+trainer.foo=1", "trainer.foo: no such key"),
     ("++trainer.foo=1", "trainer.foo: no such key"),
     ("+experiment=rnnsearch40", "rnnencdec30, rnnencdec50, rnnsearch30, rnnsearch50"),

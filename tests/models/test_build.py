@@ -6,8 +6,10 @@ import dataclasses
 
 import pytest
 import torch
+from hydra.utils import get_object
 
 from nmt.config.schema import Config, ModelConfig
+from nmt.config.targets import LISTED
 from nmt.models import RNNencdec, RNNsearch, build
 from nmt.models.build import build_scoring, reject_untrusted_targets
 from nmt.utils.errors import InputError
@@ -89,6 +91,11 @@ STRANGERS = [
     "nmt.cli.command.command",
     "nmt.utils.files.write_atomically",
     "nmt.config.schema.Config",
+    "nmt.models.optimizer.make_optimizer",
+    "nmt.models.optimizer.torch.optim.Adam",
+    "torch.optim.lr_scheduler.LambdaLR",
+    "torch.optim.lr_scheduler.os.system",
+    "pytorch_lightning.callbacks.LambdaCallback",
     "RNNsearch",
     "",
 ]
@@ -121,6 +128,12 @@ def test_own_and_trusted_code_is_accepted():
         reject_untrusted_targets(stored, ["torchvision"])
     reject_untrusted_targets(stored, ["torch.nn"])
     reject_untrusted_targets(stored, ["torch"])
+
+
+def test_listed_code_is_accepted_and_exists():
+    for target in LISTED:
+        reject_untrusted_targets({"callbacks": {"a": {"_target_": target}}}, [])
+        assert get_object(target).__name__ == target.rpartition(".")[2]
 
 
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "x${oc.decode:1}", "${hydra:job.name}"])

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 
+from nmt.config.renamed import upgrade
 from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
 from nmt.models import build
-from nmt.models.optimizer import learning_rate_share, make_optimizer
+from nmt.models.optimizer import check_optimizer, make_optimizer
+from nmt.utils.errors import InputError
 
-RULE = OptimizerConfig()
+ADADELTA = OptimizerConfig(options={"rho": 0.95, "eps": 1e-6, "foreach": True})
+ADAM = {"_target_": "torch.optim.Adam"}
+
+
+def schedule(target: str, **arguments) -> dict:
+    known = target in ("constant", "linear", "inverse_sqrt")
+    return {"_target_": f"nmt.models.optimizer.{target}" if known else target, **arguments}
+
+
+def rates(rule: OptimizerConfig, updates: int, steps: int) -> list[float]:
+    """The learning rate of each of the first updates."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    made = make_optimizer([parameter], rule, updates)
+    assert made["lr_scheduler"]["interval"] == "step"
+    found = []
+    for _ in range(steps):
+        found.append(made["optimizer"].param_groups[0]["lr"])
+        made["optimizer"].step()
+        made["lr_scheduler"]["scheduler"].step()
+    return found
 
 
 def test_adadelta_is_the_papers():
@@ -21,7 +40,7 @@ def test_adadelta_is_the_papers():
     rng = np.random.default_rng(2)
     start, gradients = rng.normal(size=(3, 4)), rng.normal(size=(6, 3, 4))
     parameter = torch.nn.Parameter(torch.tensor(start))
-    made = make_optimizer([parameter], RULE, 6)
+    made = make_optimizer([parameter], ADADELTA, 6)
     x, squares, steps = start.copy(), np.zeros((3, 4)), np.zeros((3, 4))
     for gradient in gradients:
         parameter.grad = torch.tensor(gradient)
@@ -35,7 +54,8 @@ def test_adadelta_is_the_papers():
 
 
 def test_adam_is_kingmas():
-    rule = OptimizerConfig(name="adam", lr=0.01, eps=1e-8, beta1=0.8, beta2=0.9)
+    options = {"betas": [0.8, 0.9], "eps": 1e-8, "fused": True}
+    rule = OptimizerConfig(**ADAM, lr=0.01, options=options)
     rng = np.random.default_rng(3)
     start, gradients = rng.normal(size=5), rng.normal(size=(4, 5))
     parameter = torch.nn.Parameter(torch.tensor(start))
@@ -54,30 +74,102 @@ def test_adam_is_kingmas():
     [
         ({}, {0: 1, 99: 1}),
         ({"warmup": 4}, {0: 0.25, 1: 0.5, 3: 1, 4: 1, 99: 1}),
-        ({"schedule": "linear"}, {0: 1, 25: 0.75, 99: 0.01, 100: 0}),
-        ({"schedule": "linear", "decay_from": 0.5}, {0: 1, 49: 1, 50: 1, 75: 0.5, 99: 0.02}),
-        ({"schedule": "linear", "warmup": 20}, {9: 0.5, 19: 1, 20: 1, 60: 0.5, 100: 0}),
-        ({"schedule": "inverse_sqrt", "warmup": 4}, {3: 1, 15: 0.5, 35: 1 / 3}),
-        ({"schedule": "inverse_sqrt"}, {0: 1, 3: 0.5, 99: 0.1}),
+        ({"schedule": schedule("linear")}, {0: 1, 25: 0.75, 99: 0.01, 100: 0}),
+        (
+            {"schedule": schedule("linear"), "decay_from": 0.5},
+            {0: 1, 49: 1, 50: 1, 75: 0.5, 99: 0.02},
+        ),
+        ({"schedule": schedule("linear"), "warmup": 20}, {9: 0.5, 19: 1, 20: 1, 60: 0.5, 100: 0}),
+        ({"schedule": schedule("inverse_sqrt"), "warmup": 4}, {3: 1, 15: 0.5, 35: 1 / 3}),
+        ({"schedule": schedule("inverse_sqrt")}, {0: 1, 3: 0.5, 99: 0.1}),
+        (
+            {"schedule": schedule("torch.optim.lr_scheduler.StepLR", step_size=30, gamma=0.5)},
+            {0: 1, 29: 1, 30: 0.5, 60: 0.25, 90: 0.125},
+        ),
     ],
 )
 def test_schedules_of_a_hundred_updates(settings, shares):
-    config = dataclasses.replace(RULE, **settings)
-    found = {update: learning_rate_share(update, config, 100) for update in shares}
-    assert found == pytest.approx(shares)
+    found = rates(OptimizerConfig(lr=3.0, **settings), 100, 101)
+    assert {update: found[update] / 3 for update in shares} == pytest.approx(shares)
 
 
 def test_the_schedule_is_stepped_once_an_update():
-    rule = OptimizerConfig(name="adam", lr=2.0, warmup=4)
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    made = make_optimizer([parameter], rule, 10)
-    assert made["lr_scheduler"]["interval"] == "step"
-    rates = []
-    for _ in range(6):
-        rates.append(made["optimizer"].param_groups[0]["lr"])
+    found = rates(OptimizerConfig(**ADAM, lr=2.0, warmup=4), 10, 6)
+    assert found == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0, 2.0])
+
+
+@pytest.mark.parametrize("name", ["adadelta", "adam"])
+def test_a_configuration_of_an_earlier_version_makes_the_same_updates(name):
+    """The numbers come from torch, called as the earlier version did."""
+    old = {"name": name, "lr": 0.3, "rho": 0.9, "eps": 1e-5, "beta1": 0.8, "beta2": 0.95}
+    old |= {"schedule": "linear", "warmup": 2, "decay_from": 0.5, "clip_norm": 1.5}
+    new = upgrade({"optimizer": old})["optimizer"]
+    rng = np.random.default_rng(4)
+    start, gradients = torch.tensor(rng.normal(size=7)), torch.tensor(rng.normal(size=(6, 7)))
+    mine, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    made = make_optimizer([mine], OptimizerConfig(**new), 6)
+    if name == "adam":
+        rule = torch.optim.Adam([theirs], lr=0.3, betas=(0.8, 0.95), eps=1e-5, fused=True)
+    else:
+        rule = torch.optim.Adadelta([theirs], lr=0.3, rho=0.9, eps=1e-5, foreach=True)
+    for gradient, share in zip(gradients, [0.5, 1, 1, 1, 2 / 3, 1 / 3], strict=True):
+        mine.grad, theirs.grad = gradient.clone(), gradient.clone()
+        rule.param_groups[0]["lr"] = 0.3 * share
+        rule.step()
         made["optimizer"].step()
         made["lr_scheduler"]["scheduler"].step()
-    assert rates == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0, 2.0])
+    torch.testing.assert_close(mine, theirs, rtol=1e-14, atol=0)
+    assert new["clip_norm"] == 1.5
+
+
+def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
+    (tmp_path / "my_optim.py").write_text(
+        "import torch\n"
+        "class Sign(torch.optim.Optimizer):\n"
+        "    def __init__(self, parameters, lr, scale=1.0):\n"
+        "        super().__init__(parameters, {'lr': lr, 'scale': scale})\n"
+        "    def step(self):\n"
+        "        for group in self.param_groups:\n"
+        "            for p in group['params']:\n"
+        "                p.data -= group['lr'] * group['scale'] * p.grad.sign()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    rule = OptimizerConfig(_target_="my_optim.Sign", lr=0.5, options={"scale": 3.0})
+    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    made = make_optimizer([parameter], rule, 5)
+    parameter.grad = torch.tensor([-7.0, 0.1])
+    made["optimizer"].step()
+    assert parameter.tolist() == [2.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"_target_": "torch.optim.Adamm"}, "optimizer._target_=torch.optim.Adamm: there is no"),
+        ({"_target_": "torch.nn.Linear"}, "optimizer._target_=torch.nn.Linear: "),
+        ({"options": {"rhoo": 0.9}}, "optimizer._target_=torch.optim.Adadelta: "),
+        ({**ADAM, "options": {"betas": [0.9]}}, "optimizer._target_=torch.optim.Adam: "),
+        (
+            {"schedule": schedule("torch.optim.lr_scheduler.Cosine")},
+            "optimizer.schedule._target_=torch.optim.lr_scheduler.Cosine: there is no such",
+        ),
+        (
+            {"schedule": schedule("torch.optim.lr_scheduler.ReduceLROnPlateau")},
+            "optimizer.schedule._target_=torch.optim.lr_scheduler.ReduceLROnPlateau: not a",
+        ),
+        ({"schedule": {}}, "optimizer.schedule._target_=None: "),
+        ({"schedule": schedule("linear", power=2)}, "optimizer.schedule._target_=nmt.models.opt"),
+        (
+            {"schedule": schedule("torch.optim.lr_scheduler.StepLR", step_size=3), "warmup": 2},
+            "optimizer.warmup=2: torch.optim.lr_scheduler.StepLR has no warm-up",
+        ),
+    ],
+)
+def test_what_cannot_be_made_is_refused_by_its_key(settings, said):
+    with pytest.raises(InputError) as refused:
+        check_optimizer(OptimizerConfig(**settings), 10)
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-3, 1e6])

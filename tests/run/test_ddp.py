@@ -63,7 +63,9 @@ def test_the_same_weights_after_20_updates(folder, ranks, accumulate):
 def test_the_same_weights_from_batches_by_tokens(folder):
     """Few enough for batches of long sentences to have fewer of them than there are shares."""
     tokens = ("data.batch_by=tokens", "data.batch_tokens=100", "evaluation.train_sample=0")
-    tokens += ("optimizer.eps=1e-4",)  # so few sentences leave gradients that Adam would blow up
+    tokens += (
+        "optimizer.options.eps=1e-4",
+    )  # so few sentences leave gradients that Adam would blow up
     assert train(folder, "tokens", *tokens, ranks=1) == [0]
     options = (*tokens, *ddp(2), "trainer.accumulate=2")
     assert train(folder, "tokens2x2", *options, ranks=2) == [0, 0]

@@ -21,7 +21,7 @@ OPTIONS = (
     "trainer.max_steps=14",
     "trainer.valid_every=4",
     "trainer.patience=9",
-    "optimizer.schedule=constant",
+    "schedule=constant",
     "checkpoint.minutes=0.000001",
 )
 TIMES = {"hours", "sentences_per_second", "target_words_per_second", "peak_memory"}
@@ -187,7 +187,7 @@ def test_more_updates_can_be_asked_for(work):
 
 
 def test_a_schedule_that_is_bent_is_said_to_be(work):
-    linear = ("optimizer.schedule=linear", "optimizer.decay_from=0.5")
+    linear = ("schedule=linear", "optimizer.decay_from=0.5")
     assert work.train("linear", *linear, "trainer.max_steps=4").code == 0
     ended = work.train("linear", "resume=auto", *linear, "trainer.max_steps=6")
     assert ended.code == 0

@@ -1,0 +1,65 @@
+"""Keys of earlier versions: what a stored configuration says with them, and what is typed instead."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+# old key: the one that has its place, or None where nothing has
+RENAMED: dict[str, str | None] = {
+    "data.filters.script": None,
+    "data.filters.word_characters": None,
+    "data.in_order": None,
+    "evaluation.alignment.yardstick": "evaluation.alignment.statistical_aligners",
+    "evaluation.alignment.yardstick_pairs": "evaluation.alignment.statistical_aligner_pairs",
+    "optimizer.name": "optimizer._target_",
+    "optimizer.rho": "optimizer.options.rho",
+    "optimizer.eps": "optimizer.options.eps",
+    "optimizer.beta1": "optimizer.options.betas",
+    "optimizer.beta2": "optimizer.options.betas",
+}
+
+
+def upgrade(stored: dict[str, Any]) -> dict[str, Any]:
+    """A stored configuration, of whatever version, under the keys of this one; `stored` stays."""
+    config = copy.deepcopy(stored)
+    if "name" in config.get("optimizer", {}):
+        config["optimizer"] = _optimizer(config["optimizer"])
+    for old, new in RENAMED.items():
+        *path, name = old.split(".")
+        section = _section(config, path)
+        if name in section:
+            value = section.pop(name)
+            if new is not None:
+                *path, name = new.split(".")
+                _section(config, path)[name] = value
+    return config
+
+
+def renamed_to(path: str) -> str | None:
+    """What to type instead of a key of an earlier version; None for a key that never was."""
+    if path not in RENAMED:
+        return None
+    new = RENAMED[path]
+    return f"renamed, type {new}" if new else "removed; leave it out"
+
+
+def _optimizer(old: dict[str, Any]) -> dict[str, Any]:
+    """The section `optimizer` of a version that knew two update rules and three schedules by name."""
+    if old["name"] == "adam":
+        betas = [old["beta1"], old["beta2"]]
+        target, options = "Adam", {"betas": betas, "eps": old["eps"], "fused": True}
+    else:
+        target, options = "Adadelta", {"rho": old["rho"], "eps": old["eps"], "foreach": True}
+    return {
+        "_target_": f"torch.optim.{target}",
+        "options": options,
+        "schedule": {"_target_": f"nmt.models.optimizer.{old['schedule']}"},
+        **{name: old[name] for name in ("lr", "clip_norm", "warmup", "decay_from")},
+    }
+
+
+def _section(config: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    for name in path:
+        config = config.get(name) or {}
+    return config
