@@ -176,6 +176,18 @@ class DataConfig:
     init: str = key(
         "glorot", "model.init that suits the text; taken by regime=laptop and tiny", choices=INITS
     )
+    source_shortlist: int = key(
+        30000,
+        "source words that suit the text; tokenizer=words takes them for its size",
+        minimum=1,
+        runtime=True,  # the run's own number is tokenizer.source_size
+    )
+    target_shortlist: int = key(
+        30000,
+        "target words that suit the text; tokenizer=words takes them for its size",
+        minimum=1,
+        runtime=True,
+    )
     selection: str = key(
         "none",
         "axelrod: of the training pairs keep those nearest to data.in_domain, by the difference of "
@@ -443,7 +455,9 @@ class Config:
     )
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "paper"))
     updates: dict[str, int] = key(
-        {}, "updates of each experiment at this scale (set by the regime)", runtime=True
+        {},
+        "updates of each experiment at this scale (set by the regime)",
+        runtime=True,  # a table: the run's own number is trainer.max_steps
     )
     seed: int = key(
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1

@@ -126,6 +126,33 @@ def test_a_corpus_brings_its_vocabulary_unless_the_regime_has_one(composer):
     assert [sizes[regime].target_size for regime in REGIMES] == [300, 6500, 30_000]
 
 
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("data", DATA)
+def test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime):
+    """Words: what suits the text, or the paper's. Subwords: their own number on any text."""
+    shortlists = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}.get(data, (30_000, 30_000))
+    words = {"tiny": (300, 300), "laptop": shortlists, "paper": (30_000, 30_000)}[regime]
+    subwords = (300, 300) if regime == "tiny" else (8000, 8000)
+    typed = [f"data={data}", f"regime={regime}"]
+    for tokenizer, kind, sizes in (
+        ([], "words", words),
+        (["tokenizer=bpe"], "bpe", subwords),
+    ):
+        made = load(composer(*typed, *tokenizer)).tokenizer
+        assert (made.kind, made.source_size, made.target_size) == (kind, *sizes)
+
+
+def test_sizes_of_vocabularies_that_are_typed(composer):
+    for typed, sizes in {
+        "tokenizer=words": (2000, 3000),
+        "data.source_shortlist=66": (66, 3000),
+        "tokenizer=bpe tokenizer.target_size=77": (8000, 77),
+        "regime=paper tokenizer=bpe data.source_shortlist=5": (8000, 8000),
+    }.items():
+        made = load(composer(*typed.split())).tokenizer
+        assert (made.source_size, made.target_size) == sizes
+
+
 def test_the_laptops_experiments_train_for_as_many_updates(composer):
     updates = load(composer()).updates
     assert len({updates[name] for name in list(MODELS)[:4]}) == 1
