@@ -10,11 +10,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.fused.decoder import DecoderTrace, run_with_attention, run_with_fixed_context
+from nmt.layers.fused.graphs import GraphCache
+from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.memory import Memory
 
 
 class AttentionOutput(NamedTuple):
-    """What one look at the memory gave."""
+    """What the context of one step is made of."""
 
     context: Tensor  # (B, K, A) c_i
     weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context
@@ -27,11 +30,11 @@ class AttentionOutput(NamedTuple):
 
     def reorder(self, parents: Tensor) -> AttentionOutput:
         """Query k of sentence b becomes the former query `parents[b, k]` (B, K')."""
-        rows = (None if field is None else gather(field, parents) for field in self)
+        rows = (None if field is None else index_hypotheses(field, parents) for field in self)
         return AttentionOutput(*rows)  # type: ignore[arg-type]
 
 
-def gather(field: Tensor, parents: Tensor) -> Tensor:
+def index_hypotheses(field: Tensor, parents: Tensor) -> Tensor:
     """`field[b, parents[b, k]]` for a field (B, K, ...) and parents (B, K')."""
     sentences = torch.arange(field.shape[0], device=field.device).unsqueeze(1)
     return field[sentences, parents]
@@ -43,6 +46,8 @@ class Attention(nn.Module):
     No biases. Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1), whatever
     the scoring function; `glorot` by Glorot's rule, with which attention forms within a few hundred
     updates.
+
+    `forward` is the definition, of one step; `run_fused` runs a whole target sentence.
     """
 
     def __init__(self, hidden: int, annotation: int, alignment: int, scoring: nn.Module) -> None:
@@ -53,9 +58,9 @@ class Attention(nn.Module):
         self.scoring = scoring
         self.initialise("paper")
 
-    def initialise(self, kind: str) -> None:
+    def initialise(self, init: str) -> None:
         for matrix in (self.W_a, self.U_a):
-            if kind == "paper":
+            if init == "paper":
                 nn.init.normal_(matrix, std=0.001)
             else:
                 nn.init.xavier_uniform_(matrix)
@@ -65,7 +70,7 @@ class Attention(nn.Module):
         return nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Reads the memory with K states a sentence (B, K, H); annotations are never copied."""
+        """Attends with K states a sentence (B, K, H); annotations are never copied."""
         assert memory.keys is not None
         query = nn.functional.linear(state, self.W_a)  # (B, K, N)
         scores = self.scoring(query, memory.keys)  # (B, K, S)
@@ -75,9 +80,24 @@ class Attention(nn.Module):
         weights = torch.exp(scores - log_normaliser.unsqueeze(2))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
 
+    def run_fused(
+        self,
+        projected: Tensor,
+        initial: Tensor,
+        memory: Memory,
+        unit: GatedUnit,
+        graph_cache: GraphCache | None,
+    ) -> DecoderTrace:
+        """All steps of a decoder: see `nmt.layers.fused.decoder.run_with_attention`."""
+        return run_with_attention(
+            projected, initial, memory, self.W_a, self.scoring, unit, graph_cache
+        )
+
 
 class FixedContext(nn.Module):
     """c_i = →h_Tx for every i: the model without attention (section 2.1, appendix A.2.1)."""
+
+    scoring = None
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -90,3 +110,14 @@ class FixedContext(nn.Module):
         """The same context (B, K, A) for each of K states (B, K, H); no weights, no scores."""
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)  # (B, K, A)
         return AttentionOutput(context, None, None)
+
+    def run_fused(
+        self,
+        projected: Tensor,
+        initial: Tensor,
+        memory: Memory,
+        unit: GatedUnit,
+        graph_cache: GraphCache | None,
+    ) -> DecoderTrace:
+        """All steps of a decoder: see `nmt.layers.fused.decoder.run_with_fixed_context`."""
+        return run_with_fixed_context(projected, initial, memory, unit, graph_cache)

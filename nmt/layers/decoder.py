@@ -12,11 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.attention import Attention, AttentionOutput, FixedContext, gather
-from nmt.layers.fused.decoder import attend_and_recur
+from nmt.layers.attention import Attention, AttentionOutput, FixedContext, index_hypotheses
 from nmt.layers.fused.graphs import GraphCache
-from nmt.layers.fused.scans import has_derivative
-from nmt.layers.fused.unit import recur
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.memory import Memory
@@ -36,11 +33,12 @@ class DecoderState(NamedTuple):
 
     def reorder(self, parents: Tensor) -> DecoderState:
         """Hypothesis k of sentence b becomes the former hypothesis `parents[b, k]` (B, K')."""
-        return DecoderState(gather(self.hidden, parents), gather(self.word, parents))
+        hidden, word = (index_hypotheses(field, parents) for field in self)
+        return DecoderState(hidden, word)
 
 
 class TeacherForced(NamedTuple):
-    """A given target sentence read by the decoder."""
+    """What the decoder computed for a given target sentence."""
 
     readout: Tensor  # (B, T, M) t_i
     weights: Tensor | None  # (B, T, S) α_ij, 0 at padded target positions; None for a fixed context
@@ -56,8 +54,7 @@ class Decoder(nn.Module):
     `forward` are for looking at: with `recurrence="fused"` no gradient flows into them from
     outside. With `graphs` a fused recurrence trained on a GPU is replayed from CUDA graphs.
 
-    Raises ValueError for an unknown `state_input` or `recurrence`, and for `fused` with a scoring
-    function that does not give its derivative (see `nmt.layers.scoring`).
+    Raises ValueError for an unknown `state_input` or `recurrence`.
     """
 
     def __init__(
@@ -78,18 +75,9 @@ class Decoder(nn.Module):
             raise ValueError(f"state_input is {state_input!r}; it must be 'previous' or 'current'")
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
-        if (
-            recurrence == "fused"
-            and isinstance(context, Attention)
-            and not has_derivative(context.scoring)
-        ):
-            raise ValueError(
-                f"recurrence is 'fused', but the scoring function {type(context.scoring).__name__} "
-                "gives no derivative: add a method `backward` or use recurrence 'plain'"
-            )
         self.state_input = state_input
         self.recurrence = recurrence
-        self.recordings = GraphCache() if graphs else None
+        self.graph_cache = GraphCache() if graphs else None
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
         self.context = context
@@ -99,9 +87,9 @@ class Decoder(nn.Module):
         self.readout = Readout(hidden, embedding, context.size, maxout, dropout)
         self.initialise("paper")
 
-    def initialise(self, kind: str) -> None:
-        initialise_embedding(self.embedding, kind)
-        initialise_matrix(self.W_s, kind)
+    def initialise(self, init: str) -> None:
+        initialise_embedding(self.embedding, init)
+        initialise_matrix(self.W_s, init)
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
@@ -115,72 +103,55 @@ class Decoder(nn.Module):
         return DecoderState(hidden.unsqueeze(1), word)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
-        """The readout t_i (B, K, M) and the reading c_i from s_{i-1} and y_{i-1}."""
-        reading = self.context(state.hidden, memory)
-        return self.readout(state.hidden, state.word, reading.context), reading
+        """The readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
+        attended = self.context(state.hidden, memory)
+        return self.readout(state.hidden, state.word, attended.context), attended
 
-    def advance(self, state: DecoderState, reading: AttentionOutput, word: Tensor) -> DecoderState:
-        """The state after y_i = `word` (B, K) was written, from the reading of the same step."""
+    def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
+        """The state after y_i = `word` (B, K) was written, with the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
         read = embedded if self.state_input == "current" else state.word
-        hidden = self.unit(state.hidden, self.unit.project(read), reading.context)
+        hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
         return DecoderState(hidden, embedded)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
-        if self.recurrence == "fused":
-            return self._fused(target, target_mask, memory)
-        state = self.initial(memory)
-        readouts, readings = [], []
-        for i in range(target.shape[1]):
-            readout, reading = self.step(state, memory)
-            readouts.append(readout)
-            readings.append(reading)
-            if i + 1 < target.shape[1]:
-                state = self.advance(state, reading, target[:, i : i + 1])
-        readout = torch.cat(readouts, 1)
-        if readings[0].weights is None:
-            return TeacherForced(readout, None, None)
-        weights = torch.cat([reading.weights for reading in readings], 1)  # type: ignore[misc]
-        log_normaliser = torch.cat([reading.log_normaliser for reading in readings], 1)  # type: ignore[misc]
-        return TeacherForced(
-            readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask
-        )
+        run = self._fused if self.recurrence == "fused" else self._plain
+        readout, weights, log_normaliser = run(target, memory)
+        if weights is not None and log_normaliser is not None:
+            weights = weights * target_mask.unsqueeze(2)
+            log_normaliser = log_normaliser * target_mask
+        return TeacherForced(readout, weights, log_normaliser)
 
-    def _fused(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
+    def _plain(self, target: Tensor, memory: Memory) -> TeacherForced:
+        """`forward` by the steps of a search, under autograd."""
+        state = self.initial(memory)
+        readouts, outputs = [], []
+        for i in range(target.shape[1]):
+            readout, attended = self.step(state, memory)
+            readouts.append(readout)
+            outputs.append(attended)
+            if i + 1 < target.shape[1]:
+                state = self.advance(state, attended, target[:, i : i + 1])
+        _, *looked_at = zip(*outputs, strict=True)
+        weights, log_normaliser = (
+            None if steps[0] is None else torch.cat(steps, 1) for steps in looked_at
+        )
+        return TeacherForced(torch.cat(readouts, 1), weights, log_normaliser)
+
+    def _fused(self, target: Tensor, memory: Memory) -> TeacherForced:
         """`forward` with the loop in one `torch.autograd.Function`, time first."""
-        kind = compute_dtype(self.W_s)
         start = self.initial(memory)
         words = self.dropout(self.embedding(target.t()))  # (T, B, E)
-        previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(kind)
+        previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
-        unit, initial = self.unit, start.hidden.squeeze(1)
-        if isinstance(self.context, FixedContext):
-            assert unit.C is not None
-            projected = projected + linear(memory.summary, unit.C)
-            states = recur(
-                projected.unsqueeze(0), initial.unsqueeze(0),
-                unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, kind, self.recordings,
-            )[0]  # fmt: skip
-            states = torch.cat([initial.unsqueeze(0), states])
-            readout = self.readout(states, previous, memory.summary)
-            return TeacherForced(readout.transpose(0, 1), None, None)
-        assert memory.keys is not None
-        assert unit.C is not None
-        course = attend_and_recur(
-            projected,
-            initial,
-            memory.annotations,
-            memory.keys,
-            memory.mask,
-            (self.context.W_a, unit.U_gates, unit.U, unit.C),
-            self.context.scoring,
-            kind,
-            self.recordings,
+        trace = self.context.run_fused(
+            projected, start.hidden.squeeze(1), memory, self.unit, self.graph_cache
         )
-        readout = self.readout(course.states, previous, course.contexts)  # (T, B, M)
-        weights = course.weights.transpose(0, 1) * target_mask.unsqueeze(2)
-        return TeacherForced(
-            readout.transpose(0, 1), weights, course.log_normaliser.t() * target_mask
+        readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
+        by_sentence = (
+            None if x is None else x.transpose(0, 1)
+            for x in (readout, trace.weights, trace.log_normaliser)
         )
+        return TeacherForced(*by_sentence)  # type: ignore[arg-type]

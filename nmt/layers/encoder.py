@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.layers.fused.graphs import GraphCache
-from nmt.layers.fused.unit import recur
+from nmt.layers.fused.unit import read_in_all_directions
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding
-from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
 class Encoder(nn.Module):
@@ -40,28 +39,28 @@ class Encoder(nn.Module):
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
         self.recurrence = recurrence
-        self.recordings = GraphCache() if graphs else None
+        self.graph_cache = GraphCache() if graphs else None
         self.size = self.directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
         self.units = nn.ModuleList(GatedUnit(embedding, hidden) for _ in range(self.directions))
         self.initialise("paper")
 
-    def initialise(self, kind: str) -> None:
-        initialise_embedding(self.embedding, kind)
+    def initialise(self, init: str) -> None:
+        initialise_embedding(self.embedding, init)
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         """h (B, S, H) of each direction at every position."""
         words = self.dropout(self.embedding(source))  # (B, S, E)
         if self.recurrence == "fused":
-            return run_fused([*self.units], words, mask, self.recordings)
+            return read_in_all_directions([*self.units], words, mask, self.graph_cache)
         return [
-            run(unit, words, mask, reverse=direction == 1)  # type: ignore[arg-type]
+            read_in_one_direction(unit, words, mask, reverse=direction == 1)  # type: ignore[arg-type]
             for direction, unit in enumerate(self.units)
         ]
 
 
-def run(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
+def read_in_one_direction(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
     """The states (B, S, H) of one gated network that reads `words` (B, S, E) from a state of 0."""
     projected = unit.project(words)  # (B, S, 3H)
     state = unit.U.new_zeros(words.shape[0], unit.hidden)
@@ -71,31 +70,6 @@ def run(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tenso
         state = unit(state, projected[:, j], real=mask[:, j])
         states.append(state)
     return torch.stack(states[::-1] if reverse else states, 1)
-
-
-def run_fused(
-    units: list[GatedUnit], words: Tensor, mask: Tensor, recordings: GraphCache | None = None
-) -> list[Tensor]:
-    """The states of `run` for all directions in one loop, the second reading backwards."""
-    first = units[0].U
-    kind = compute_dtype(first)
-    turned = words.transpose(0, 1).to(kind)  # (S, B, E), time first
-    real = mask.t().unsqueeze(2).to(accumulate_dtype(kind))  # (S, B, 1)
-    inputs = torch.stack([turned, turned.flip(0)][: len(units)])  # (D, S, B, E)
-    weight = torch.stack([unit.W for unit in units]).to(kind)  # (D, 3H, E)
-    bias = torch.stack([unit.bias for unit in units]).to(kind)
-    projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.transpose(1, 2))
-    states = recur(
-        projected.unflatten(1, turned.shape[:2]),
-        first.new_zeros(len(units), words.shape[0], first.shape[0]),
-        torch.stack([unit.U_gates for unit in units]),
-        torch.stack([unit.U for unit in units]),
-        torch.stack([real, real.flip(0)][: len(units)]),
-        kind,
-        recordings,
-    )  # (D, S, B, H)
-    in_order = [states[0], states[1].flip(0)] if len(units) == 2 else [states[0]]
-    return [direction.transpose(0, 1) for direction in in_order]
 
 
 class ForwardEncoder(Encoder):
@@ -116,5 +90,5 @@ class BidirectionalEncoder(Encoder):
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Source (B, S), mask (B, S) -> annotations (B, S, 2H), summary ←h_1 (B, H)."""
-        ahead, back = self.states(source, mask)
-        return torch.cat([ahead, back], 2), back[:, 0]
+        forward, backward = self.states(source, mask)
+        return torch.cat([forward, backward], 2), backward[:, 0]

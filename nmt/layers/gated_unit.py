@@ -27,7 +27,7 @@ class GatedUnit(nn.Module):
     are stacked, so that an input is multiplied once: `W` (3H, E), `C` (3H, A), `U_gates` (2H, H)
     for z and r, `U` (H, H), `bias` (3H).
 
-    Initialisation: U, U_z, U_r orthogonal and biases 0 under all kinds; W and C from N(0, 0.01²)
+    Initialisation: U, U_z, U_r orthogonal and biases 0 always; W and C from N(0, 0.01²)
     under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot` and `wide`.
     """
 
@@ -41,10 +41,10 @@ class GatedUnit(nn.Module):
         self.bias = nn.Parameter(torch.empty(3 * hidden))
         self.initialise("paper")
 
-    def initialise(self, kind: str) -> None:
+    def initialise(self, init: str) -> None:
         for stacked in (self.W, self.C):
             for block in () if stacked is None else stacked.chunk(3):
-                initialise_matrix(block, kind)
+                initialise_matrix(block, init)
         for block in (*self.U_gates.chunk(2), self.U):
             nn.init.orthogonal_(block)
         nn.init.zeros_(self.bias)
@@ -64,7 +64,7 @@ class GatedUnit(nn.Module):
 
         Where `real` (..., bool) is False the state stays what it was, exactly.
         """
-        projected = projected.to(accumulate_dtype(projected.dtype))  # sums and gates are kept wide
+        projected = projected.to(accumulate_dtype(projected.dtype))  # sums and gates
         if context is not None:
             assert self.C is not None
             projected = projected + linear(context, self.C)

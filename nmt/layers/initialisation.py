@@ -16,31 +16,31 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 EMBEDDINGS = {"paper": 0.01, "glorot": 0.3, "wide": 1.0}  # standard deviations
-KINDS = tuple(EMBEDDINGS)
+INITS = tuple(EMBEDDINGS)
 
 
-def initialise(module: nn.Module, kind: str) -> None:
-    """Draws all weights of `module` anew: see each layer's `initialise(kind)`. Raises ValueError.
+def initialise(module: nn.Module, init: str) -> None:
+    """Draws all weights of `module` anew: see each layer's `initialise(init)`. Raises ValueError.
 
     Modules without that method (a scoring function of one's own, say) keep what their constructor
     gave.
     """
-    if kind not in KINDS:
-        raise ValueError(f"init is {kind!r}; it must be one of {', '.join(KINDS)}")
+    if init not in INITS:
+        raise ValueError(f"init is {init!r}; it must be one of {', '.join(INITS)}")
     for layer in module.modules():
         draw = getattr(layer, "initialise", None)
         if callable(draw):
-            draw(kind)
+            draw(init)
 
 
-def initialise_matrix(matrix: Tensor, kind: str) -> None:
+def initialise_matrix(matrix: Tensor, init: str) -> None:
     """A weight matrix that is not recurrent."""
-    if kind == "paper":
+    if init == "paper":
         nn.init.normal_(matrix, std=0.01)
     else:
         nn.init.xavier_uniform_(matrix)
 
 
-def initialise_embedding(embedding: nn.Embedding, kind: str) -> None:
+def initialise_embedding(embedding: nn.Embedding, init: str) -> None:
     """A table of word vectors."""
-    nn.init.normal_(embedding.weight, std=EMBEDDINGS[kind])
+    nn.init.normal_(embedding.weight, std=EMBEDDINGS[init])

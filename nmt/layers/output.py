@@ -23,8 +23,8 @@ class Output(nn.Module):
         self.bias = nn.Parameter(torch.empty(vocabulary))
         self.initialise("paper")
 
-    def initialise(self, kind: str) -> None:
-        initialise_matrix(self.W_o, kind)
+    def initialise(self, init: str) -> None:
+        initialise_matrix(self.W_o, init)
         nn.init.zeros_(self.bias)
 
     def logits(self, readout: Tensor) -> Tensor:
@@ -51,12 +51,12 @@ class Output(nn.Module):
         On a CPU the real positions only. How many there are a GPU would have to be waited for, with
         nothing left to do for it meanwhile: there padded positions are computed too, weighing 0.
         """
-        kind = compute_dtype(self.W_o)
+        dtype = compute_dtype(self.W_o)
         if readout.is_cuda:
-            weight = mask.flatten().to(accumulate_dtype(kind))
+            weight = mask.flatten().to(accumulate_dtype(dtype))
             rows, words = readout.flatten(0, 1), target.flatten()
-            return rows, self.W_o, self.bias, words, kind, weight
-        return readout[mask], self.W_o, self.bias, target[mask], kind, None
+            return rows, self.W_o, self.bias, words, dtype, weight
+        return readout[mask], self.W_o, self.bias, target[mask], dtype, None
 
     def _place(self, nll: Tensor, mask: Tensor) -> Tensor:
         """The rows of `_rows` back to (B, T)."""

@@ -14,6 +14,6 @@ def compute_dtype(parameter: Tensor) -> torch.dtype:
     return parameter.dtype
 
 
-def accumulate_dtype(kind: torch.dtype) -> torch.dtype:
+def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
     """At least float32: sums over many steps lose too much in 16 bits."""
-    return torch.promote_types(kind, torch.float32)
+    return torch.promote_types(dtype, torch.float32)

@@ -29,14 +29,14 @@ class Readout(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.initialise("paper")
 
-    def initialise(self, kind: str) -> None:
+    def initialise(self, init: str) -> None:
         for matrix in (self.U_o, self.V_o, self.C_o):
-            initialise_matrix(matrix, kind)
+            initialise_matrix(matrix, init)
         nn.init.zeros_(self.bias)
 
     def forward(self, state: Tensor, word: Tensor, context: Tensor) -> Tensor:
         """s_{i-1} (..., H), E y_{i-1} (..., E), c_i (..., A) -> t_i (..., M)."""
-        both = (
+        pairs = (
             linear(state, self.U_o, self.bias) + linear(word, self.V_o) + linear(context, self.C_o)
         )
-        return self.dropout(torch.maximum(both[..., 0::2], both[..., 1::2]))
+        return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]))

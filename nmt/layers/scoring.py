@@ -4,15 +4,15 @@ A scoring function is a pure module `(query (B, K, N), keys (B, S, N)) -> scores
 knows nothing of masks, softmax or time. The three below share the projections of the attention (q =
 W_a s, k = U_a h) and differ in the score alone.
 
-A scoring function of one's own works with `recurrence=plain` as it stands. It works with
-`recurrence=fused` when it also gives its derivative:
+A scoring function of one's own needs `forward` alone. With `recurrence=fused` it is faster if it
+also gives its derivative:
 
     def backward(self, grad_scores, query, keys):
         ...  # (B, K, S), (B, K, N), (B, S, N)
         return grad_query, grad_keys, *one_gradient_a_parameter  # in the order of self.parameters()
 
-The scoring functions here give a `sweep` instead (see `nmt.layers.fused.scans`), which makes one buffer
-or one product serve all steps of a sentence.
+The scoring functions here give a `scan` instead (see `nmt.layers.fused.scans`), which makes one
+buffer or one product serve all steps of a sentence.
 
 B batch, K queries a sentence, S source length, N alignment.
 """
@@ -24,7 +24,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.fused.scans import AdditiveScan, DotScan, buffer, curves
+from nmt.layers.fused.scans import AdditiveScan, DotScan, additive_scores
 from nmt.layers.precision import accumulate_dtype
 
 
@@ -40,8 +40,8 @@ class Additive(nn.Module):
         super().__init__()
         self.v = nn.Parameter(torch.zeros(size))
 
-    def initialise(self, kind: str) -> None:
-        if kind == "paper":
+    def initialise(self, init: str) -> None:
+        if init == "paper":
             nn.init.zeros_(self.v)
         else:
             nn.init.xavier_uniform_(self.v.unsqueeze(0))
@@ -49,25 +49,22 @@ class Additive(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
         # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
-        wide = accumulate_dtype(query.dtype)
+        dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
-            query, keys, v = query.to(wide), keys.to(wide), self.v.to(wide)
-            if torch.is_grad_enabled() or query.is_cuda:
-                return (query.unsqueeze(2) + keys.unsqueeze(1)).tanh_() @ v
-            scores = query.new_empty(*query.shape[:2], keys.shape[1])
-            for here, curve in curves(query, keys, buffer(query, keys)):
-                torch.mv(curve.flatten(0, 2), v, out=scores[here].view(-1))
-            return scores
+            query, keys, v = query.to(dtype), keys.to(dtype), self.v.to(dtype)
+            if not torch.is_grad_enabled() and not query.is_cuda:
+                return additive_scores(query, keys, v)
+            return (query.unsqueeze(2) + keys.unsqueeze(1)).tanh_() @ v
 
-    def sweep(self, keys: Tensor) -> AdditiveScan:
+    def scan(self, keys: Tensor) -> AdditiveScan:
         return AdditiveScan(keys, self.v)
 
 
 class Dot(nn.Module):
     """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
 
-    It has no parameters of its own. W_a and U_a are drawn as for `Additive`, so that a sweep over
-    scoring functions changes the score alone. There is no v_a = 0 to silence it: the scores start
+    It has no parameters of its own. W_a and U_a are drawn as for `Additive`, so that
+    another scoring function changes the score alone. There is no v_a = 0 to silence it: the scores start
     near 0 because both factors are small under `paper` (and each is the other's gradient, so that
     neither may be 0), and spread at once under `glorot`.
     """
@@ -80,14 +77,13 @@ class Dot(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        wide = accumulate_dtype(
-            query.dtype
-        )  # 16 bits would tell scores of a hundred from each other by 1
+        # in 16 bits scores of a hundred would differ by whole numbers
+        dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
-            query, keys = query.to(wide), keys.to(wide)
+            query, keys = query.to(dtype), keys.to(dtype)
             return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
-    def sweep(self, keys: Tensor) -> DotScan:
+    def scan(self, keys: Tensor) -> DotScan:
         return DotScan(keys, self.scale)
 
 

@@ -93,3 +93,55 @@ def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5
 
 def gradients(net):
     return {name: parameter.grad for name, parameter in net.named_parameters()}
+
+
+def both_recurrences(
+    scoring, state_input="previous", lengths=((6, 1, 4), (2, 5, 3)), *, autocast=None, **options
+):
+    """For plain and fused: (nll, forced, gradients), each sentence with another weight.
+
+    With `autocast` given (on or off) the maxout units stay on one half.
+    """
+    results = []
+    for recurrence in ("plain", "fused"):
+        net = make(scoring, state_input, recurrence, **options)
+        if autocast is not None:
+            net.decoder.readout.bias.data[0::2] += 3
+        words = batch(*lengths, sizes=options)
+        with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
+            nll, forced = net(*words)
+        weight = torch.arange(1, len(nll) + 1).unsqueeze(1) / len(nll)
+        (nll * weight).sum().backward()
+        grads = {
+            # a part that a one-word target never uses: no gradient in plain, 0 in fused
+            name: torch.zeros_like(p) if p.grad is None else p.grad
+            for name, p in net.named_parameters()
+        }
+        results.append((nll, forced, grads))
+    return results
+
+
+def sentences(words, mask):
+    """The ids of each row, without padding."""
+    return [row[real].tolist() for row, real in zip(words, mask, strict=True)]
+
+
+def leaf(*shape):
+    """A float64 tensor whose gradient is asked for."""
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def mixed_precision():
+    return torch.autocast("cpu", torch.bfloat16)
+
+
+def output_example(dtype=torch.float64, scale=1.0):
+    """An output layer, readouts (3, 4, 5), their words and mask."""
+    torch.manual_seed(0)
+    output = Output(5, 17).to(dtype)
+    torch.nn.init.normal_(output.W_o, std=scale)
+    torch.nn.init.normal_(output.bias)
+    readout = torch.randn(3, 4, 5, dtype=dtype, requires_grad=True)
+    target = torch.randint(0, 17, (3, 4))
+    mask = torch.arange(4) < torch.tensor([[4], [1], [3]])
+    return output, readout, target, mask

@@ -1,9 +1,39 @@
-"""The step interface of a search against the whole sentence of training."""
+"""The decoder: against NumPy (`reference.py`), and the steps of a search against a whole sentence."""
 
+import numpy as np
 import pytest
 import torch
 
-from tests.layers.nets import KINDS, batch, make
+from tests.layers import reference
+from tests.layers.nets import KINDS, batch, make, sentences
+
+
+@pytest.mark.parametrize("recurrence", ["plain", "fused"])
+@pytest.mark.parametrize(("scoring", "state_input"), KINDS)
+def test_whole_model_is_the_papers(scoring, state_input, recurrence):
+    net = make(scoring, state_input, recurrence)
+    source, source_mask, target, target_mask = batch()
+    nll, forced = net(source, source_mask, target, target_mask)
+    weights = reference.weights_of(net)
+    encode = reference.forward_only if scoring == "none" else reference.bidirectional
+    pairs = zip(sentences(source, source_mask), sentences(target, target_mask), strict=True)
+    for b, (words, translation) in enumerate(pairs):
+        annotations, summary = encode(weights, words)
+        expected, attention, log_z = reference.decode(
+            weights, scoring, state_input, annotations, summary, translation
+        )
+        length = len(translation)
+        np.testing.assert_allclose(nll[b, :length].detach(), expected, rtol=1e-10)
+        assert not nll[b, length:].any()
+        if scoring == "none":
+            assert forced.weights is None
+            assert forced.log_normaliser is None
+            continue
+        found = forced.weights[b].detach()
+        np.testing.assert_allclose(found[:length, : len(words)], attention, rtol=1e-10)
+        assert not found[:, len(words) :].any()
+        assert not found[length:].any()
+        np.testing.assert_allclose(forced.log_normaliser[b, :length].detach(), log_z, atol=1e-10)
 
 
 @pytest.mark.parametrize("recurrence", ["plain", "fused"])
@@ -16,15 +46,15 @@ def test_steps_make_a_sentence(scoring, state_input, recurrence):
     state = net.decoder.initial(memory)
     assert not state.word.any()
     for i in range(target.shape[1]):
-        readout, reading = net.decoder.step(state, memory)
+        readout, attended = net.decoder.step(state, memory)
         torch.testing.assert_close(readout[:, 0], forced.readout[:, i], rtol=1e-11, atol=1e-11)
         real = target_mask[:, i]
         if scoring != "none":
-            torch.testing.assert_close(reading.weights[real, 0], forced.weights[real, i])
+            torch.testing.assert_close(attended.weights[real, 0], forced.weights[real, i])
             torch.testing.assert_close(
-                reading.log_normaliser[real, 0], forced.log_normaliser[real, i]
+                attended.log_normaliser[real, 0], forced.log_normaliser[real, i]
             )
-        state = net.decoder.advance(state, reading, target[:, i : i + 1])
+        state = net.decoder.advance(state, attended, target[:, i : i + 1])
 
 
 @pytest.mark.parametrize(("scoring", "state_input"), KINDS)
@@ -38,12 +68,12 @@ def test_beams_are_separate_hypotheses(scoring, state_input):
 
     state = net.decoder.initial(memory)
     state = state.reorder(torch.zeros(3, 4, dtype=torch.long))
-    _, reading = net.decoder.step(state, memory)
-    state = net.decoder.advance(state, reading, words[:, 0])
-    _, reading = net.decoder.step(state, memory)
-    state, reading = state.reorder(parents), reading.reorder(parents)
-    state = net.decoder.advance(state, reading, words[:, 1, :3])
-    readout, reading = net.decoder.step(state, memory)
+    _, attended = net.decoder.step(state, memory)
+    state = net.decoder.advance(state, attended, words[:, 0])
+    _, attended = net.decoder.step(state, memory)
+    state, attended = state.reorder(parents), attended.reorder(parents)
+    state = net.decoder.advance(state, attended, words[:, 1, :3])
+    readout, attended = net.decoder.step(state, memory)
     assert readout.shape == (3, 3, 3)
 
     for b in range(3):
@@ -53,7 +83,7 @@ def test_beams_are_separate_hypotheses(scoring, state_input):
             alone = net.decoder(prefix.unsqueeze(0), torch.ones(1, 3, dtype=torch.bool), one)
             torch.testing.assert_close(readout[b, k], alone.readout[0, 2])
             if scoring != "none":
-                torch.testing.assert_close(reading.weights[b, k], alone.weights[0, 2])
+                torch.testing.assert_close(attended.weights[b, k], alone.weights[0, 2])
 
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
@@ -62,23 +92,11 @@ def test_sentences_leave_the_batch(scoring):
     source, source_mask, *_ = batch()
     memory = net.memory(source, source_mask)
     state = net.decoder.initial(memory)
-    readout, reading = net.decoder.step(state, memory)
+    readout, attended = net.decoder.step(state, memory)
     for rows in (torch.tensor([2, 0]), torch.tensor([True, False, True])):
         kept = net.decoder.step(state.select(rows), memory.select(rows))
         torch.testing.assert_close(kept[0], readout[rows])
-        torch.testing.assert_close(kept[1].context, reading.select(rows).context)
-
-
-def test_energy_is_log_weight_plus_log_normaliser():
-    net = make()
-    source, source_mask, *_ = batch()
-    memory = net.memory(source, source_mask)
-    state = net.decoder.initial(memory)
-    _, reading = net.decoder.step(state, memory)
-    attention = net.decoder.context
-    energy = attention.scoring(state.hidden @ attention.W_a.t(), memory.keys)
-    found = reading.weights.log() + reading.log_normaliser.unsqueeze(2)
-    torch.testing.assert_close(found[:, 0][source_mask], energy[:, 0][source_mask])
+        torch.testing.assert_close(kept[1].context, attended.select(rows).context)
 
 
 @pytest.mark.parametrize("recurrence", ["plain", "fused"])

@@ -6,7 +6,7 @@ from torch import nn
 
 from nmt.config.schema import INITS
 from nmt.layers import initialise
-from nmt.layers.initialisation import KINDS
+from nmt.layers.initialisation import INITS as LAYER_INITS
 from tests.layers.nets import Net
 
 WIDE = {
@@ -19,10 +19,10 @@ WIDE = {
 }
 
 
-def drawn(kind, scoring="additive"):
+def drawn(init, scoring="additive"):
     torch.manual_seed(0)
     net = Net(scoring, **WIDE)
-    initialise(net, kind)
+    initialise(net, init)
     return dict(net.named_parameters())
 
 
@@ -30,10 +30,10 @@ def recurrent(name):
     return name.endswith((".U", ".U_gates"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("init", LAYER_INITS)
 @pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
-def test_recurrent_matrices_are_orthogonal(kind, scoring):
-    found = {name: p for name, p in drawn(kind, scoring).items() if recurrent(name)}
+def test_recurrent_matrices_are_orthogonal(init, scoring):
+    found = {name: p for name, p in drawn(init, scoring).items() if recurrent(name)}
     assert len(found) == (4 if scoring == "none" else 6)
     for parameter in found.values():
         for block in parameter.split(50):
@@ -51,9 +51,9 @@ def test_paper():
             assert abs(parameter.mean().item()) < 0.001, name
 
 
-@pytest.mark.parametrize(("kind", "deviation"), [("glorot", 0.3), ("wide", 1.0)])
-def test_glorot(kind, deviation):
-    parameters = drawn(kind)
+@pytest.mark.parametrize(("init", "deviation"), [("glorot", 0.3), ("wide", 1.0)])
+def test_glorot(init, deviation):
+    parameters = drawn(init)
     for name, blocks in {
         "decoder.context.W_a": 1,
         "decoder.context.U_a": 1,
@@ -75,7 +75,7 @@ def test_glorot(kind, deviation):
 
 
 def test_the_configuration_knows_the_kinds():
-    assert INITS == KINDS
+    assert INITS == LAYER_INITS
 
 
 def test_unknown_kind_is_refused():

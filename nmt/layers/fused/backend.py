@@ -1,7 +1,7 @@
 """Which operations carry out a step of a recurrence: Triton's kernels or PyTorch's own.
 
-The one place where this is decided. `nmt.layers.fused.steps` holds the PyTorch operations, which define
-what a step is; `nmt.layers.fused.kernels` the same functions as Triton kernels.
+The one place where this is decided. `nmt.layers.fused.steps` holds the PyTorch operations, which
+define what a step is; `nmt.layers.fused.kernels` the same functions as Triton kernels.
 """
 
 from __future__ import annotations

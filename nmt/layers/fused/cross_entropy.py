@@ -27,45 +27,45 @@ class Gradients(NamedTuple):
     bias: Tensor  # (V)
 
 
-def chunked(
+def chunked_nll(
     rows: Tensor,
     W_o: Tensor,
     bias: Tensor,
     words: Tensor,
-    kind: torch.dtype,
+    dtype: torch.dtype,
     *,
-    derive: bool = False,
+    with_gradients: bool = False,
     weight: Tensor | None = None,
     chunk: int | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """weight · -log p(word) (R) of readouts (R, M); with `derive` also the gradients of its sum.
+    """weight · -log p(word) (R) of readouts (R, M); with `with_gradients` also the gradients of its sum.
 
-    `weight` is (R), or None for 1; `kind` is the type of the products; `chunk` is the number of
+    `weight` is (R), or None for 1; `dtype` is the type of the products; `chunk` is the number of
     rows handled at once.
     """
-    wide = accumulate_dtype(kind)
-    rows, matrix, bias = rows.to(kind), W_o.to(kind), bias.to(kind)
+    accumulate = accumulate_dtype(dtype)
+    rows, matrix, bias = rows.to(dtype), W_o.to(dtype), bias.to(dtype)
     chunk = chunk or max(1, CHUNK.get(rows.device.type, 2**26) // W_o.shape[0])
-    nll = rows.new_empty(rows.shape[0], dtype=wide)
+    nll = rows.new_empty(rows.shape[0], dtype=accumulate)
     numbers = torch.arange(min(chunk, rows.shape[0]), device=rows.device)
     grads = None
-    if derive:
+    if with_gradients:
         grads = Gradients(
             torch.empty_like(rows),
-            torch.zeros_like(W_o, dtype=wide),
-            torch.zeros_like(bias, dtype=wide),
+            torch.zeros_like(W_o, dtype=accumulate),
+            torch.zeros_like(bias, dtype=accumulate),
         )
     for first in range(0, rows.shape[0], chunk):
         here = slice(first, first + chunk)
         word = words[here].unsqueeze(1)
         logits = torch.addmm(bias, rows[here], matrix.t())
         if grads is None:
-            nll[here] = surprisal(logits, word, wide)
+            nll[here] = surprisal(logits, word, accumulate)
             continue
         grad = torch.softmax(logits, 1)
-        nll[here] = surprisal(logits, word, wide, grad)
+        nll[here] = surprisal(logits, word, accumulate, grad)
         # p - 1 of the right word, as exact as its NLL; 16 bits could not tell p from 1 near there
-        grad[numbers[: len(grad)], words[here]] = torch.expm1(-nll[here]).to(kind)
+        grad[numbers[: len(grad)], words[here]] = torch.expm1(-nll[here]).to(dtype)
         if weight is not None:
             grad *= weight[here].unsqueeze(1)
         torch.mm(grad, matrix, out=grads.rows[here])
@@ -75,21 +75,21 @@ def chunked(
 
 
 def surprisal(
-    logits: Tensor, word: Tensor, wide: torch.dtype, probability: Tensor | None = None
+    logits: Tensor, word: Tensor, accumulate: torch.dtype, probability: Tensor | None = None
 ) -> Tensor:
-    """-log p(word) (R) from logits (R, V) and words (R, 1), in the type `wide`.
+    """-log p(word) (R) from logits (R, V) and words (R, 1), in the type `accumulate`.
 
     On a CPU, where a second pass over the logits costs as much as the product that made them, the
     softmax is taken at its word if it is given, except where p is so small that log p is not exact.
     """
     if probability is None or logits.is_cuda:
-        logits = logits.to(wide)
+        logits = logits.to(accumulate)
         return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
-    p = probability.gather(1, word).to(wide).squeeze(1)
+    p = probability.gather(1, word).to(accumulate).squeeze(1)
     nll = -p.log()
     lost = p < 1e-30
     if lost.any():
-        nll[lost] = surprisal(logits[lost], word[lost], wide)
+        nll[lost] = surprisal(logits[lost], word[lost], accumulate)
     return nll
 
 
@@ -103,13 +103,13 @@ class RowNLL(Function):
         W_o: Tensor,
         bias: Tensor,
         words: Tensor,
-        kind: torch.dtype,
+        dtype: torch.dtype,
         weight: Tensor | None,
     ) -> Tensor:
         ctx.save_for_backward(rows, W_o, bias, words, weight)
-        ctx.kind = kind
+        ctx.dtype = dtype
         with torch.autocast(rows.device.type, enabled=False):
-            return chunked(rows, W_o, bias, words, kind, weight=weight)[0]
+            return chunked_nll(rows, W_o, bias, words, dtype, weight=weight)[0]
 
     @staticmethod
     @once_differentiable
@@ -118,7 +118,9 @@ class RowNLL(Function):
             rows, W_o, bias, words, weight = ctx.saved_tensors
             if weight is not None:
                 grad_nll = grad_nll * weight
-            grads = chunked(rows, W_o, bias, words, ctx.kind, derive=True, weight=grad_nll)[1]
+            grads = chunked_nll(
+                rows, W_o, bias, words, ctx.dtype, with_gradients=True, weight=grad_nll
+            )[1]
         assert grads is not None
         return *grads, None, None, None
 
@@ -133,12 +135,14 @@ class SummedNLL(Function):
         W_o: Tensor,
         bias: Tensor,
         words: Tensor,
-        kind: torch.dtype,
+        dtype: torch.dtype,
         weight: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        derive = any(ctx.needs_input_grad)
+        with_gradients = any(ctx.needs_input_grad)
         with torch.autocast(rows.device.type, enabled=False):
-            nll, grads = chunked(rows, W_o, bias, words, kind, derive=derive, weight=weight)
+            nll, grads = chunked_nll(
+                rows, W_o, bias, words, dtype, with_gradients=with_gradients, weight=weight
+            )
         if grads is not None:
             ctx.save_for_backward(*grads)
         ctx.mark_non_differentiable(nll)

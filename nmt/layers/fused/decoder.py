@@ -15,60 +15,72 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import linear
 
 from nmt.layers.fused import backend
 from nmt.layers.fused.graphs import GraphCache, GraphReplay, Tensors, rounded
-from nmt.layers.precision import accumulate_dtype
+from nmt.layers.fused.scans import has_scan
+from nmt.layers.fused.unit import run_units
+from nmt.layers.memory import Memory
+from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
 class DecoderTrace(NamedTuple):
-    """The decoder's way through a target sentence, time first."""
+    """What the decoder computed at each step of a given target sentence, time first."""
 
     states: Tensor  # (T, B, H) s_0 .. s_{T-1}
-    contexts: Tensor  # (T, B, A) c_1 .. c_T
-    weights: Tensor  # (T, B, S), without gradient
-    log_normaliser: Tensor  # (T, B), without gradient
+    contexts: Tensor  # (T, B, A) c_1 .. c_T; (B, A) where all are the same
+    weights: Tensor | None  # (T, B, S), without gradient; None for a fixed context
+    log_normaliser: Tensor | None  # (T, B), without gradient
 
 
-def attend_and_recur(
+def run_with_attention(
     projected: Tensor,
     initial: Tensor,
-    annotations: Tensor,
-    keys: Tensor,
-    mask: Tensor,
-    weights: tuple[Tensor, Tensor, Tensor, Tensor],
+    memory: Memory,
+    W_a: Tensor,
     scoring: nn.Module,
-    kind: torch.dtype,
-    recordings: GraphCache | None = None,
+    unit: Any,
+    graph_cache: GraphCache | None = None,
 ) -> DecoderTrace:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) for i = 1..T.
 
-    Takes the words' terms (T-1, B, 3H) (s_T is never read), s_0 (B, H), annotations (B, S, A), keys
-    (B, S, N), mask (B, S), the matrices W_a (N, H), U_gates (2H, H), U (H, H), C (3H, A), the
-    scoring function, and the type of products. With `recordings` the loops are replayed from there.
+    Takes the words' terms (T-1, B, 3H) (s_T is never read), s_0 (B, H), the memory, the matrix W_a
+    (N, H) and the scoring function of the attention, and the `GatedUnit` f. With `graph_cache` the
+    loops are replayed from there.
     """
-    if not callable(getattr(scoring, "sweep", None)):
-        recordings = None  # whether code of one's own can be recorded, only its author knows
+    if not has_scan(scoring):
+        graph_cache = None  # whether code of one's own can be captured, only its author knows
     if not torch.is_grad_enabled():
-        recordings = None  # inside the function below it always is; inference tensors must not stay
+        graph_cache = None  # inside the function it always is; inference tensors must not stay
     return DecoderTrace(
         *FusedDecoder.apply(
-            projected,
-            initial,
-            annotations,
-            keys,
-            mask,
-            *weights,
-            scoring,
-            kind,
-            recordings,
+            projected, initial, memory.annotations, memory.keys, memory.mask,
+            W_a, unit.U_gates, unit.U, unit.C, scoring, compute_dtype(W_a), graph_cache,
             *scoring.parameters(),
         )
-    )
+    )  # fmt: skip
+
+
+def run_with_fixed_context(
+    projected: Tensor,
+    initial: Tensor,
+    memory: Memory,
+    unit: Any,
+    graph_cache: GraphCache | None = None,
+) -> DecoderTrace:
+    """Runs s_i = f(s_{i-1}, word_i, c) for i = 1..T, with c = summary; see `run_with_attention`."""
+    projected = projected + linear(memory.summary, unit.C)
+    states = run_units(
+        projected.unsqueeze(0), initial.unsqueeze(0),
+        unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, compute_dtype(unit.U), graph_cache,
+    )[0]  # fmt: skip
+    states = torch.cat([initial.unsqueeze(0), states])
+    return DecoderTrace(states, memory.summary, None, None)
 
 
 class FusedDecoder(Function):
-    """See `attend_and_recur`."""
+    """See `run_with_attention`."""
 
     @staticmethod
     def forward(
@@ -83,24 +95,24 @@ class FusedDecoder(Function):
         U: Tensor,
         C: Tensor,
         scoring: nn.Module,
-        kind: torch.dtype,
-        recordings: GraphCache | None,
+        dtype: torch.dtype,
+        graph_cache: GraphCache | None,
         *parameters: Tensor,
     ) -> tuple[Tensor, ...]:
         length, (batch, source) = projected.shape[0] + 1, mask.shape
         hidden, alignment, annotation = U.shape[0], W_a.shape[0], C.shape[1]
-        ctx.scoring, ctx.lease = scoring, None
+        ctx.scoring, ctx.replay = scoring, None
         with torch.autocast(projected.device.type, enabled=False):
-            from_state = torch.cat([W_a, U_gates]).to(kind)  # [W_a; U_z; U_r] as one matrix
+            from_state = torch.cat([W_a, U_gates]).to(dtype)  # [W_a; U_z; U_r] as one matrix
             inputs = (
-                projected.to(kind), initial, annotations.to(kind), keys,
-                from_state, U.to(kind), C.to(kind), mask,
+                projected.to(dtype), initial, annotations.to(dtype), keys,
+                from_state, U.to(dtype), C.to(dtype), mask,
             )  # fmt: skip
             ctx.shapes = [x.shape for x in inputs[:7]] + [p.shape for p in parameters]
             forward = partial(run_forward, scoring)
-            if recordings is not None and any(ctx.needs_input_grad):
+            if graph_cache is not None and any(ctx.needs_input_grad):
                 padded = rounded(max(length, source))
-                ctx.lease = recordings.lease(
+                ctx.replay = graph_cache.replay(
                     forward, partial(run_backward, scoring), inputs,
                     [
                         (padded - 1, batch, 3 * hidden), initial.shape,
@@ -109,9 +121,9 @@ class FusedDecoder(Function):
                     ],
                     2, tuple(p.data_ptr() for p in parameters),
                 )  # fmt: skip
-            if ctx.lease is not None:
+            if ctx.replay is not None:
                 steps = (length, batch)
-                outputs = ctx.lease.outputs(
+                outputs = ctx.replay.outputs(
                     [(*steps, hidden), (*steps, annotation), (*steps, source), steps]
                 )
             else:
@@ -125,12 +137,12 @@ class FusedDecoder(Function):
     def backward(
         ctx: Any, grad_states: Tensor, grad_contexts: Tensor, *_: Tensor
     ) -> tuple[Tensor | None, ...]:
-        lease: GraphReplay | None = ctx.lease
+        replay: GraphReplay | None = ctx.replay
         with torch.autocast(grad_states.device.type, enabled=False):
-            if lease is None:
+            if replay is None:
                 grads = run_backward(ctx.scoring, ctx.saved_tensors, (grad_states, grad_contexts))
             else:
-                grads = lease.backward((grad_states, grad_contexts), ctx.shapes)
+                grads = replay.backward((grad_states, grad_contexts), ctx.shapes)
         projected, initial, annotations, keys, from_state, U, C, *parameters = grads
         alignment = keys.shape[2]
         return (
@@ -154,26 +166,26 @@ def run_forward(
     """The loop: the fields of `DecoderTrace`, and what its derivative needs."""
     steps = backend.steps_for(projected)
     length, (batch, source) = projected.shape[0] + 1, mask.shape
-    hidden, alignment, kind = U.shape[0], keys.shape[2], projected.dtype
-    wide = accumulate_dtype(kind)
-    attention = steps.attending(scoring, keys, annotations, mask)
+    hidden, alignment, dtype = U.shape[0], keys.shape[2], projected.dtype
+    accumulate = accumulate_dtype(dtype)
+    attention = steps.attention_steps(scoring, keys, annotations, mask)
     new = projected.new_empty
-    states = new(length, batch, hidden, dtype=wide)
-    narrow = states if kind == wide else new(length, batch, hidden)
+    states = new(length, batch, hidden, dtype=accumulate)
+    compute_states = states if dtype == accumulate else new(length, batch, hidden)
     states[0] = initial
-    if narrow is not states:
-        narrow[0] = initial
+    if compute_states is not states:
+        compute_states[0] = initial
     products = new(length, batch, alignment + 2 * hidden)
     queries, from_gates = products.split([alignment, 2 * hidden], 2)
-    weights = new(length, batch, source, dtype=wide)
-    log_normaliser = new(length, batch, dtype=wide)
+    weights = new(length, batch, source, dtype=accumulate)
+    log_normaliser = new(length, batch, dtype=accumulate)
     contexts = new(length, batch, annotations.shape[2])
-    gates = new(length - 1, batch, 2 * hidden, dtype=wide)
-    candidates = new(length - 1, batch, hidden, dtype=wide)
+    gates = new(length - 1, batch, 2 * hidden, dtype=accumulate)
+    candidates = new(length - 1, batch, hidden, dtype=accumulate)
     resets = new(length - 1, batch, hidden)
     for i in range(length):
-        torch.mm(narrow[i], from_state.t(), out=products[i])
-        attention.read(queries[i], weights[i], log_normaliser[i], contexts[i])
+        torch.mm(compute_states[i], from_state.t(), out=products[i])
+        attention.attend(queries[i], weights[i], log_normaliser[i], contexts[i])
         if i + 1 == length:
             break
         for_gates, for_candidate = torch.addmm(projected[i], contexts[i], C.t()).split(
@@ -182,33 +194,33 @@ def run_forward(
         steps.open_gates(for_gates, from_gates[i], states[i], gates[i], resets[i])
         steps.next_state(
             for_candidate, torch.mm(resets[i], U.t()), states[i], gates[i], candidates[i],
-            states[i + 1], None if narrow is states else narrow[i + 1],
+            states[i + 1], None if compute_states is states else compute_states[i + 1],
         )  # fmt: skip
     saved = (
         annotations, attention.keys, mask, from_state, U, C, queries,
-        states, narrow, weights, contexts, gates, candidates, resets,
+        states, compute_states, weights, contexts, gates, candidates, resets,
     )  # fmt: skip
-    return (narrow, contexts, weights, log_normaliser), saved
+    return (compute_states, contexts, weights, log_normaliser), saved
 
 
 def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tensors:
     """Gradients of the inputs of `run_forward` but the mask, and of the score's parameters."""
     annotations, keys, mask, from_state, U, C, queries = saved[:7]
-    states, narrow, weights, contexts, gates, candidates, resets = saved[7:]
+    states, compute_states, weights, contexts, gates, candidates, resets = saved[7:]
     grad_states, grad_contexts = (x.contiguous() for x in upstream)
     steps = backend.steps_for(states)
-    attention = steps.attending(scoring, keys, annotations, mask)
+    attention = steps.attention_steps(scoring, keys, annotations, mask)
     length, batch, alignment = queries.shape
-    hidden, kind = U.shape[0], U.dtype
+    hidden, dtype = U.shape[0], U.dtype
     # one row holds [query, z, r, s̃]: the first three are what came from the state in one product
     grad = contexts.new_empty(length, batch, alignment + 3 * hidden)
     grad[-1, :, alignment:] = 0
     grad_queries, grad_gates = grad.split([alignment, 3 * hidden], 2)
     grad_products, grad_candidates = grad.split([alignment + 2 * hidden, hidden], 2)
     grad_scores = torch.empty_like(weights)
-    grad_context = grad_contexts.to(kind, copy=True)
+    grad_context = grad_contexts.to(dtype, copy=True)
     grad_state = torch.zeros_like(states[0])
-    product = torch.zeros_like(grad_state, dtype=kind)
+    product = torch.zeros_like(grad_state, dtype=dtype)
     for i in reversed(range(length)):
         if i + 1 < length:
             steps.candidate_backward(
@@ -221,11 +233,11 @@ def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tenso
         attention.backward(grad_context[i], queries[i], weights[i], grad_scores[i], grad_queries[i])
         product = torch.mm(grad_products[i], from_state)
     grad_state.add_(product).add_(grad_states[0])
-    grad_from_state = torch.mm(grad_products.flatten(0, 1).t(), narrow.flatten(0, 1))
+    grad_from_state = torch.mm(grad_products.flatten(0, 1).t(), compute_states.flatten(0, 1))
     grad_U = torch.mm(grad_candidates[:-1].flatten(0, 1).t(), resets.flatten(0, 1))
     grad_C = torch.mm(grad_gates[:-1].flatten(0, 1).t(), contexts[:-1].flatten(0, 1))
     # (B, S, T) x (B, T, A)
-    grad_annotations = torch.bmm(weights.permute(1, 2, 0).to(kind), grad_context.transpose(0, 1))
+    grad_annotations = torch.bmm(weights.permute(1, 2, 0).to(dtype), grad_context.transpose(0, 1))
     grad_keys, *grad_parameters = attention.gradients(grad_scores, queries)
     return (
         grad_gates[:-1], grad_state, grad_annotations, grad_keys, grad_from_state, grad_U, grad_C,

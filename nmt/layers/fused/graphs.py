@@ -1,15 +1,15 @@
-"""A recurrence recorded once a padded shape, and replayed in the same memory: CUDA graphs.
+"""CUDA graphs: a recurrence is captured once a padded shape, and replayed in the same memory.
 
 A loop over a sentence launches hundreds of small kernels; a CUDA graph launches them all at once,
-but only over the buffers that it was captured with. So a `CapturedGraph` owns the buffers of inputs and
-gradients of one shape: a batch is copied in, padded with zeros, and what comes out is copied out.
-Nothing recorded is seen by autograd, by DDP or by the optimizer: the recurrences call it from
-within their `torch.autograd.Function`, which also makes it indifferent to the stream that the
-parameters' gradients are accumulated on.
+but only over the buffers that it was captured with. So a `CapturedGraph` owns the buffers of inputs
+and gradients of one shape: a batch is copied in, padded with zeros, and what comes out is copied
+out. Autograd, DDP and the optimizer see none of it: the recurrences replay from within their
+`torch.autograd.Function`, which also makes a graph indifferent to the stream that the parameters'
+gradients are accumulated on.
 
-Forward and backward of a batch share the recording's memory. Whoever has run the forward holds a
-`GraphReplay` until its backward; a second batch of that shape in the meantime is computed without a
-recording.
+Forward and backward of a batch share the graph's memory. Whoever has run the forward holds a
+`GraphReplay` until its backward; a second batch of that shape in the meantime is computed without
+a graph.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ LIMIT = 32  # shapes kept; with one length for both sides they reach to 128 word
 
 
 class GraphCache:
-    """The recordings of one recurrence, the least recently used of which is dropped.
+    """The captured graphs of one recurrence, the least recently used of which is dropped.
 
     Args:
         limit: shapes kept.
-        rehearse: on a CPU, go the same way over the same buffers, computing where a GPU would
-            replay. Off, tensors that are not on a GPU are not recorded.
+        eager: on a CPU, go the same way over the same buffers, computing where a GPU would replay.
+            Off, tensors that are not on a GPU use no graph.
     """
 
-    def __init__(self, limit: int = LIMIT, *, rehearse: bool = False) -> None:
+    def __init__(self, limit: int = LIMIT, *, eager: bool = False) -> None:
         self.limit = limit
-        self.rehearse = rehearse
-        self.kept: OrderedDict[Any, CapturedGraph] = OrderedDict()
+        self.eager = eager
+        self.graphs: OrderedDict[Any, CapturedGraph] = OrderedDict()
         self._pool: Any = None
 
     def __reduce__(self) -> Any:
-        """A copy of a model, or a model sent to another process, starts with no recordings."""
-        return _empty, (self.limit, self.rehearse)
+        """A copy of a model, or a model sent to another process, starts with no graphs."""
+        return _empty, (self.limit, self.eager)
 
-    def lease(
+    def replay(
         self,
         forward: Forward,
         backward: Backward,
@@ -60,32 +60,32 @@ class GraphCache:
         gradients: int,
         key: Any = None,
     ) -> GraphReplay | None:
-        """Runs `forward(*inputs)` in a recording; None where the caller must run it himself.
+        """Runs `forward(*inputs)` in a graph; None where the caller must run it himself.
 
         Args:
             inputs: may hold None; each is padded at its ends with zeros to its entry in `shapes`.
             gradients: how many outputs, from the first on, have a gradient.
-            key: what else a recording depends on.
+            key: what else a graph depends on.
         """
         example = next(x for x in inputs if x is not None)
-        if not (example.is_cuda or self.rehearse):
+        if not (example.is_cuda or self.eager):
             return None
-        types = tuple(None if x is None else x.dtype for x in inputs)
-        place = (tuple(map(tuple, shapes)), types, example.device, key)
-        recording = self.kept.get(place)
-        if recording is None:
+        dtypes = tuple(None if x is None else x.dtype for x in inputs)
+        key = (tuple(map(tuple, shapes)), dtypes, example.device, key)
+        graph = self.graphs.get(key)
+        if graph is None:
             if example.is_cuda and self._pool is None:
                 self._pool = torch.cuda.graph_pool_handle()
-            recording = CapturedGraph(forward, backward, inputs, shapes, gradients, self._pool)
-            self.kept[place] = recording
-            if len(self.kept) > self.limit:
-                self.kept.popitem(last=False)
-        self.kept.move_to_end(place)
-        return recording.lease(inputs)
+            graph = CapturedGraph(forward, backward, inputs, shapes, gradients, self._pool)
+            self.graphs[key] = graph
+            if len(self.graphs) > self.limit:
+                self.graphs.popitem(last=False)
+        self.graphs.move_to_end(key)
+        return graph.replay(inputs)
 
 
-def _empty(limit: int, rehearse: bool) -> GraphCache:
-    return GraphCache(limit, rehearse=rehearse)
+def _empty(limit: int, eager: bool) -> GraphCache:
+    return GraphCache(limit, eager=eager)
 
 
 def rounded(length: int) -> int:
@@ -109,22 +109,22 @@ class CapturedGraph:
             None if x is None else x.new_zeros(tuple(shape))
             for x, shape in zip(inputs, shapes, strict=True)
         )
-        self._holder: weakref.ref[GraphReplay] | None = None
+        self._current: weakref.ref[GraphReplay] | None = None
         cuda = next(x for x in inputs if x is not None).is_cuda
         if cuda:
             self._warm_up(forward, backward, gradients)
-        make = Captured if cuda else EagerGraph
+        capture = CudaFunction if cuda else EagerFunction
 
         def run_forward() -> Tensors:
             outputs, saved = forward(*self.inputs)
             self.count = len(outputs)
             return (*outputs, *saved)
 
-        self._forward = make(run_forward, pool)
+        self._forward = capture(run_forward, pool)
         results = self._forward.results
         self.outputs, saved = results[: self.count], results[self.count :]
         self.upstream = tuple(torch.zeros_like(x) for x in self.outputs[:gradients])
-        self._backward = make(lambda: backward(saved, self.upstream), pool)
+        self._backward = capture(lambda: backward(saved, self.upstream), pool)
         self.gradients = self._backward.results
 
     def _warm_up(self, forward: Forward, backward: Backward, gradients: int) -> None:
@@ -136,21 +136,21 @@ class CapturedGraph:
             backward(saved, tuple(torch.zeros_like(x) for x in outputs[:gradients]))
         current.wait_stream(side)
 
-    def lease(self, inputs: Inputs) -> GraphReplay | None:
+    def replay(self, inputs: Inputs) -> GraphReplay | None:
         """Computes the outputs of a batch; None while another one waits for its backward."""
-        holder = None if self._holder is None else self._holder()
-        if holder is not None and not holder.spent:
+        current = None if self._current is None else self._current()
+        if current is not None and not current.done:
             return None
         for buffer, given in zip(self.inputs, inputs, strict=True):
             if buffer is not None and given is not None:
                 fill(buffer, given)
         self._forward()
-        lease = GraphReplay(self)
-        self._holder = weakref.ref(lease)
-        return lease
+        replay = GraphReplay(self)
+        self._current = weakref.ref(replay)
+        return replay
 
-    def backward(self, lease: GraphReplay, upstream: Tensors) -> None:
-        if self._holder is None or self._holder() is not lease:
+    def backward(self, replay: GraphReplay, upstream: Tensors) -> None:
+        if self._current is None or self._current() is not replay:
             raise RuntimeError(
                 "a second backward pass through a recurrence whose memory a later batch has taken; "
                 "build the model with graphs=False for that"
@@ -161,24 +161,24 @@ class CapturedGraph:
 
 
 class GraphReplay:
-    """One batch in a recording, from its forward to its backward; dropped, it frees the recording.
+    """One batch in a graph, from its forward to its backward; dropped, it frees the graph.
 
-    Shapes given to the methods are those of the batch without the recording's padding.
+    Shapes given to the methods are those of the batch without the graph's padding.
     """
 
-    def __init__(self, recording: CapturedGraph) -> None:
-        self._recording = recording
-        self.spent = False
+    def __init__(self, graph: CapturedGraph) -> None:
+        self._graph = graph
+        self.done = False
 
     def outputs(self, shapes: Sequence[Shape]) -> Tensors:
         """Copies of the outputs."""
-        return tuple(map(cut, self._recording.outputs, shapes))
+        return tuple(map(cut, self._graph.outputs, shapes))
 
     def backward(self, upstream: Tensors, shapes: Sequence[Shape]) -> Tensors:
         """Copies of the gradients, in the order and the shapes of the inputs that have one."""
-        self._recording.backward(self, upstream)
-        self.spent = True
-        return tuple(map(cut, self._recording.gradients, shapes))
+        self._graph.backward(self, upstream)
+        self.done = True
+        return tuple(map(cut, self._graph.gradients, shapes))
 
 
 def fill(buffer: Tensor, given: Tensor) -> None:
@@ -193,7 +193,7 @@ def cut(buffer: Tensor, shape: Shape) -> Tensor:
     return buffer[tuple(map(slice, shape))].clone()
 
 
-class Captured:
+class CudaFunction:
     """A function captured in a CUDA graph; `results` are its results, written anew by each call."""
 
     def __init__(self, function: Callable[[], Tensors], pool: Any) -> None:
@@ -206,7 +206,7 @@ class Captured:
         self._graph.replay()
 
 
-class EagerGraph:
+class EagerFunction:
     """The same without a GPU: computes anew, into the tensors of the first call."""
 
     def __init__(self, function: Callable[[], Tensors], pool: Any) -> None:

@@ -1,10 +1,14 @@
-"""A scoring function and its derivative, swept over the steps of a sentence against its keys.
+"""A scoring function over all steps of a sentence against the same keys, and its derivative.
 
-A sweep lives for one forward or one backward pass. It is what lets a scoring function prepare its
-keys once and add up the gradients of keys and parameters without keeping anything of size B x S x N
-for a step.
+A scan lives for one forward or one backward pass. It lets a scoring function prepare its keys once
+and add up the gradients of keys and parameters without keeping anything of size B x S x N for a
+step. `scan_of` gives the fastest one that a scoring function offers:
 
-B batch, T target length, S source length, N alignment.
+    its own `scan(keys)`           one buffer or one product for all steps (`nmt.layers.scoring`)
+    its own `backward(...)`        `StepwiseScan`
+    neither                        `AutogradScan`: autograd differentiates `forward` step by step
+
+B batch, K queries a sentence, T target length, S source length, N alignment.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ CACHED = 2**17  # entries of a buffer that a CPU is to keep in its cache
 
 
 class ScoringScan(Protocol):
-    """What the fused decoder asks of a scoring function; made by the module's `sweep(keys)`."""
+    """What the fused decoder asks of a scoring function."""
 
     def scores(self, query: Tensor) -> Tensor:
         """(B, N) -> (B, S)."""
@@ -31,19 +35,38 @@ class ScoringScan(Protocol):
         """The gradients of keys (B, S, N) and parameters, given all steps (T, B, S), (T, B, N)."""
 
 
-def has_derivative(scoring: nn.Module) -> bool:
-    """Whether the fused recurrence can differentiate this scoring function."""
-    return callable(getattr(scoring, "sweep", None)) or callable(getattr(scoring, "backward", None))
+def scan_of(scoring: nn.Module, keys: Tensor) -> ScoringScan:
+    """The scan of a scoring function over keys (B, S, N)."""
+    if has_scan(scoring):
+        scan: ScoringScan = scoring.scan(keys)  # type: ignore[operator]
+        return scan
+    return (
+        StepwiseScan(scoring, keys)
+        if _derives(scoring, "backward")
+        else AutogradScan(scoring, keys)
+    )
 
 
-def sweep(scoring: nn.Module, keys: Tensor) -> ScoringScan:
-    """The scoring function's own sweep, or one made of its `forward` and `backward`."""
-    make = getattr(scoring, "sweep", None)
-    return make(keys) if callable(make) else StepwiseScan(scoring, keys)
+def has_scan(scoring: nn.Module) -> bool:
+    """Whether the scoring function brings a scan of its own."""
+    return _derives(scoring, "scan")
+
+
+def _derives(scoring: nn.Module, method: str) -> bool:
+    """Whether `method` differentiates the module's `forward`, and not one that it has replaced.
+
+    A subclass that overrides `forward` alone inherits the derivative of another function.
+    """
+    for owner in type(scoring).__mro__:
+        if method in vars(owner):
+            return callable(getattr(scoring, method))
+        if "forward" in vars(owner):
+            return False
+    return False
 
 
 class StepwiseScan:
-    """The sweep of any scoring module with a `backward` (see `nmt.layers.scoring`)."""
+    """The scan of a scoring module with a `backward`, which gives the gradients of one step."""
 
     def __init__(self, scoring: nn.Module, keys: Tensor) -> None:
         self.scoring = scoring
@@ -51,12 +74,11 @@ class StepwiseScan:
         self.sums: list[Tensor] | None = None
 
     def scores(self, query: Tensor) -> Tensor:
-        return self.scoring(query.unsqueeze(1), self.keys).squeeze(1)
+        scores: Tensor = self.scoring(query.unsqueeze(1), self.keys)
+        return scores.squeeze(1).to(query.dtype)
 
     def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
-        grad_query, *others = self.scoring.backward(  # type: ignore[operator]
-            grad_scores.unsqueeze(1), query.unsqueeze(1), self.keys
-        )
+        grad_query, *others = self._step(grad_scores.unsqueeze(1), query.unsqueeze(1))
         if self.sums is None:
             self.sums = [gradient.clone() for gradient in others]
         else:
@@ -68,24 +90,80 @@ class StepwiseScan:
         assert self.sums is not None
         return tuple(self.sums)
 
+    def _step(self, grad_scores: Tensor, query: Tensor) -> tuple[Tensor, ...]:
+        """Gradients of query (B, 1, N), keys and parameters from that of the scores (B, 1, S)."""
+        gradients: tuple[Tensor, ...] = self.scoring.backward(  # type: ignore[operator]
+            grad_scores, query, self.keys
+        )
+        return gradients
+
+
+class AutogradScan(StepwiseScan):
+    """The scan of any scoring module: the backward pass computes a step's scores again.
+
+    `scores` raises RuntimeError where the module draws random numbers (dropout), which could not be
+    drawn again.
+    """
+
+    def scores(self, query: Tensor) -> Tensor:
+        before = _random_state(query)
+        scores = super().scores(query)
+        if not torch.equal(before, _random_state(query)):
+            raise RuntimeError(
+                f"the scoring function {type(self.scoring).__name__} draws random numbers, which "
+                "recurrence 'fused' cannot repeat in its backward pass: use recurrence 'plain'"
+            )
+        return scores
+
+    def _step(self, grad_scores: Tensor, query: Tensor) -> tuple[Tensor, ...]:
+        parameters = list(self.scoring.parameters())
+        with torch.enable_grad():
+            inputs = [x.detach().requires_grad_() for x in (query, self.keys)]
+            scores = self.scoring(*inputs)
+        trained = [p for p in parameters if p.requires_grad]
+        if not scores.requires_grad:  # constant scores
+            return tuple(torch.zeros_like(x) for x in (*inputs, *parameters))
+        found = torch.autograd.grad(
+            scores, [*inputs, *trained], grad_scores.to(scores.dtype),
+            allow_unused=True, materialize_grads=True,
+        )  # fmt: skip
+        of_trained = iter(found[2:])
+        frozen = (torch.zeros_like(p) for p in parameters if not p.requires_grad)
+        return *found[:2], *(next(of_trained if p.requires_grad else frozen) for p in parameters)
+
+
+def _random_state(example: Tensor) -> Tensor:
+    """The state of the random numbers on the device of a tensor."""
+    if example.is_cuda:
+        return torch.cuda.get_rng_state(example.device)
+    return torch.get_rng_state()
+
 
 def buffer(query: Tensor, keys: Tensor) -> Tensor:
-    """Memory (b, K, S, N) for `curves`: on a CPU few enough sentences to stay in its cache."""
+    """Memory (b, K, S, N) for `tanh_sums`: on a CPU few enough sentences to stay in its cache."""
     rows, size = len(keys), query.shape[1] * keys[0].numel()
     if not keys.is_cuda:
         rows = min(rows, max(1, CACHED // max(1, size)))
     return keys.new_empty(rows, query.shape[1], *keys.shape[1:])
 
 
-def curves(query: Tensor, keys: Tensor, curve: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """tanh(q + k) (b, K, S, N) of some sentences after others, in one buffer.
+def tanh_sums(query: Tensor, keys: Tensor, out: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """tanh(q + k) (b, K, S, N) of some sentences after others, all in the buffer `out`.
 
     Takes queries (B, K, N) and keys (B, S, N); gives the place of the sentences in the batch first.
     """
-    for first in range(0, len(keys), len(curve)):
-        here = slice(first, min(first + len(curve), len(keys)))
-        out = curve[: here.stop - first]
-        yield here, torch.add(query[here].unsqueeze(2), keys[here].unsqueeze(1), out=out).tanh_()
+    for first in range(0, len(keys), len(out)):
+        part = slice(first, min(first + len(out), len(keys)))
+        sums = out[: part.stop - first]
+        yield part, torch.add(query[part].unsqueeze(2), keys[part].unsqueeze(1), out=sums).tanh_()
+
+
+def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """v_aᵀ tanh(q + k) (B, K, S) without a gradient, a few sentences at a time in one buffer."""
+    scores = query.new_empty(*query.shape[:2], keys.shape[1])
+    for part, tanh in tanh_sums(query, keys, buffer(query, keys)):
+        torch.mv(tanh.flatten(0, 2), v, out=scores[part].view(-1))
+    return scores
 
 
 class AdditiveScan:
@@ -94,37 +172,37 @@ class AdditiveScan:
     def __init__(self, keys: Tensor, v: Tensor) -> None:
         self.keys = keys
         self.v = v
-        self.curve: Tensor | None = None
+        self.buffer: Tensor | None = None
         self.squares: Tensor | None = None  # Σ_i ∂e_ij tanh²
         self.grad_v: Tensor | None = None
 
-    def _curves(self, query: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """`curves` of one query (B, N) a sentence, each (b, S, N)."""
+    def _tanh_sums(self, query: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """`tanh_sums` of one query (B, N) a sentence, each (b, S, N)."""
         query = query.unsqueeze(1)
-        if self.curve is None:
-            self.curve = buffer(query, self.keys)
-        return ((here, curve[:, 0]) for here, curve in curves(query, self.keys, self.curve))
+        if self.buffer is None:
+            self.buffer = buffer(query, self.keys)
+        return ((part, tanh[:, 0]) for part, tanh in tanh_sums(query, self.keys, self.buffer))
 
     def scores(self, query: Tensor) -> Tensor:
         scores = query.new_empty(self.keys.shape[:2])
         v = self.v.to(query.dtype)
-        for here, curve in self._curves(query):
-            torch.mv(curve.flatten(0, 1), v, out=scores[here].view(-1))
+        for part, tanh in self._tanh_sums(query):
+            torch.mv(tanh.flatten(0, 1), v, out=scores[part].view(-1))
         return scores
 
     def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         if self.squares is None or self.grad_v is None:
             self.squares = torch.zeros_like(self.keys)
             self.grad_v = torch.zeros_like(self.v, dtype=query.dtype)
-        reached = torch.empty_like(query)
-        for here, curve in self._curves(query):
-            grad = grad_scores[here]
-            self.grad_v.addmv_(curve.flatten(0, 1).t(), grad.flatten())
-            curve.mul_(curve)
-            self.squares[here].addcmul_(grad.unsqueeze(2), curve)
-            torch.bmm(grad.unsqueeze(1), curve, out=reached[here].unsqueeze(1))
+        weighted = torch.empty_like(query)  # Σ_j ∂e_j tanh²
+        for part, tanh in self._tanh_sums(query):
+            grad = grad_scores[part]
+            self.grad_v.addmv_(tanh.flatten(0, 1).t(), grad.flatten())
+            tanh.mul_(tanh)
+            self.squares[part].addcmul_(grad.unsqueeze(2), tanh)
+            torch.bmm(grad.unsqueeze(1), tanh, out=weighted[part].unsqueeze(1))
         # Σ_j ∂e_j (1 - tanh²) v, the 1 summed apart so that the squares are all the products need
-        return (grad_scores.sum(1, keepdim=True) - reached).mul_(self.v)
+        return (grad_scores.sum(1, keepdim=True) - weighted).mul_(self.v)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
         assert self.squares is not None

@@ -1,8 +1,8 @@
 """One step of a recurrence and its derivative in PyTorch operations, without autograd.
 
-`nmt.layers.fused.kernels` offers the same functions as Triton kernels. Every function writes into buffers
-that the caller owns. Matrix products stay with the caller, because they differ between a batch of
-directions (encoder) and one network (decoder).
+`nmt.layers.fused.kernels` offers the same functions as Triton kernels. Every function writes into
+buffers that the caller owns. Matrix products stay with the caller, because they differ between a
+batch of directions (encoder) and one network (decoder).
 
 B batch, S source length, H state, A annotation, N alignment. The leading `...` is (directions, B)
 or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.fused.scans import ScoringScan, sweep
+from nmt.layers.fused.scans import ScoringScan, scan_of
 from nmt.layers.precision import accumulate_dtype
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
@@ -22,19 +22,19 @@ softmax_backward = torch.ops.aten._softmax_backward_data
 
 
 def open_gates(
-    wanted: Tensor,
+    projected: Tensor,
     product: Tensor,
     state: Tensor,
     gates: Tensor,
     reset: Tensor,
     real: Tensor | None = None,
 ) -> None:
-    """Writes [z, r] = σ(wanted + product) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
+    """Writes [z, r] = σ(projected + product) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
 
-    `wanted` and `product` are the parts of the pre-activation that do not and do depend on the
+    `projected` and `product` are the parts of the pre-activation that do not and do depend on the
     state. Where `real` (..., 1) is 0 the update gate is 0, which freezes the state exactly.
     """
-    torch.add(wanted, product, out=gates).sigmoid_()
+    torch.add(projected, product, out=gates).sigmoid_()
     z, r = gates.chunk(2, -1)
     if real is not None:
         z.mul_(real)
@@ -42,22 +42,22 @@ def open_gates(
 
 
 def next_state(
-    wanted: Tensor,
+    projected: Tensor,
     product: Tensor,
     state: Tensor,
     gates: Tensor,
     candidate: Tensor,
     after: Tensor,
-    narrow: Tensor | None = None,
+    compute_copy: Tensor | None = None,
 ) -> None:
-    """Writes s̃ = tanh(wanted + product) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
+    """Writes s̃ = tanh(projected + product) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
 
-    All are (..., H). `narrow` gets a copy of the new state in the type of products.
+    All are (..., H). `compute_copy` gets a copy of the new state in the type of products.
     """
-    torch.add(wanted, product, out=candidate).tanh_()
+    torch.add(projected, product, out=candidate).tanh_()
     torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=after)
-    if narrow is not None:
-        narrow.copy_(after)
+    if compute_copy is not None:
+        compute_copy.copy_(after)
 
 
 def candidate_backward(
@@ -94,14 +94,16 @@ def reset_backward(
     grad_state.addcmul_(z, grad_state, value=-1).addcmul_(r, grad_reset)
 
 
-def attending(scoring: nn.Module, keys: Tensor, annotations: Tensor, mask: Tensor) -> Attending:
+def attention_steps(
+    scoring: nn.Module, keys: Tensor, annotations: Tensor, mask: Tensor
+) -> AttentionSteps:
     """Attention over annotations (B, S, A) with keys (B, S, N) where `mask` (B, S) is True."""
     # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
     keys = keys.to(accumulate_dtype(keys.dtype))
-    return Attending(sweep(scoring, keys), keys, annotations, ~mask)
+    return AttentionSteps(scan_of(scoring, keys), keys, annotations, ~mask)
 
 
-class Attending:
+class AttentionSteps:
     """Attention over the annotations of one batch, step by step, and its derivative."""
 
     def __init__(
@@ -112,10 +114,12 @@ class Attending:
         self.annotations = annotations
         self.padding = padding
 
-    def read(self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor) -> None:
+    def attend(
+        self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor
+    ) -> None:
         """Writes α (B, S), log Z (B) and c (B, A) for a query (B, N)."""
         scores = self.scan.scores(query.to(self.keys.dtype))
-        scores.masked_fill_(self.padding, -torch.inf)
+        scores = scores.masked_fill(self.padding, -torch.inf)  # they may be the module's own memory
         torch.logsumexp(scores, 1, out=log_normaliser)
         torch.softmax(scores, 1, out=weights)
         alpha = weights.to(self.annotations.dtype).unsqueeze(1)
@@ -131,9 +135,9 @@ class Attending:
     ) -> None:
         """Writes the gradients of scores (B, S) and query (B, N) from that of the context."""
         grad_weights = torch.bmm(self.annotations, grad_context.unsqueeze(2)).squeeze(2)
-        kind = weights.dtype
-        grad_scores.copy_(softmax_backward(grad_weights.to(kind), weights, 1, kind))
-        grad_query.copy_(self.scan.backward(grad_scores, query.to(kind)))
+        dtype = weights.dtype
+        grad_scores.copy_(softmax_backward(grad_weights.to(dtype), weights, 1, dtype))
+        grad_query.copy_(self.scan.backward(grad_scores, query.to(dtype)))
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
         """Those of keys (B, S, N) and the score's parameters, from all steps (T, B, S | N)."""

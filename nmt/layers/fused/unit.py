@@ -2,11 +2,12 @@
 
 The loop back carries the gradient of the state alone; each weight gradient is one product after it.
 
-D directions, S steps, B batch, H state.
+D directions, S steps, B batch, E embedding, H state.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,31 +17,59 @@ from torch.autograd.function import once_differentiable
 
 from nmt.layers.fused import backend
 from nmt.layers.fused.graphs import GraphCache, GraphReplay, Tensors, rounded
-from nmt.layers.precision import accumulate_dtype
+from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
-def recur(
+def read_in_all_directions(
+    units: Sequence[Any], words: Tensor, mask: Tensor, graph_cache: GraphCache | None = None
+) -> list[Tensor]:
+    """The states (B, S, H) of one or two gated units, the second of which reads backwards.
+
+    Takes `GatedUnit`s without context, words (B, S, E) and mask (B, S). All start from a state of 0.
+    """
+    first = units[0].U
+    dtype = compute_dtype(first)
+    time_first = words.transpose(0, 1).to(dtype)  # (S, B, E)
+    real = mask.t().unsqueeze(2).to(accumulate_dtype(dtype))  # (S, B, 1)
+    inputs = torch.stack([time_first, time_first.flip(0)][: len(units)])  # (D, S, B, E)
+    weight = torch.stack([unit.W for unit in units]).to(dtype)  # (D, 3H, E)
+    bias = torch.stack([unit.bias for unit in units]).to(dtype)
+    projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.transpose(1, 2))
+    states = run_units(
+        projected.unflatten(1, time_first.shape[:2]),
+        first.new_zeros(len(units), words.shape[0], first.shape[0]),
+        torch.stack([unit.U_gates for unit in units]),
+        torch.stack([unit.U for unit in units]),
+        torch.stack([real, real.flip(0)][: len(units)]),
+        dtype,
+        graph_cache,
+    )  # (D, S, B, H)
+    by_position = [states[0], states[1].flip(0)] if len(units) == 2 else [states[0]]
+    return [direction.transpose(0, 1) for direction in by_position]
+
+
+def run_units(
     projected: Tensor,
     initial: Tensor,
     U_gates: Tensor,
     U: Tensor,
     real: Tensor | None,
-    kind: torch.dtype,
-    recordings: GraphCache | None = None,
+    dtype: torch.dtype,
+    graph_cache: GraphCache | None = None,
 ) -> Tensor:
-    """The states after each step (D, S, B, H) of D gated networks run side by side.
+    """The states after each step (D, S, B, H) of D gated units run side by side.
 
     Takes the terms that depend on no state (D, S, B, 3H), the first states (D, B, H), the stacked
     matrices `U_gates` (D, 2H, H) and `U` (D, H, H), optionally 1 at real and 0 at padded positions
-    (D, S, B, 1), and the type of products. With `recordings` the loops are replayed from there.
+    (D, S, B, 1), and the type of products. With `graph_cache` the loops are replayed from there.
     """
     if not torch.is_grad_enabled():
-        recordings = None  # inside the function below it always is; inference tensors must not stay
-    return FusedUnit.apply(projected, initial, U_gates, U, real, kind, recordings)
+        graph_cache = None  # inside the function it always is; inference tensors must not stay
+    return FusedUnit.apply(projected, initial, U_gates, U, real, dtype, graph_cache)
 
 
 class FusedUnit(Function):
-    """See `recur`."""
+    """See `run_units`."""
 
     @staticmethod
     def forward(
@@ -50,23 +79,23 @@ class FusedUnit(Function):
         U_gates: Tensor,
         U: Tensor,
         real: Tensor | None,
-        kind: torch.dtype,
-        recordings: GraphCache | None,
+        dtype: torch.dtype,
+        graph_cache: GraphCache | None,
     ) -> Tensor:
-        inputs = (projected.to(kind), initial, U_gates.to(kind), U.to(kind), real)
+        inputs = (projected.to(dtype), initial, U_gates.to(dtype), U.to(dtype), real)
         directions, length, batch, hidden = *projected.shape[:3], U.shape[2]
-        ctx.lease = None
+        ctx.replay = None
         ctx.shapes = [projected.shape, initial.shape, U_gates.shape, U.shape]
         with torch.autocast(projected.device.type, enabled=False):
-            if recordings is not None and length and any(ctx.needs_input_grad):
+            if graph_cache is not None and length and any(ctx.needs_input_grad):
                 padded = rounded(length)
                 shapes = [
                     (directions, padded, batch, 3 * hidden), *ctx.shapes[1:],
                     (directions, padded, batch, 1),
                 ]  # fmt: skip
-                ctx.lease = recordings.lease(run_forward, run_backward, inputs, shapes, 1)
-            if ctx.lease is not None:
-                return ctx.lease.outputs([(directions, length, batch, hidden)])[0]
+                ctx.replay = graph_cache.replay(run_forward, run_backward, inputs, shapes, 1)
+            if ctx.replay is not None:
+                return ctx.replay.outputs([(directions, length, batch, hidden)])[0]
             (states,), saved = run_forward(*inputs)
         ctx.save_for_backward(*saved)
         return states
@@ -74,12 +103,12 @@ class FusedUnit(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_states: Tensor) -> tuple[Tensor | None, ...]:
-        lease: GraphReplay | None = ctx.lease
+        replay: GraphReplay | None = ctx.replay
         with torch.autocast(grad_states.device.type, enabled=False):
-            if lease is None:
+            if replay is None:
                 grads = run_backward(ctx.saved_tensors, (grad_states,))
             else:
-                grads = lease.backward((grad_states,), ctx.shapes)
+                grads = replay.backward((grad_states,), ctx.shapes)
         return *grads, None, None, None
 
 
@@ -88,36 +117,37 @@ def run_forward(
 ) -> tuple[Tensors, Tensors]:
     """The loop: (states (D, S, B, H),) and what its derivative needs."""
     steps = backend.steps_for(projected)
-    kind = projected.dtype
-    wide = accumulate_dtype(kind)
+    dtype = projected.dtype
+    accumulate = accumulate_dtype(dtype)
     directions, length, batch, hidden = *projected.shape[:3], U.shape[2]
     new = projected.new_empty
-    states = new(directions, length + 1, batch, hidden, dtype=wide)
+    states = new(directions, length + 1, batch, hidden, dtype=accumulate)
     states[:, 0] = initial
-    narrow = states if kind == wide else new(directions, length + 1, batch, hidden)
-    if narrow is not states:
-        narrow[:, 0] = initial
-    gates = new(length, directions, batch, 2 * hidden, dtype=wide)
-    candidates = new(length, directions, batch, hidden, dtype=wide)
+    compute_states = states if dtype == accumulate else new(directions, length + 1, batch, hidden)
+    if compute_states is not states:
+        compute_states[:, 0] = initial
+    gates = new(length, directions, batch, 2 * hidden, dtype=accumulate)
+    candidates = new(length, directions, batch, hidden, dtype=accumulate)
     resets = new(directions, length, batch, hidden)
     for_gates, for_candidate = projected.split([2 * hidden, hidden], 3)
     U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)
     for t in range(length):
         steps.open_gates(
-            for_gates[:, t], torch.bmm(narrow[:, t], U_gates), states[:, t], gates[t],
+            for_gates[:, t], torch.bmm(compute_states[:, t], U_gates), states[:, t], gates[t],
             resets[:, t], None if real is None else real[:, t],
         )  # fmt: skip
         steps.next_state(
             for_candidate[:, t], torch.bmm(resets[:, t], U), states[:, t], gates[t],
-            candidates[t], states[:, t + 1], None if narrow is states else narrow[:, t + 1],
+            candidates[t], states[:, t + 1],
+            None if compute_states is states else compute_states[:, t + 1],
         )  # fmt: skip
-    saved = (states, narrow, gates, candidates, resets, U_gates, U)
+    saved = (states, compute_states, gates, candidates, resets, U_gates, U)
     return (states[:, 1:],), saved
 
 
 def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:
     """Gradients of projected, initial, U_gates and U from that of the states (D, S, B, H)."""
-    states, narrow, gates, candidates, resets, U_gates, U = saved
+    states, compute_states, gates, candidates, resets, U_gates, U = saved
     grad_states = upstream[0].contiguous()
     steps = backend.steps_for(states)
     length, directions, batch, hidden = candidates.shape
@@ -134,6 +164,6 @@ def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:
         steps.reset_backward(grad_state, grad_reset, gates[t], state, grad[:, t])
         product = torch.bmm(grad[:, t, :, : 2 * hidden], U_gates)
     flat = grad.flatten(1, 2).transpose(1, 2)  # (D, 3H, S·B)
-    grad_U_gates = torch.bmm(flat[:, : 2 * hidden], narrow[:, :-1].flatten(1, 2))
+    grad_U_gates = torch.bmm(flat[:, : 2 * hidden], compute_states[:, :-1].flatten(1, 2))
     grad_U = torch.bmm(flat[:, 2 * hidden :], resets.flatten(1, 2))
     return grad, grad_state.add_(product), grad_U_gates, grad_U

@@ -31,11 +31,11 @@ BATCHES = [
 ]
 
 
-def recorded(scoring="additive", device="cpu", limit=32, **options):
-    """A fused net and its twin with recordings."""
+def with_graphs(scoring="additive", device="cpu", limit=32, **options):
+    """A fused net and its twin with a graph cache."""
     nets = [make(scoring, recurrence="fused", **options).to(device) for _ in range(2)]
     for part in (nets[1].encoder, nets[1].decoder):
-        part.recordings = GraphCache(limit, rehearse=True)
+        part.graph_cache = GraphCache(limit, eager=True)
     return nets
 
 
@@ -71,7 +71,7 @@ def test_fill_and_cut():
 @pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
 def test_equal_over_changing_shapes(scoring, device):
     """Losses and gradients of each batch, though lengths are rounded up to a multiple of 4."""
-    nets = recorded(scoring, device)
+    nets = with_graphs(scoring, device)
     for words in BATCHES:
         losses = []
         for net in nets:
@@ -81,13 +81,13 @@ def test_equal_over_changing_shapes(scoring, device):
         torch.testing.assert_close(losses[1], losses[0], **tolerance(device))
         assert_equal(nets, device)
     # one length for both sides: 8, 12, 8, 8 and, of two sentences, 8
-    assert len(nets[1].decoder.recordings.kept) == 3
-    assert len(nets[1].encoder.recordings.kept) == 3
+    assert len(nets[1].decoder.graph_cache.graphs) == 3
+    assert len(nets[1].encoder.graph_cache.graphs) == 3
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_accumulation_with_validation_in_between(device):
-    nets = recorded(device=device)
+    nets = with_graphs(device=device)
     for net in nets:
         for words in (BATCHES[0], BATCHES[3], BATCHES[1]):
             loss = loss_of(net, words)
@@ -99,13 +99,13 @@ def test_accumulation_with_validation_in_between(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
-def test_nothing_is_recorded_without_gradients(device, without_gradients):
-    nets = recorded(device=device)
+def test_nothing_is_captured_without_gradients(device, without_gradients):
+    nets = with_graphs(device=device)
     for net in nets:
         with without_gradients():
             loss_of(net, BATCHES[0])
-    assert not nets[1].decoder.recordings.kept
-    assert not nets[1].encoder.recordings.kept
+    assert not nets[1].decoder.graph_cache.graphs
+    assert not nets[1].encoder.graph_cache.graphs
     for net in nets:
         loss_of(net, BATCHES[0]).backward()  # of the same shape
     assert_equal(nets, device)
@@ -113,7 +113,7 @@ def test_nothing_is_recorded_without_gradients(device, without_gradients):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_parameters_change_between_updates(device):
-    nets = recorded(device=device, dtype=torch.float32)
+    nets = with_graphs(device=device, dtype=torch.float32)
     for net in nets:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(3):
@@ -130,8 +130,8 @@ def test_parameters_change_between_updates(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_two_batches_of_a_shape_before_their_backward(device):
-    """The second is computed without the recording; afterwards it is free again."""
-    nets = recorded(device=device)
+    """The second is computed without the graph; afterwards it is free again."""
+    nets = with_graphs(device=device)
     for net in nets:
         losses = [loss_of(net, BATCHES[0]), loss_of(net, BATCHES[3])]
         sum(losses).backward()
@@ -139,11 +139,11 @@ def test_two_batches_of_a_shape_before_their_backward(device):
         gc.collect()
         loss_of(net, BATCHES[3]).backward()
     assert_equal(nets, device)
-    assert len(nets[1].decoder.recordings.kept) == 1
+    assert len(nets[1].decoder.graph_cache.graphs) == 1
 
 
 def test_a_second_backward_after_another_batch_is_refused():
-    net = recorded()[1]
+    net = with_graphs()[1]
     loss = loss_of(net, BATCHES[0])
     loss.backward(retain_graph=True)
     once = gradients(net)["decoder.W_s"].clone()
@@ -154,8 +154,8 @@ def test_a_second_backward_after_another_batch_is_refused():
         loss.backward()
 
 
-def test_outputs_outlive_the_recording():
-    net = recorded()[1]
+def test_outputs_outlive_the_next_replay():
+    net = with_graphs()[1]
     states = net.encoder(*BATCHES[0][:2])[0]
     before = states.detach().clone()
     detached = states.detach()
@@ -165,36 +165,36 @@ def test_outputs_outlive_the_recording():
 
 
 def test_least_recently_used_shape_is_dropped():
-    net = recorded(limit=2)[1]
+    net = with_graphs(limit=2)[1]
 
     def lengths_kept():
-        return [place[0][0][0] + 1 for place in net.decoder.recordings.kept]
+        return [place[0][0][0] + 1 for place in net.decoder.graph_cache.graphs]
 
     for lengths, kept in (((3,), [4]), ((7,), [4, 8]), ((2,), [8, 4]), ((11,), [4, 12])):
         loss_of(net, batch(lengths, (1,))).backward()
         assert lengths_kept() == kept
 
 
-def test_a_copy_starts_without_recordings():
-    net = recorded(limit=5)[1]
+def test_a_copy_starts_without_graphs():
+    net = with_graphs(limit=5)[1]
     loss_of(net, BATCHES[0]).backward()
     twin = copy.deepcopy(net)
-    assert len(net.decoder.recordings.kept) == 1
-    assert len(twin.decoder.recordings.kept) == 0
-    assert twin.decoder.recordings.limit == 5
+    assert len(net.decoder.graph_cache.graphs) == 1
+    assert len(twin.decoder.graph_cache.graphs) == 0
+    assert twin.decoder.graph_cache.limit == 5
 
 
-def test_off_without_a_gpu_unless_rehearsed():
+def test_off_without_a_gpu_unless_eager():
     net = make(recurrence="fused", graphs=True)
     loss_of(net, batch()).backward()
-    assert len(net.decoder.recordings.kept) == 0
-    assert make(recurrence="fused").decoder.recordings is None
+    assert len(net.decoder.graph_cache.graphs) == 0
+    assert make(recurrence="fused").decoder.graph_cache is None
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_bf16_autocast(device):
-    """The same numbers as without a recording: the operations are the same."""
-    nets = recorded(device=device, dtype=torch.float32)
+    """The same numbers as without a graph: the operations are the same."""
+    nets = with_graphs(device=device, dtype=torch.float32)
     for net in nets:
         for words in BATCHES[:2]:
             with torch.autocast(device, torch.bfloat16):

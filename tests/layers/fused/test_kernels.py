@@ -15,7 +15,7 @@ if find_spec("triton") is None:
     pytest.skip("Triton is not installed", allow_module_level=True)
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
-from nmt.layers import kernels
+from nmt.layers.fused import kernels
 
 DEVICES = [
     pytest.param(
@@ -34,60 +34,63 @@ TYPES = [torch.float32, torch.bfloat16]
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1e-2}  # of the largest entry
 
 
-def near(found, expected, kind):
+def near(found, expected, dtype):
     """Within what the type of products can tell, relative to the largest entry."""
     scale = max(1.0, expected.abs().max().item())
     error = (found.double() - expected.double()).abs().max().item()
-    assert error <= TOLERANCE[kind] * scale, error
+    assert error <= TOLERANCE[dtype] * scale, error
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("lead", [(3,), (2, 3)])  # (B) and (D, B)
 @pytest.mark.parametrize("masked", [False, True])
-def test_gates(lead, kind, device, masked, monkeypatch):
+def test_gates(lead, dtype, device, masked, monkeypatch):
     """Both ways, with 5 units in blocks of 4, and rows that are parts of wider ones."""
     monkeypatch.setattr(kernels.gates, "UNITS", 4)
     hidden = 5
     torch.manual_seed(1)
 
-    def make_of(*shape, dtype=kind):
+    def make_of(*shape, dtype=dtype):
         return torch.randn(*shape, device=device).to(dtype)
 
-    wide = torch.float32
-    wanted, product = make_of(*lead, 3 * hidden), make_of(*lead, 4 * hidden)
+    accumulate = torch.float32
+    projected, product = make_of(*lead, 3 * hidden), make_of(*lead, 4 * hidden)
     after_reset, upstream = make_of(*lead, hidden), make_of(*lead, hidden)
-    state, carried = make_of(*lead, hidden, dtype=wide), make_of(*lead, hidden, dtype=wide)
+    state, carried = (
+        make_of(*lead, hidden, dtype=accumulate),
+        make_of(*lead, hidden, dtype=accumulate),
+    )
     real = (torch.arange(3, device=device) != 1).float().view(3, 1).expand(*lead, 1)
     results = []
     for module in (steps, kernels):
         gates = torch.zeros(*lead, 2 * hidden, device=device)
         candidate, after = torch.zeros_like(state), torch.zeros_like(state)
-        reset, narrow = torch.zeros_like(upstream), torch.zeros_like(upstream)
-        grad, grad_state = torch.zeros_like(wanted), carried.clone()
+        reset, compute_copy = torch.zeros_like(upstream), torch.zeros_like(upstream)
+        grad, grad_state = torch.zeros_like(projected), carried.clone()
         module.open_gates(
-            wanted[..., : 2 * hidden], product[..., hidden : 3 * hidden], state, gates, reset,
+            projected[..., : 2 * hidden], product[..., hidden : 3 * hidden], state, gates, reset,
             real if masked else None,
         )  # fmt: skip
         module.next_state(
-            wanted[..., 2 * hidden :], after_reset, state, gates, candidate, after,
-            None if kind == wide else narrow,
+            projected[..., 2 * hidden :], after_reset, state, gates, candidate, after,
+            None if dtype == accumulate else compute_copy,
         )  # fmt: skip
         arguments = gates, candidate, state, grad
         module.candidate_backward(grad_state, product[..., :hidden], upstream, *arguments)
         module.reset_backward(grad_state, after_reset, gates, state, grad)
-        results.append((gates, reset, candidate, after, narrow, grad, grad_state))
+        results.append((gates, reset, candidate, after, compute_copy, grad, grad_state))
     if masked:
         assert torch.equal(results[1][3][..., 1, :], state[..., 1, :])
     for expected, found in zip(*results, strict=True):
         assert found.dtype == expected.dtype
-        near(found, expected, kind)
+        near(found, expected, dtype)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("scorer", [Additive, Dot, ScaledDot])
-def test_attention(scorer, kind, device, monkeypatch):
+def test_attention(scorer, dtype, device, monkeypatch):
     """Sizes that are no multiple of a block, over more than one block each, and padding."""
     monkeypatch.setattr(kernels.attention, "POSITIONS", 4)
     monkeypatch.setattr(kernels.attention, "ENTRIES", 8)
@@ -98,21 +101,21 @@ def test_attention(scorer, kind, device, monkeypatch):
     scoring = scorer(alignment).to(device)
     for parameter in scoring.parameters():
         nn.init.normal_(parameter)
-    keys = torch.randn(b, s, alignment, device=device).to(kind)
-    annotations = torch.randn(b, s, size, device=device).to(kind)
-    queries = torch.randn(length, b, alignment + 2, device=device).to(kind)[..., 1:-1]
-    grad_contexts = torch.randn(length, b, size, device=device).to(kind)
+    keys = torch.randn(b, s, alignment, device=device).to(dtype)
+    annotations = torch.randn(b, s, size, device=device).to(dtype)
+    queries = torch.randn(length, b, alignment + 2, device=device).to(dtype)[..., 1:-1]
+    grad_contexts = torch.randn(length, b, size, device=device).to(dtype)
     scoring.requires_grad_(False)  # derivatives are these functions' own
     results = []
     for module in (steps, kernels):
-        attention = module.attending(scoring, keys, annotations, mask)
+        attention = module.attention_steps(scoring, keys, annotations, mask)
         weights = torch.zeros(length, b, s, device=device)
         log_normaliser = torch.zeros(length, b, device=device)
         contexts = torch.zeros_like(grad_contexts)
         grad_scores = torch.zeros_like(weights)
-        grad_queries = torch.zeros(length, b, alignment + 3, device=device).to(kind)[..., 3:]
+        grad_queries = torch.zeros(length, b, alignment + 3, device=device).to(dtype)[..., 3:]
         for i in range(length):
-            attention.read(queries[i], weights[i], log_normaliser[i], contexts[i])
+            attention.attend(queries[i], weights[i], log_normaliser[i], contexts[i])
         for i in range(length):
             attention.backward(
                 grad_contexts[i], queries[i], weights[i], grad_scores[i], grad_queries[i]
@@ -122,7 +125,7 @@ def test_attention(scorer, kind, device, monkeypatch):
         results.append((weights, log_normaliser, contexts, grad_scores, grad_queries, *sums))
     assert not results[1][0][:, ~mask].any()
     for expected, found in zip(*results, strict=True):
-        near(found, expected, kind)
+        near(found, expected, dtype)
 
 
 @pytest.mark.parametrize("autocast", [False, True])
@@ -151,17 +154,15 @@ def test_whole_model(scoring, device, autocast, monkeypatch):
 
 def test_a_scoring_function_of_ones_own_keeps_its_operations():
     class Own(Dot):
-        sweep = None
+        scan = None
 
         def backward(self, grad_scores, query, keys):
             return grad_scores @ keys, grad_scores.transpose(1, 2) @ query
 
     keys, annotations = torch.randn(2, 3, 4), torch.randn(2, 3, 5)
     mask = torch.ones(2, 3, dtype=torch.bool)
-    own = kernels.attending(Own(4), keys, annotations, mask)
-    assert isinstance(own, steps.Attending)
-    assert not isinstance(kernels.attending(Dot(4), keys, annotations, mask), steps.Attending)
-
-
-def test_dispatch():
-    assert backend.steps_for(torch.zeros(1)) is steps
+    own = kernels.attention_steps(Own(4), keys, annotations, mask)
+    assert isinstance(own, steps.AttentionSteps)
+    assert not isinstance(
+        kernels.attention_steps(Dot(4), keys, annotations, mask), steps.AttentionSteps
+    )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nmt.layers.fused import steps
 from nmt.layers.fused.kernels.gates import tanh
-from nmt.layers.fused.scans import AdditiveScan, DotScan, sweep
+from nmt.layers.fused.scans import AdditiveScan, DotScan, scan_of
 
 POSITIONS = 16  # source positions that a program takes at once
 ENTRIES = 128  # entries of the alignment space or of annotations that it takes at once
@@ -166,16 +166,16 @@ def additive_gradients_kernel(
     tl.store(grad_v + share * alignment + n, for_v, mask=n < alignment)
 
 
-def attending(scoring: nn.Module, keys: Tensor, annotations: Tensor, mask: Tensor) -> Any:
-    """See `nmt.layers.fused.steps.attending`; in kernels for the scores of `nmt.layers.scoring`."""
-    scan = sweep(scoring, keys)
+def attention_steps(scoring: nn.Module, keys: Tensor, annotations: Tensor, mask: Tensor) -> Any:
+    """See `nmt.layers.fused.steps.attention_steps`; in kernels for the scores of `nmt.layers.scoring`."""
+    scan = scan_of(scoring, keys)
     if isinstance(scan, AdditiveScan | DotScan):
-        return Attending(scan, annotations, mask)
-    return steps.attending(scoring, keys, annotations, mask)
+        return AttentionSteps(scan, annotations, mask)
+    return steps.attention_steps(scoring, keys, annotations, mask)
 
 
-class Attending:
-    """See `nmt.layers.fused.steps.Attending`."""
+class AttentionSteps:
+    """See `nmt.layers.fused.steps.AttentionSteps`."""
 
     def __init__(self, scan: AdditiveScan | DotScan, annotations: Tensor, mask: Tensor) -> None:
         self.additive = isinstance(scan, AdditiveScan)
@@ -189,7 +189,9 @@ class Attending:
         self.blocks = {"POSITIONS": POSITIONS, "ENTRIES": ENTRIES}
         self.whole = triton.next_power_of_2(self.sizes[1])
 
-    def read(self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor) -> None:
+    def attend(
+        self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor
+    ) -> None:
         batch, source, alignment = self.sizes
         size = self.annotations.shape[2]
         score_kernel[batch, triton.cdiv(source, POSITIONS)](

@@ -29,22 +29,22 @@ def tanh(x):
 
 @triton.jit
 def open_gates_kernel(
-    wanted, wanted_d, wanted_b, product, product_d, product_b, state, state_d, state_b,
+    projected, projected_d, projected_b, product, product_d, product_b, state, state_d, state_b,
     gates, gates_d, gates_b, reset, reset_d, reset_b, real, real_d, real_b,
     hidden, UNITS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     b, d = tl.program_id(0), tl.program_id(2)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = unit < hidden
-    wanted += d * wanted_d + b * wanted_b + unit
+    projected += d * projected_d + b * projected_b + unit
     product += d * product_d + b * product_b + unit
     gates += d * gates_d + b * gates_b + unit
     z = sigmoid(
-        tl.load(wanted, mask=here, other=0).to(tl.float32)
+        tl.load(projected, mask=here, other=0).to(tl.float32)
         + tl.load(product, mask=here, other=0).to(tl.float32)
     )
     r = sigmoid(
-        tl.load(wanted + hidden, mask=here, other=0).to(tl.float32)
+        tl.load(projected + hidden, mask=here, other=0).to(tl.float32)
         + tl.load(product + hidden, mask=here, other=0).to(tl.float32)
     )
     if MASKED:
@@ -57,15 +57,17 @@ def open_gates_kernel(
 
 @triton.jit
 def next_state_kernel(
-    wanted, wanted_d, wanted_b, product, product_d, product_b, state, state_d, state_b,
+    projected, projected_d, projected_b, product, product_d, product_b, state, state_d, state_b,
     gates, gates_d, gates_b, candidate, candidate_d, candidate_b, after, after_d, after_b,
-    narrow, narrow_d, narrow_b, hidden, UNITS: tl.constexpr, NARROW: tl.constexpr,
+    compute_copy, compute_copy_d, compute_copy_b, hidden, UNITS: tl.constexpr, COPIED: tl.constexpr,
 ):  # fmt: skip
     b, d = tl.program_id(0), tl.program_id(2)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = unit < hidden
     x = tanh(
-        tl.load(wanted + d * wanted_d + b * wanted_b + unit, mask=here, other=0).to(tl.float32)
+        tl.load(projected + d * projected_d + b * projected_b + unit, mask=here, other=0).to(
+            tl.float32
+        )
         + tl.load(product + d * product_d + b * product_b + unit, mask=here, other=0).to(tl.float32)
     )
     z = tl.load(gates + d * gates_d + b * gates_b + unit, mask=here, other=0)
@@ -73,8 +75,8 @@ def next_state_kernel(
     s += z * (x - s)  # exactly s where z is 0
     tl.store(candidate + d * candidate_d + b * candidate_b + unit, x, mask=here)
     tl.store(after + d * after_d + b * after_b + unit, s, mask=here)
-    if NARROW:
-        tl.store(narrow + d * narrow_d + b * narrow_b + unit, s, mask=here)
+    if COPIED:
+        tl.store(compute_copy + d * compute_copy_d + b * compute_copy_b + unit, s, mask=here)
 
 
 @triton.jit
@@ -141,7 +143,7 @@ def grid(state: Tensor) -> tuple[int, int, int]:
 
 
 def open_gates(
-    wanted: Tensor,
+    projected: Tensor,
     product: Tensor,
     state: Tensor,
     gates: Tensor,
@@ -150,26 +152,26 @@ def open_gates(
 ) -> None:
     """See `nmt.layers.fused.steps.open_gates`."""
     open_gates_kernel[grid(state)](
-        *rows(wanted, product, state, gates, reset, state if real is None else real),
+        *rows(projected, product, state, gates, reset, state if real is None else real),
         state.shape[-1], UNITS=UNITS, MASKED=real is not None,
     )  # fmt: skip
 
 
 def next_state(
-    wanted: Tensor,
+    projected: Tensor,
     product: Tensor,
     state: Tensor,
     gates: Tensor,
     candidate: Tensor,
     after: Tensor,
-    narrow: Tensor | None = None,
+    compute_copy: Tensor | None = None,
 ) -> None:
     """See `nmt.layers.fused.steps.next_state`."""
     next_state_kernel[grid(state)](
         *rows(
-            wanted, product, state, gates, candidate, after, after if narrow is None else narrow
+            projected, product, state, gates, candidate, after, after if compute_copy is None else compute_copy
         ),
-        state.shape[-1], UNITS=UNITS, NARROW=narrow is not None,
+        state.shape[-1], UNITS=UNITS, COPIED=compute_copy is not None,
     )  # fmt: skip
 
 

@@ -1,0 +1,38 @@
+"""The cross-entropy in chunks of rows."""
+
+import pytest
+import torch
+
+from nmt.layers.fused.cross_entropy import chunked_nll
+from tests.layers.nets import output_example
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 8, 100])
+def test_chunks_do_not_change_the_sum(chunk):
+    output, readout, target, mask = output_example()
+    inputs = (readout[mask], output.W_o, output.bias, target[mask], torch.float64)
+    weight = torch.rand(8, dtype=torch.float64)
+    with torch.no_grad():
+        nll, grads = chunked_nll(*inputs, with_gradients=True, weight=weight, chunk=chunk)
+        whole_nll, whole = chunked_nll(*inputs, with_gradients=True, weight=weight)
+    torch.testing.assert_close(nll, whole_nll)
+    torch.testing.assert_close(tuple(grads), tuple(whole))
+
+
+def test_rows_of_weight_0_are_as_good_as_left_out():
+    """What a GPU does, to which the number of real positions is unknown."""
+    output, readout, target, mask = output_example()
+    parameters = output.W_o, output.bias
+    with torch.no_grad():
+        nll, grads = chunked_nll(
+            readout.flatten(0, 1), *parameters, target.flatten(), torch.float64,
+            with_gradients=True, weight=mask.flatten().double(),
+        )  # fmt: skip
+        chosen, chosen_grads = chunked_nll(
+            readout[mask], *parameters, target[mask], torch.float64, with_gradients=True
+        )
+    torch.testing.assert_close(nll[mask.flatten()], chosen)
+    assert not nll[~mask.flatten()].any()
+    torch.testing.assert_close(grads.rows[mask.flatten()], chosen_grads.rows)
+    assert not grads.rows[~mask.flatten()].any()
+    torch.testing.assert_close(grads[1:], chosen_grads[1:])
