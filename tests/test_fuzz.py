@@ -16,7 +16,7 @@ from nmt.data.prepare import prepare
 from nmt.inference.stream import batches_of_lines
 from nmt.inference.trained import TrainedModel, make_codec
 from nmt.inference.translation import LineTranslator
-from nmt.models import build
+from nmt.models import build_model
 from nmt.utils.errors import InputError
 
 AWKWARD = (
@@ -63,7 +63,9 @@ def translations(tmp_path_factory: pytest.TempPathFactory) -> LineTranslator:
     config = configuration(folder, lines, lines)
     prepared = prepare(config.data, config.tokenizer, progress=False)
     torch.manual_seed(1)
-    model = build(config, len(prepared.source_vocabulary), len(prepared.target_vocabulary)).eval()
+    model = build_model(
+        config, len(prepared.source_vocabulary), len(prepared.target_vocabulary)
+    ).eval()
     codec = make_codec(config, prepared.source_vocabulary, prepared.target_vocabulary)
     return LineTranslator(TrainedModel(model, codec, config), attention=True)
 
@@ -77,6 +79,7 @@ def configuration(folder: Path, source: list[str], target: list[str]) -> Config:
     config.data.train = config.data.valid = text
     config.data.cache = str(folder / "cache")
     config.model.scoring = {"_target_": "nmt.layers.Additive"}
+    config.model.alignment = "${size.alignment}"
     config.model.init = "glorot"
     config.size.hidden = config.size.alignment = 6
     config.size.embedding = config.size.maxout = 4

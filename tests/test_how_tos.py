@@ -21,7 +21,7 @@ import torch
 
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.grammar import draw
-from nmt.models import build
+from nmt.models import build_model
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
 from tests.helpers.processes import run
@@ -173,21 +173,36 @@ class TestOwnScoring:
         assert matrix.shape == (16, 16)
         assert not torch.equal(matrix, torch.eye(16))
 
-    def test_its_derivative_is_right(self, play):
-        score = play("own-scoring.md").module("my_scores").Bilinear(5).double()
-        torch.nn.init.normal_(score.M)
+    def test_its_derivatives_are_right(self, play, monkeypatch):
+        monkeypatch.syspath_prepend(play("own-scoring.md").folder)
+        module = play("own-scoring.md").module("my_fast_scores")
         query = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
         keys = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
         grad = torch.randn(2, 3, 4, dtype=torch.float64)
-        expected = torch.autograd.grad(score(query, keys), [query, keys, score.M], grad)
-        torch.testing.assert_close(score.backward(grad, query, keys), expected)
+        for made in (module.Derived, module.Scanned):
+            score = made(5).double()
+            torch.nn.init.normal_(score.M)
+            scores = score(query, keys)
+            expected = torch.autograd.grad(scores, [query, keys, score.M], grad)
+            if made is module.Derived:
+                torch.testing.assert_close(score.backward(grad, query, keys), expected)
+                continue
+            scan = score.scan(keys)
+            found = [scan.scores(query[:, k]) for k in range(3)]
+            torch.testing.assert_close(torch.stack(found, 1), scores)
+            reached = [scan.backward(grad[:, k], query[:, k]) for k in range(3)]
+            torch.testing.assert_close(torch.stack(reached, 1), expected[0])
+            sums = scan.gradients(grad.transpose(0, 1), query.transpose(0, 1))
+            torch.testing.assert_close(sums, expected[1:])
 
-    def test_both_recurrences_train_the_same_weights(self, play):
+    @pytest.mark.parametrize("name", ["plain", "derived", "scanned"])
+    def test_every_way_trains_the_same_weights(self, play, name):
         played = play("own-scoring.md")
-        assert played.results("plain")["config"]["model"]["recurrence"] == "plain"
+        recurrence = "plain" if name == "plain" else "fused"
+        assert played.results(name)["config"]["model"]["recurrence"] == recurrence
         assert played.results("fused")["config"]["model"]["recurrence"] == "fused"
         torch.testing.assert_close(
-            played.weights("fused"), played.weights("plain"), rtol=1e-4, atol=1e-5
+            played.weights("fused"), played.weights(name), rtol=1e-4, atol=1e-5
         )
 
     def test_its_checkpoint_is_read_only_where_it_is_trusted(self, play):
@@ -219,6 +234,14 @@ class TestOwnModel:
         assert not torch.equal(mean["decoder.W_s"], last["decoder.W_s"])
         assert played.results("greedy")["model"] == "RNNmean"
 
+    def test_it_takes_no_scoring_function(self, play):
+        """Though its class is not RNNencdec: its file names no `alignment`."""
+        folder = play("own-model.md").folder
+        typed = ("--config-dir", "my_conf", "model=rnnmean", "scoring=dot", *TINY["train"])
+        ended = run("train", *typed, cwd=folder, env={"PYTHONPATH": str(folder)}, stdin=b"")
+        assert ended.code == 2
+        assert "scoring=nmt.layers.scoring.Dot: RNNmean reads one fixed vector" in ended.said
+
     def test_without_a_share_it_is_rnnencdec(self, play):
         """And with all of it the summary is the mean, padding left out."""
         module = play("own-model.md").module("my_models")
@@ -226,7 +249,7 @@ class TestOwnModel:
         model = ModelConfig(scoring=None, options={"share": 0.0}, **sizes)
         mine = module.RNNmean(model, 11, 13)
         model._target_ = "nmt.models.RNNencdec"
-        paper = build(Config(model=model), 11, 13)
+        paper = build_model(Config(model=model), 11, 13)
         paper.load_state_dict(mine.state_dict())
         source = torch.tensor([[3, 4, 5, 0], [6, 0, 0, 0]])
         mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()

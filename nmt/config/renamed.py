@@ -25,6 +25,9 @@ def upgrade(stored: dict[str, Any]) -> dict[str, Any]:
     config = copy.deepcopy(stored)
     if "name" in config.get("optimizer", {}):
         config["optimizer"] = _optimizer(config["optimizer"])
+    model = config.get("model", {})
+    if "alignment" in model and not (model.get("scoring") or {}).get("_target_"):
+        model["alignment"] = None  # a size of nothing, which a model without attention stored
     for old, new in RENAMED.items():
         *path, name = old.split(".")
         section = _section(config, path)

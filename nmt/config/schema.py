@@ -62,7 +62,9 @@ class ModelConfig:
     )
     hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)
     embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
-    alignment: int = key("${size.alignment}", "see size.alignment", minimum=1)
+    alignment: int | None = key(
+        None, "see size.alignment; null: the model has no attention, and no scoring", minimum=1
+    )
     maxout: int = key("${size.maxout}", "see size.maxout", minimum=1)
     options: dict[str, Any] = key({}, "keys of a model of your own, by name")
 

@@ -91,18 +91,20 @@ def check_text(data: DataConfig | DictConfig, tokenizer: TokenizerConfig | DictC
 def _validate_together(config: DictConfig) -> None:
     """Combinations of keys that each alone would be right."""
     check_text(config.data, config.tokenizer)
-    reads_fixed_vector = config.model._target_ == "nmt.models.RNNencdec"
-    scoring = scoring_of(config.model)
-    if reads_fixed_vector and scoring:
+    model, scoring = config.model, scoring_of(config.model)
+    attends = model.alignment is not None
+    if scoring and not attends:
         raise InputError(
-            f"scoring={scoring}: RNNencdec reads one fixed vector and scores nothing; "
-            "leave scoring to the model, or take model=rnnsearch"
+            f"scoring={scoring}: {model.title} reads one fixed vector and scores nothing "
+            "(model.alignment is null); leave scoring to the model, or take model=rnnsearch"
         )
-    if config.model._target_ == "nmt.models.RNNsearch" and not scoring:
-        raise InputError("scoring=none: RNNsearch needs a scoring: additive, dot or scaled_dot")
-    if reads_fixed_vector and config.search.replace_unk != "none":
+    if attends and not scoring:
         raise InputError(
-            f"search.replace_unk={config.search.replace_unk}: RNNencdec attends to no word that "
+            f"scoring=none: {model.title} needs a scoring: additive, dot or scaled_dot"
+        )
+    if not attends and config.search.replace_unk != "none":
+        raise InputError(
+            f"search.replace_unk={config.search.replace_unk}: {model.title} attends to no word that "
             "could stand for <unk>; leave it none, or take model=rnnsearch"
         )
     if config.search.replace_unk != "none" and config.tokenizer.kind == "bpe":

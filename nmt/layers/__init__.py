@@ -2,7 +2,7 @@
 
 from nmt.layers.attention import Attention, AttentionOutput, FixedContext
 from nmt.layers.decoder import Decoder, DecoderState, TeacherForced
-from nmt.layers.encoder import BidirectionalEncoder, ForwardEncoder
+from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
 from nmt.layers.memory import Memory
@@ -18,6 +18,7 @@ __all__ = [
     "Decoder",
     "DecoderState",
     "Dot",
+    "Encoder",
     "FixedContext",
     "ForwardEncoder",
     "GatedUnit",

@@ -1,4 +1,4 @@
-"""What RNNencdec and RNNsearch share: likelihood, training step, clipping, optimizer.
+"""What RNNencdec and RNNsearch share: layers, likelihood, training step, clipping, optimizer.
 
 B batch, S source length, T target length.
 """
@@ -13,7 +13,16 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, OptimizerConfig
 from nmt.data.batch import Batch
-from nmt.layers import Decoder, Memory, Output, TeacherForced
+from nmt.layers import (
+    Attention,
+    Decoder,
+    Encoder,
+    FixedContext,
+    Memory,
+    Output,
+    TeacherForced,
+    initialise,
+)
 from nmt.models.optimizer import make_optimizer
 
 
@@ -25,7 +34,9 @@ class Decoded(NamedTuple):
 
 
 class Translator(pl.LightningModule):
-    """p(y | x) by an encoder, a decoder and an output layer, which the subclasses build.
+    """p(y | x) by an encoder, a decoder and an output layer.
+
+    A model is a subclass with two methods: `make_encoder` and `make_context`.
 
     Args:
         model: the sizes and options of the layers.
@@ -33,10 +44,6 @@ class Translator(pl.LightningModule):
         optimizer, updates: the update rule, and the number of updates its schedule spans; only
             training needs them.
     """
-
-    encoder: nn.Module
-    decoder: Decoder
-    output: Output
 
     def __init__(
         self,
@@ -56,6 +63,36 @@ class Translator(pl.LightningModule):
         self.description: dict[str, Any] = {}
         self.gradient_norm = torch.tensor(0.0)
         self.finite = torch.tensor(True)  # whether every gradient so far was
+        options: dict[str, Any] = {
+            "dropout": model.dropout,
+            "recurrence": model.recurrence,
+            "graphs": model.graphs,
+        }
+        self.encoder = self.make_encoder(source_size, model.embedding, model.hidden, **options)
+        self.decoder = Decoder(
+            target_size,
+            model.embedding,
+            model.hidden,
+            model.maxout,
+            self.make_context(self.encoder.size),
+            state_input=model.state_input,
+            **options,
+        )
+        self.output = Output(model.maxout, target_size)
+        initialise(self, model.init)
+
+    def make_encoder(self, vocabulary: int, embedding: int, hidden: int, **options: Any) -> Encoder:
+        """Source ids to annotations and a summary; `options` are those of `nmt.layers.Encoder`."""
+        raise NotImplementedError
+
+    def make_context(self, annotation: int) -> Attention | FixedContext:
+        """Where the decoder's context comes from, given the size of the encoder's annotations."""
+        raise NotImplementedError
+
+    @property
+    def attends(self) -> bool:
+        """Whether the model has attention: only then it has a scoring function, and weights."""
+        return self.decoder.context.scoring is not None
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
         """Source ids (B, S) and mask (B, S) to what the decoder may look at."""

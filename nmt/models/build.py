@@ -17,24 +17,25 @@ if TYPE_CHECKING:
     from nmt.models.base import Translator
 
 
-def build(config: Config, source_size: int, target_size: int) -> Translator:
+def build_model(config: Config, source_size: int, target_size: int) -> Translator:
     """The model of a configuration, freshly initialised (seed before calling).
 
     Raises:
-        InputError: when the class or the scoring function cannot be found or built.
+        InputError: when the class or the scoring function cannot be found or built, or when a model
+            without attention is given a scoring function.
     """
     from nmt.models.base import Translator
 
     try:
-        kind = get_class(config.model._target_)
+        model_class = get_class(config.model._target_)
     except Exception as error:
         raise InputError(f"model._target_={config.model._target_}: {_reason(error)}") from error
-    if not issubclass(kind, Translator):
+    if not issubclass(model_class, Translator):
         raise InputError(f"model._target_={config.model._target_}: not an nmt.models.Translator")
     try:
         # a batch by tokens has a shape of its own nearly every time: graphs would be captured anew
         graphs = config.model.graphs and config.data.batch_by == "sentences"
-        model: Translator = kind(
+        model: Translator = model_class(
             dataclasses.replace(config.model, graphs=graphs),
             source_size,
             target_size,
@@ -43,6 +44,12 @@ def build(config: Config, source_size: int, target_size: int) -> Translator:
         )
     except ValueError as error:
         raise InputError(f"model: {error}") from error
+    scoring = scoring_of(config.model)
+    if scoring and not model.attends:
+        raise InputError(
+            f"model.alignment={config.model.alignment}: {model_class.__name__} has no attention; "
+            "leave the key out of its file, and take scoring=none"
+        )
     return model
 
 
@@ -50,9 +57,14 @@ def build_scoring(model: ModelConfig) -> nn.Module:
     """The scoring function of `model.scoring`, comparing vectors of `model.alignment` entries.
 
     Raises:
-        InputError: where the class cannot be found or made, naming the key and the reason.
+        InputError: where none is chosen, or its class cannot be found or made.
     """
     target = scoring_of(model)
+    if not target:
+        name = model._target_.rpartition(".")[2]
+        raise InputError(f"scoring=none: {name} needs a scoring: additive, dot or scaled_dot")
+    if model.alignment is None:
+        raise InputError(f"model.alignment=null: {target} compares vectors of this many entries")
     try:
         scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
     except Exception as error:

@@ -26,7 +26,7 @@ from nmt.config.validation import load, validate
 from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator
-from nmt.models.build import build, reject_untrusted_targets
+from nmt.models.build import build_model, reject_untrusted_targets
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.files import verify, write_atomically
 
@@ -73,7 +73,7 @@ class Checkpoint:
         Raises:
             InputError: where the model cannot be built, or the weights do not fit it.
         """
-        model = build(
+        model = build_model(
             config or load(self.config.copy()),
             len(self.source_vocabulary),
             len(self.target_vocabulary),

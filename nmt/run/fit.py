@@ -15,8 +15,7 @@ from nmt.data.prepare import Prepared
 from nmt.inference.test_loop import mean_nll
 from nmt.inference.trained import TrainedModel, make_codec
 from nmt.inference.unknown_words import learn_dictionary
-from nmt.layers import Attention
-from nmt.models import build
+from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
 from nmt.run.finish import Outcome
 from nmt.run.start import Run, own_code
@@ -49,7 +48,7 @@ class Training:
         vocabularies = text.source_vocabulary, text.target_vocabulary
         self.codec = make_codec(config, *vocabularies)
         pl.seed_everything(config.seed, verbose=False)
-        self.model = build(config, *map(len, vocabularies))
+        self.model = build_model(config, *map(len, vocabularies))
         self.model.description = description(config, *vocabularies, text.fingerprint)
         self.progress = Progress(
             config.trainer.max_steps, show=config.trainer.progress, every=config.trainer.log_every
@@ -117,8 +116,7 @@ class Training:
         It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
         """
         wanted = trained.config.evaluation.dictionary_sample
-        attends = isinstance(trained.model.decoder.context, Attention)
-        if not (attends and wanted and self.codec.source.kind == "words"):
+        if not (trained.model.attends and wanted and self.codec.source.kind == "words"):
             return None  # subwords leave no word unknown
         dictionary = on_every_rank(
             self.trainer,

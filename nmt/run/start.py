@@ -24,7 +24,7 @@ from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
 from nmt.evaluation.statistical_aligners import check_installed
 from nmt.inference.trained import TrainedModel, from_checkpoint
-from nmt.models import build
+from nmt.models import build_model
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.optimizer import check_optimizer
 from nmt.run.failures import machine_errors
@@ -167,7 +167,7 @@ def check_early(config: Config) -> None:
     check_accelerator(config.trainer.accelerator)
     check_optimizer(config.optimizer, config.trainer.max_steps)
     with torch.device("meta"):
-        build(config, len(SPECIAL), len(SPECIAL))
+        build_model(config, len(SPECIAL), len(SPECIAL))
 
 
 def own_code(config: DictConfig | Config) -> list[str]:

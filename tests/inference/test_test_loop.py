@@ -20,7 +20,7 @@ from nmt.inference.force_decoding import alignment_row, force_decode, weights_be
 from nmt.inference.test_loop import Example, make_batches, mean_nll, run_test_set
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
-from nmt.models import build
+from nmt.models import build_model
 from nmt.search import beam_search
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
@@ -47,7 +47,7 @@ def make(scoring="Additive", source=SOURCE, target=TARGET):
         chosen = {"scoring": None, "_target_": "nmt.models.RNNencdec"}
     sizes = {"hidden": 6, "embedding": 5, "alignment": 7, "maxout": 4}
     config = Config(model=ModelConfig(init="glorot", **sizes, **chosen))
-    model = build(config, len(source), len(target)).eval().double()
+    model = build_model(config, len(source), len(target)).eval().double()
     with torch.no_grad():  # sharper than a fresh model, so that translations differ
         for parameter in model.parameters():
             parameter.mul_(2)

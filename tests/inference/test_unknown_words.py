@@ -12,7 +12,7 @@ from nmt.data.word_vocabulary import WordVocabulary
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.inference.unknown_words import count_links, learn_dictionary, replace_unknown
 from nmt.layers import TeacherForced
-from nmt.models import build
+from nmt.models import build_model
 from nmt.utils.errors import InputError
 
 PAIRS = [
@@ -73,6 +73,7 @@ LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
 def small_config(**model):
     config = OmegaConf.structured(Config)
     config.model.scoring = {"_target_": "nmt.layers.Additive"}
+    config.model.alignment = "${size.alignment}"
     for name in ("hidden", "embedding", "alignment", "maxout"):
         config.size[name] = 4
     for name, value in model.items():
@@ -82,7 +83,7 @@ def small_config(**model):
 
 @pytest.fixture
 def model():
-    return build(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).eval()
+    return build_model(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).eval()
 
 
 def attend(monkeypatch, model, links):
@@ -120,7 +121,7 @@ def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": {"_target_": "nmt.models.RNNencdec", "scoring": None},
+        ({"model": {"title": "RNNencdec", "scoring": None, "alignment": None},
           "search": {"replace_unk": "copy"}}, "search.replace_unk=copy: RNNencdec attends to no"),
         ({"tokenizer": {"kind": "bpe"}, "search": {"replace_unk": "dictionary"}}, "tokenizer=bpe"),
         ({"evaluation": {"dictionary_sample": 0}, "search": {"replace_unk": "dictionary"}},

@@ -8,10 +8,11 @@ import pytest
 import torch
 from hydra.utils import get_object
 
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema import Config, ModelConfig, plain
 from nmt.config.targets import LISTED
-from nmt.models import RNNencdec, RNNsearch, build
+from nmt.models import RNNencdec, RNNsearch, build_model
 from nmt.models.build import build_scoring, reject_untrusted_targets
+from nmt.models.checkpoint import stored_config
 from nmt.utils.errors import InputError
 
 ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}
@@ -34,7 +35,7 @@ def config(**model) -> Config:
 def test_the_papers_sizes_have_the_papers_parameters(model, millions):
     """Counted without biases and without the two special symbols, as the design does."""
     with torch.device("meta"):
-        built = build(config(**PAPER, **model), 30_002, 30_002)
+        built = build_model(config(**PAPER, **model), 30_002, 30_002)
     count = 0
     for name, parameter in built.named_parameters():
         if parameter.dim() == 1 and not name.endswith("v_a"):
@@ -45,10 +46,11 @@ def test_the_papers_sizes_have_the_papers_parameters(model, millions):
 
 
 def test_the_classes_of_the_two_models():
-    assert type(build(config(), 11, 13)) is RNNsearch
-    encdec = build(config(_target_="nmt.models.RNNencdec", scoring=None), 11, 13)
+    assert type(build_model(config(), 11, 13)) is RNNsearch
+    encdec = build_model(config(_target_="nmt.models.RNNencdec", scoring=None), 11, 13)
     assert type(encdec) is RNNencdec
     assert (encdec.source_size, encdec.target_size) == (11, 13)
+    assert (build_model(config(), 11, 13).attends, encdec.attends) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +73,26 @@ def test_the_scoring_compares_vectors_of_the_alignment_size(scoring, target, par
         ({"scoring": {"_target_": "nmt.layers.Cosine"}}, "model.scoring._target_=nmt.layers.Cosi"),
         ({"scoring": {"_target_": "os.system"}}, "model.scoring._target_=os.system: "),
         ({"scoring": {**ADDITIVE, "heads": 8}}, "model.scoring._target_=nmt.layers.scoring.Addi"),
+        ({"scoring": {"_target_": None}}, "scoring=none: RNNsearch needs a scoring: additive, dot"),
+        ({"alignment": None}, "model.alignment=null: nmt.layers.scoring.Additive compares vectors"),
+        ({"_target_": "nmt.models.RNNencdec"}, "model.alignment=7: RNNencdec has no attention; "),
     ],
 )
 def test_what_cannot_be_built_is_refused_by_its_key(model, said):
     with pytest.raises(InputError) as refused:
-        build(config(**model), 11, 13)
+        build_model(config(**model), 11, 13)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("scoring", [None, {"_target_": None}, ADDITIVE])
+def test_a_stored_size_of_what_a_model_lacks_is_no_attention(scoring, tmp_path):
+    """Some checkpoints of RNNencdec hold the size of an alignment space that it does not have."""
+    stored = plain(config(scoring=scoring))
+    read = stored_config(stored, tmp_path / "best.ckpt")
+    assert read.model.alignment == (7 if scoring == ADDITIVE else None)
+    assert read.model.maxout == 3
+    assert stored["model"]["alignment"] == 7
 
 
 STRANGERS = [
@@ -146,7 +161,7 @@ def test_interpolations_in_a_checkpoint_are_refused(value):
 
 def test_every_size_is_taken_from_the_configuration():
     sizes = {name: 2 * size + 1 for name, size in SMALL.items()}
-    shapes = {tuple(each.shape) for each in build(config(**sizes), 17, 19).parameters()}
+    shapes = {tuple(each.shape) for each in build_model(config(**sizes), 17, 19).parameters()}
     hidden, embedding, alignment, maxout = sizes.values()
     assert (17, embedding) in shapes
     assert (19, embedding) in shapes

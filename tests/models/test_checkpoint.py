@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from nmt.config.schema import Config, SearchConfig
 from nmt.data.word_vocabulary import WordVocabulary
-from nmt.models import build
+from nmt.models import build_model
 from nmt.models.checkpoint import (
     Progress,
     complete_checkpoint,
@@ -28,6 +28,7 @@ PROGRESS = Progress([{"update": 5.0, "bleu": 3.5}], {"update": 5.0, "bleu": 3.5}
 def small_config(**model):
     config = OmegaConf.structured(Config)
     config.model.scoring = {"_target_": "nmt.layers.Additive"}
+    config.model.alignment = "${size.alignment}"
     for name in ("hidden", "embedding", "alignment", "maxout"):
         config.size[name] = 4
     for name, value in model.items():
@@ -37,7 +38,7 @@ def small_config(**model):
 
 @pytest.fixture
 def model():
-    return build(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).eval()
+    return build_model(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).eval()
 
 
 def checkpoint(path, model):

@@ -9,7 +9,7 @@ import torch
 from nmt.config.renamed import upgrade
 from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
-from nmt.models import build
+from nmt.models import build_model
 from nmt.models.optimizer import check_optimizer, make_optimizer
 from nmt.utils.errors import InputError
 
@@ -181,7 +181,7 @@ def test_the_gradient_is_scaled_to_the_norm(limit):
         model=ModelConfig(scoring=scoring, init="glorot", **sizes),
         optimizer=OptimizerConfig(clip_norm=limit),
     )
-    model = build(config, 11, 13).double()
+    model = build_model(config, 11, 13).double()
     batch = collate([[4, 5, 0], [6, 0]], [[3, 0], [7, 8, 9, 0]], [0, 1])
     model.training_step(batch, 0)["loss"].backward()
     before = {name: each.grad.numpy().copy() for name, each in model.named_parameters()}
@@ -198,7 +198,7 @@ def test_the_loss_is_the_mean_over_sentences_of_summed_words():
     torch.manual_seed(1)
     sizes = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
     scoring = {"_target_": "nmt.layers.scoring.Dot"}
-    model = build(Config(model=ModelConfig(scoring=scoring, **sizes)), 11, 13).double()
+    model = build_model(Config(model=ModelConfig(scoring=scoring, **sizes)), 11, 13).double()
     pairs = [([4, 5, 0], [3, 0]), ([6, 0], [7, 8, 9, 0]), ([7, 7, 7, 0], [2, 2, 0])]
     batch = collate([source for source, _ in pairs], [target for _, target in pairs], [0, 1, 2])
     together = model.training_step(batch, 0)
