@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
@@ -32,6 +33,9 @@ def output_folder() -> Path:
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     """Makes the commands' schemas, and the functions that name run folders, known to Hydra."""
     register(commands)
+    # Hydra copies the store for each group that `--help` lists; there is one, which nothing changes
+    store = ConfigStore.instance()
+    vars(store)["__deepcopy__"] = lambda copied: store
     for resolver in (run_folder, config_subfolder, log_file):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
