@@ -2,8 +2,8 @@
 
 B batch (sentences still searched), K hypotheses a sentence, S source length, V vocabulary.
 
-The device computes; the books (totals, widths, who descends from whom) are kept in NumPy, which
-costs one copy from and one to the device a step. All K hypotheses of a sentence query the one copy
+The device computes; the bookkeeping (totals, widths, back-pointers) is done in NumPy, which costs
+one copy from and one to the device a step. All K hypotheses of a sentence query the one copy
 of its annotations. A sentence that is done leaves the batch.
 """
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.config.schema import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
-from nmt.search.candidates import Selection, select
+from nmt.search.candidates import Continuations, best_continuations
 from nmt.search.hypothesis import Hypothesis, Trellis, normalised
 from nmt.utils.errors import InputError
 
@@ -26,7 +26,7 @@ from nmt.utils.errors import InputError
 class Searchable(Protocol):
     """What a search needs of a model: the encoder, the decoder's step interface, the output."""
 
-    decoder: Any  # initial(memory), step(state, memory), advance(state, reading, word)
+    decoder: Any  # initial(memory), step(state, memory), advance(state, attended, word)
     output: Any  # logits(readout (B, K, M)) -> (B, K, V)
 
     def encode(self, source: Tensor, mask: Tensor) -> Any:
@@ -35,7 +35,7 @@ class Searchable(Protocol):
 
 @dataclass
 class _Sentence:
-    """The books of one sentence."""
+    """The bookkeeping of one sentence."""
 
     limit: int  # symbols after which the search stops
     minimum: int  # words that must precede </s>
@@ -98,14 +98,14 @@ def beam_search(
     memory = model.encode(source, mask)
     state = model.decoder.initial(memory)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
-        readout, reading = model.decoder.step(state, memory)
+        readout, attended = model.decoder.step(state, memory)
         rows = [sentences[i] for i in alive]
         widths = np.array([settings.beam_size - len(row.finished) for row in rows])
         forbidden = {END: np.array([step <= row.minimum for row in rows])}
         if forbid_unknown:
             forbidden[UNKNOWN] = np.ones(len(rows), bool)
         forbidden = {word: where for word, where in forbidden.items() if where.any()}
-        chosen = select(model.output.logits(readout), totals, widths, forbidden)
+        chosen = best_continuations(model.output.logits(readout), totals, widths, forbidden)
 
         nodes = trellis.add(
             np.take_along_axis(nodes, chosen.parents, 1), chosen.words, chosen.log_probabilities
@@ -117,27 +117,27 @@ def beam_search(
             rows[row].finished.append((score, int(nodes[row, slot])))
         totals[ended] = -np.inf
 
-        going = np.array(
-            [_goes_on(row, step, totals[i].max(), settings) for i, row in enumerate(rows)]
+        active = np.array(
+            [_continues(row, step, totals[i].max(), settings) for i, row in enumerate(rows)]
         )
-        for i in np.flatnonzero(~going):
+        for i in np.flatnonzero(~active):
             rows[i].open = [
                 (normalised(totals[i, slot], step, settings.length_penalty), int(nodes[i, slot]))
                 for slot in np.flatnonzero(totals[i] > -np.inf)
             ]
-        if not going.any():
+        if not active.any():
             break
-        slots = _live_slots(totals[going])  # (B', K')
-        kept = Selection(*(np.take_along_axis(array[going], slots, 1) for array in chosen))
-        nodes = np.take_along_axis(nodes[going], slots, 1)
-        totals = np.take_along_axis(totals[going], slots, 1)
-        alive = alive[going]
+        slots = _live_slots(totals[active])  # (B', K')
+        kept = Continuations(*(np.take_along_axis(array[active], slots, 1) for array in chosen))
+        nodes = np.take_along_axis(nodes[active], slots, 1)
+        totals = np.take_along_axis(totals[active], slots, 1)
+        alive = alive[active]
         index = torch.from_numpy(np.stack((kept.parents, kept.words))).to(source.device)
-        if not going.all():
-            leaving = torch.from_numpy(np.flatnonzero(going)).to(source.device)
-            memory, state, reading = (part.select(leaving) for part in (memory, state, reading))
+        if not active.all():
+            staying = torch.from_numpy(np.flatnonzero(active)).to(source.device)
+            memory, state, attended = (part.select(staying) for part in (memory, state, attended))
         parents, words = index
-        state = model.decoder.advance(state.reorder(parents), reading.reorder(parents), words)
+        state = model.decoder.advance(state.reorder(parents), attended.reorder(parents), words)
     return [_ranked(sentence, trellis, settings) for sentence in sentences]
 
 
@@ -152,7 +152,7 @@ def _live_slots(totals: np.ndarray) -> np.ndarray:
     return np.argsort(~live, axis=1, kind="stable")[:, : live.sum(1).max()]
 
 
-def _goes_on(sentence: _Sentence, step: int, best_open: float, settings: SearchConfig) -> bool:
+def _continues(sentence: _Sentence, step: int, best_open: float, settings: SearchConfig) -> bool:
     """Whether another step can change what is returned for a sentence.
 
     An open hypothesis only loses probability with every word, and the division by length^p favours
@@ -172,7 +172,7 @@ def _goes_on(sentence: _Sentence, step: int, best_open: float, settings: SearchC
 def _ranked(sentence: _Sentence, trellis: Trellis, settings: SearchConfig) -> list[Hypothesis]:
     """The hypotheses to return: finished before open, by score, then by word index."""
     hypotheses = [
-        Hypothesis(*trellis.trace(node), score, finished)
+        Hypothesis(*trellis.backtrace(node), score, finished)
         for finished in (True, False)
         for score, node in (sentence.finished if finished else sentence.open)
     ]

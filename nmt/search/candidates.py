@@ -24,7 +24,7 @@ SPARE = 4  # cells beyond the width of the beam: most ties are settled without a
 CHUNK = 1 << 17  # logits whose normaliser is computed at once on a CPU: they stay in its cache
 
 
-class Selection(NamedTuple):
+class Continuations(NamedTuple):
     """The continuations that a sentence's beam keeps, best first."""
 
     parents: np.ndarray  # (B, W) slot of the hypothesis that is continued
@@ -33,12 +33,12 @@ class Selection(NamedTuple):
     totals: np.ndarray  # (B, W) of the hypothesis with this word; -inf: no such continuation
 
 
-def select(
+def best_continuations(
     logits: Tensor,
     totals: np.ndarray,
     widths: np.ndarray,
     forbidden: dict[int, np.ndarray],
-) -> Selection:
+) -> Continuations:
     """The best continuations of every sentence's hypotheses.
 
     Probabilities are normalised in float32 (float64 logits: float64), over all words, forbidden
@@ -54,8 +54,8 @@ def select(
     Raises:
         RunError: the model gave a probability that is not a number.
     """
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    normaliser = _normaliser(logits, exact)
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    normaliser = _normaliser(logits, dtype)
     for word, sentences in forbidden.items():
         where = torch.from_numpy(sentences).to(logits.device)
         logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
@@ -65,12 +65,12 @@ def select(
 
     head = logits[:, :, : size * (len(starts) - 1)].unflatten(2, (-1, size)).amax(2)
     best = torch.maximum(head, logits[:, :, -size:])  # (B, K, cells)
-    offset = torch.from_numpy(totals).to(logits.device, exact) - normaliser
+    offset = torch.from_numpy(totals).to(logits.device, dtype) - normaliser
     reach, cells = (best + offset.unsqueeze(2)).flatten(1).topk(min(width + SPARE, slots * size))
     parents = cells // size  # (B, C)
     words = (cells % size).unsqueeze(2) + torch.tensor(starts, device=logits.device)
     rows = torch.arange(batch, device=logits.device).unsqueeze(1)
-    values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(exact)  # (B, C, stripes)
+    values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)  # (B, C, stripes)
     # rounding must not make a word more probable than certain
     values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
     # float64 holds cells exactly too, so that one copy (one wait for the device) is enough
@@ -82,30 +82,27 @@ def select(
     last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)
     log_probabilities = copied[:, count + 1 :]
     place = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes)
-    covered = (
-        place[:, :, -1] < starts[-2] + size
-    )  # words of the last stripe that the one before has
+    # words of the last stripe that the one before has
+    covered = place[:, :, -1] < starts[-2] + size
     origin = np.repeat(cell // size, len(starts), axis=1)
     scores = np.take_along_axis(totals, origin, 1) + log_probabilities
     scores.reshape(place.shape)[:, :, -1][covered] = -np.inf
-    selection = _ordered(
-        Selection(origin, place.reshape(scores.shape), log_probabilities, scores), widths
+    kept = _ordered(
+        Continuations(origin, place.reshape(scores.shape), log_probabilities, scores), widths
     )
     if count < slots * size:
-        lowest = np.where(selection.totals > -np.inf, selection.totals, np.inf).min(1)
-        slack = 8 * torch.finfo(exact).eps * np.abs(lowest)
+        lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
+        slack = 8 * torch.finfo(dtype).eps * np.abs(lowest)
         for row in np.flatnonzero((last >= lowest - slack) & (last > -np.inf)).tolist():
-            _look_at_all(
-                selection, row, logits[row], normaliser[row], totals[row], int(widths[row])
-            )
-    return selection
+            _rank_all_words(kept, row, logits[row], normaliser[row], totals[row], int(widths[row]))
+    return kept
 
 
-def _normaliser(logits: Tensor, exact: torch.dtype) -> Tensor:
+def _normaliser(logits: Tensor, dtype: torch.dtype) -> Tensor:
     """log Σ exp of the logits (B, K, V), (B, K)."""
     flat = logits.flatten(0, 1)
     rows = max(1, CHUNK // flat.shape[1]) if flat.device.type == "cpu" else len(flat)
-    parts = [part.to(exact).logsumexp(1) for part in flat.split(rows)]
+    parts = [part.to(dtype).logsumexp(1) for part in flat.split(rows)]
     return torch.cat(parts).view(logits.shape[:2])
 
 
@@ -116,30 +113,30 @@ def _stripes(vocabulary: int) -> tuple[list[int], int]:
     return [*range(0, size * (count - 1), size), vocabulary - size], size
 
 
-def _ordered(candidates: Selection, widths: np.ndarray) -> Selection:
+def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:
     """The best of (B, M) candidates, as many as each sentence's width."""
     parents, words, _, scores = candidates
     order = np.lexsort((parents, words, -scores), axis=1)[:, : int(widths.max())]
-    best = Selection(*(np.take_along_axis(array, order, 1) for array in candidates))
+    best = Continuations(*(np.take_along_axis(array, order, 1) for array in candidates))
     best.totals[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
     return best
 
 
-def _look_at_all(
-    selection: Selection,
+def _rank_all_words(
+    kept: Continuations,
     row: int,
     logits: Tensor,
     normaliser: Tensor,
     totals: np.ndarray,
     width: int,
 ) -> None:
-    """Puts the best of all words (logits (K, V)) of one sentence into its row of the selection."""
+    """Puts the best of all words (logits (K, V)) of one sentence into its row of `kept`."""
     exact = (logits.to(normaliser.dtype) - normaliser.unsqueeze(1)).clamp(max=0)
     log_probabilities = exact.double().cpu().numpy()
     scores = totals[:, None] + log_probabilities
     least = np.partition(scores, scores.size - width, axis=None)[scores.size - width]
     parents, words = np.nonzero(scores >= least)
-    found = Selection(parents, words, log_probabilities[parents, words], scores[parents, words])
-    best = _ordered(Selection(*(array[None] for array in found)), np.array([width]))
-    for whole, part in zip(selection, best, strict=True):
+    found = Continuations(parents, words, log_probabilities[parents, words], scores[parents, words])
+    best = _ordered(Continuations(*(array[None] for array in found)), np.array([width]))
+    for whole, part in zip(kept, best, strict=True):
         whole[row, :width] = part[0]

@@ -36,8 +36,8 @@ def normalised(total: float, length: int, length_penalty: float) -> float:
 class Trellis:
     """Every word that any beam has held, each knowing the word before it.
 
-    A node is an int; nodes of one step are added together, so that the books of a whole batch
-    are kept in a few array operations. Node `ROOT` is the empty hypothesis.
+    A node is an int; nodes of one step are added together, so that a whole batch takes a few array
+    operations. Node `ROOT` is the empty hypothesis.
     """
 
     ROOT = -1
@@ -57,7 +57,7 @@ class Trellis:
         self._starts.append(start + parents.size)
         return np.arange(start, start + parents.size).reshape(parents.shape)
 
-    def trace(self, node: int) -> tuple[list[int], list[float]]:
+    def backtrace(self, node: int) -> tuple[list[int], list[float]]:
         """Words and log-probabilities from the first word to `node`."""
         words: list[int] = []
         log_probabilities: list[float] = []

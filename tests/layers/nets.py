@@ -55,12 +55,12 @@ class Net(nn.Module):
         )
         self.output = Output(size["maxout"], size["target"])
 
-    def memory(self, source, mask):
+    def encode(self, source, mask):
         return self.decoder.memory(*self.encoder(source, mask), mask)
 
     def forward(self, source, source_mask, target, target_mask):
         """(nll (B, T), TeacherForced)."""
-        forced = self.decoder(target, target_mask, self.memory(source, source_mask))
+        forced = self.decoder(target, target_mask, self.encode(source, source_mask))
         return self.output.nll(forced.readout, target, target_mask), forced
 
 

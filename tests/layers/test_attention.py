@@ -8,7 +8,7 @@ from tests.layers.nets import batch, make
 def test_energy_is_log_weight_plus_log_normaliser():
     net = make()
     source, source_mask, *_ = batch()
-    memory = net.memory(source, source_mask)
+    memory = net.encode(source, source_mask)
     state = net.decoder.initial(memory)
     _, attended = net.decoder.step(state, memory)
     attention = net.decoder.context

@@ -41,7 +41,7 @@ def test_whole_model_is_the_papers(scoring, state_input, recurrence):
 def test_steps_make_a_sentence(scoring, state_input, recurrence):
     net = make(scoring, state_input, recurrence)
     source, source_mask, target, target_mask = batch()
-    memory = net.memory(source, source_mask)
+    memory = net.encode(source, source_mask)
     forced = net.decoder(target, target_mask, memory)
     state = net.decoder.initial(memory)
     assert not state.word.any()
@@ -62,7 +62,7 @@ def test_beams_are_separate_hypotheses(scoring, state_input):
     """K prefixes against one copy of the memory give what each gives alone, also once reordered."""
     net = make(scoring, state_input)
     source, source_mask, *_ = batch()
-    memory = net.memory(source, source_mask)
+    memory = net.encode(source, source_mask)
     words = torch.randint(2, 13, (3, 2, 4), generator=torch.Generator().manual_seed(2))  # B, T, K
     parents = torch.tensor([[3, 0, 0], [1, 1, 2], [0, 3, 2]])
 
@@ -90,7 +90,7 @@ def test_beams_are_separate_hypotheses(scoring, state_input):
 def test_sentences_leave_the_batch(scoring):
     net = make(scoring)
     source, source_mask, *_ = batch()
-    memory = net.memory(source, source_mask)
+    memory = net.encode(source, source_mask)
     state = net.decoder.initial(memory)
     readout, attended = net.decoder.step(state, memory)
     for rows in (torch.tensor([2, 0]), torch.tensor([True, False, True])):

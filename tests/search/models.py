@@ -8,13 +8,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SearchConfig
-from nmt.layers.attention import Attention, AttentionOutput, FixedContext
-from nmt.layers.decoder import Decoder, DecoderState
-from nmt.layers.encoder import BidirectionalEncoder, ForwardEncoder
-from nmt.layers.memory import Memory
-from nmt.layers.output import Output
-from nmt.layers.scoring import Additive
+from nmt.layers import AttentionOutput, DecoderState, Memory
 from nmt.search import Hypothesis, Searchable
+from tests.layers.nets import Net
 
 END, UNKNOWN = 0, 1
 
@@ -59,36 +55,24 @@ class TinyModel:
             context, weights, None
         )
 
-    def advance(self, state: DecoderState, reading: AttentionOutput, word: Tensor) -> DecoderState:
+    def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         embedded = self.embedding[word]
-        hidden = (state.hidden @ self.recurrent + reading.context + embedded).tanh()
+        hidden = (state.hidden @ self.recurrent + attended.context + embedded).tanh()
         return DecoderState(hidden, embedded)
 
     def logits(self, readout: Tensor) -> Tensor:
         return readout @ self.vocabulary.T
 
 
-class LayeredModel:
+def layered_model(attentive: bool, state_input: str, vocabulary: int = 19) -> Net:
     """The project's own layers with random weights in float64, with attention or without."""
-
-    def __init__(self, attentive: bool, state_input: str, vocabulary: int = 19):
-        torch.manual_seed(3)
-        if attentive:
-            self.encoder = BidirectionalEncoder(vocabulary, 4, 6)
-            context = Attention(6, 12, 5, Additive(5))
-        else:
-            self.encoder = ForwardEncoder(vocabulary, 4, 6)
-            context = FixedContext(6)
-        self.decoder = Decoder(vocabulary, 4, 6, 7, context, state_input=state_input)
-        self.output = Output(7, vocabulary)
-        for module in (self.encoder, self.decoder, self.output):
-            module.double().eval()
-            for weight in module.parameters():
-                torch.nn.init.normal_(weight)
-
-    def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        annotations, summary = self.encoder(source, mask)
-        return self.decoder.memory(annotations, summary, mask)
+    torch.manual_seed(3)
+    sizes = {"embedding": 4, "hidden": 6, "alignment": 5, "maxout": 7}
+    scoring = "additive" if attentive else "none"
+    net = Net(scoring, state_input, source=vocabulary, target=vocabulary, **sizes).double().eval()
+    for weight in net.parameters():
+        torch.nn.init.normal_(weight)
+    return net
 
 
 class TableModel(TinyModel):
@@ -122,7 +106,7 @@ def reference_search(
     for _ in range(max(1, limit)):
         continuations = []
         for place, (tokens, log_probabilities, state) in enumerate(beam):
-            readout, reading = model.decoder.step(state, memory)
+            readout, attended = model.decoder.step(state, memory)
             logits = model.output.logits(readout)[0, 0]
             logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
             log_p = logits - logits.logsumexp(0)
@@ -132,16 +116,16 @@ def reference_search(
                 if word == UNKNOWN and forbid_unknown:
                     continue
                 total = sum(log_probabilities) + value
-                continuations.append((-total, word, place, value, reading))
+                continuations.append((-total, word, place, value, attended))
         continuations.sort(key=lambda each: each[:3])
         following = []
-        for _, word, place, value, reading in continuations[: options.beam_size - len(finished)]:
+        for _, word, place, value, attended in continuations[: options.beam_size - len(finished)]:
             tokens, log_probabilities, state = beam[place]
             written = ([*tokens, word], [*log_probabilities, value])
             if word == END:
                 finished.append((*written, True))
             else:
-                state = model.decoder.advance(state, reading, torch.tensor([[word]]))
+                state = model.decoder.advance(state, attended, torch.tensor([[word]]))
                 following.append((*written, state))
         beam = following
         if not beam or len(finished) == options.beam_size:

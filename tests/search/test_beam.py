@@ -7,7 +7,15 @@ from nmt.data.batch import pad
 from nmt.search import beam_search, search_sentences
 from nmt.utils.errors import InputError, RunError
 
-from .models import END, UNKNOWN, LayeredModel, TableModel, TinyModel, reference_search, settings
+from .models import (
+    END,
+    UNKNOWN,
+    TableModel,
+    TinyModel,
+    layered_model,
+    reference_search,
+    settings,
+)
 
 SOURCES = [[4, 7, 2, 0], [3, 0], [9, 8, 2, 5, 6, 3, 0], [0], [2, 2, 10, 4, 0]]
 
@@ -48,7 +56,7 @@ def test_finds_what_the_reference_search_finds(beam, options, forbid_unknown):
 @pytest.mark.parametrize("attentive", [True, False])
 @pytest.mark.parametrize("state_input", ["previous", "current"])
 def test_searches_the_layers_of_the_project(attentive, state_input):
-    model, chosen = LayeredModel(attentive, state_input), settings(beam_size=4, nbest=4)
+    model, chosen = layered_model(attentive, state_input), settings(beam_size=4, nbest=4)
     for sentence, found in zip(SOURCES, beam_search(model, *pad(SOURCES), chosen), strict=True):
         assert_same(found, reference_search(model, torch.tensor(sentence), chosen))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.search.candidates import select
+from nmt.search.candidates import best_continuations
 
 
 def brute_force(logits, totals, widths, forbidden):
@@ -40,7 +40,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, kind):
     if vocabulary == 1:
         forbidden = {}
     expected = brute_force(logits, totals, widths, forbidden)
-    found = select(logits.clone(), totals, widths, forbidden)
+    found = best_continuations(logits.clone(), totals, widths, forbidden)
     for b, best in enumerate(expected):
         kept = [
             (-total, word, parent)
@@ -55,7 +55,7 @@ def test_a_word_is_offered_once_where_stripes_overlap():
     """300 words in 16 stripes of 19: the last four places are covered twice."""
     logits = torch.full((1, 1, 300), -30.0)
     logits[0, 0, 281:285] = torch.tensor([4.0, 3.0, 2.0, 1.0])
-    found = select(logits, np.zeros((1, 1)), np.array([6]), {})
+    found = best_continuations(logits, np.zeros((1, 1)), np.array([6]), {})
     assert found.words[0, :4].tolist() == [281, 282, 283, 284]
     assert sorted(set(found.words[0].tolist())) == sorted(found.words[0].tolist())
 
@@ -63,5 +63,5 @@ def test_a_word_is_offered_once_where_stripes_overlap():
 def test_certain_words_never_gain_probability():
     logits = torch.zeros(1, 1, 5000)
     logits[0, 0, 7] = 200.0
-    found = select(logits, np.zeros((1, 1)), np.array([1]), {})
+    found = best_continuations(logits, np.zeros((1, 1)), np.array([1]), {})
     assert (found.words[0, 0], found.log_probabilities[0, 0]) == (7, 0.0)
