@@ -93,10 +93,14 @@ def _unknown(path: str, schema: type) -> str:
     if earlier := renamed_to(path):
         return f"{path}: {earlier}"
     names = [name for name, _, _ in entries(schema)] + list(CHOICES)
+    if path.startswith(("trainer.lightning.", "callbacks.", "optimizer.options.")):
+        return f"{path}: no such entry; to add one, type +{path}=…"
     near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)
     last = path.rpartition(".")[2]
     near += [name for name in names if name.rpartition(".")[2] == last and name not in near]
     hint = f"did you mean {' or '.join(near[:3])}?" if near else "see docs/configuration.md"
+    if path.startswith("trainer."):
+        hint += f" (an argument of Lightning's Trainer is typed +trainer.lightning.{last}=…)"
     return f"{path}: no such key; {hint}"
 
 

@@ -98,7 +98,7 @@ def groups(conf: Path) -> Iterator[str]:
         for number, file in enumerate(sorted(folder.glob("*.yaml"))):
             name = f"`{plus}{folder.name}`" if number == 0 else ""
             option = f"`{file.stem}`"
-            if defaults.get(folder.name) == file.stem:
+            if defaults.get(folder.name) in (file.stem, [file.stem]):
                 option += " (default)"
             yield f"{name} | {option} | {_said(file)}"
 

@@ -28,6 +28,7 @@ GROUPS = {
     "data": ["data", "tokenizer"],
     "optimizer": ["optimizer"],
     "schedule": ["optimizer.schedule"],
+    "callbacks": ["callbacks"],
     # a trainer is a choice of devices; how long and how precisely is the regime's and the run's
     "trainer": [
         "trainer.accelerator",

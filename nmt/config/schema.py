@@ -315,6 +315,10 @@ class TrainerConfig:
     log_every: int = key(
         20, "updates between two lines of training scores", minimum=1, runtime=True
     )
+    lightning: dict[str, Any] = key(
+        {},
+        "other arguments of Lightning's Trainer, by name: +trainer.lightning.profiler=simple",
+    )
 
 
 @dataclass
@@ -473,6 +477,9 @@ class Config:
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
+    callbacks: dict[str, Any] = key(
+        {}, "Lightning callbacks by name, each a `_target_` with its arguments (group `callbacks`)"
+    )
     trainer: TrainerConfig = key(TrainerConfig, "the training loop")
     search: SearchConfig = key(SearchConfig, "the search for a translation", resumable=True)
     evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", resumable=True)

@@ -17,6 +17,39 @@ from nmt.config.renamed import renamed_to
 from nmt.config.schema import Config, DataConfig, TextConfig, TokenizerConfig, scoring_of
 from nmt.utils.errors import InputError
 
+# Arguments of Lightning's Trainer that this program sets itself, or cannot work with.
+NOT_LIGHTNINGS = {
+    **{
+        name: f"type trainer.{name}"
+        for name in ("accelerator", "devices", "max_steps", "num_nodes")
+    },
+    **{name: f"type trainer.{name}" for name in ("precision", "strategy")},
+    "accumulate_grad_batches": "type trainer.accumulate",
+    "callbacks": "take callbacks=…",
+    "check_val_every_n_epoch": "type trainer.valid_every",
+    "default_root_dir": "type hydra.run.dir",
+    "deterministic": "type deterministic",
+    "enable_checkpointing": "type checkpoint.minutes or trainer.valid_every",
+    "enable_model_summary": "the log's first lines say what is trained",
+    "enable_progress_bar": "type trainer.progress",
+    "fast_dev_run": "leaves no checkpoint to test; take regime=tiny, or trainer.max_steps=2",
+    "gradient_clip_algorithm": "type optimizer.clip_norm",
+    "gradient_clip_val": "type optimizer.clip_norm",
+    "limit_test_batches": "a test set is scored as a whole; type data.test.<name>.pairs",
+    "log_every_n_steps": "type trainer.log_every",
+    "logger": "take logger=…",
+    **dict.fromkeys(
+        ("max_epochs", "max_time", "min_epochs", "min_steps"), "type trainer.max_steps"
+    ),
+    "num_sanity_val_steps": "type trainer.valid_every",
+    "overfit_batches": "type limit_train_batches",
+    "plugins": "takes objects, which a configuration cannot hold",
+    "barebones": "needs loggers and checkpoints off, which a run is made of",
+    "reload_dataloaders_every_n_epochs": "the pairs of a run are read without end",
+    "use_distributed_sampler": "each rank reads its own share already",
+    "val_check_interval": "type trainer.valid_every",
+}
+
 
 def load(config: DictConfig, training: bool = True) -> Config:
     """A composed configuration as checked, plain objects. Raises InputError as `validate`."""
@@ -137,6 +170,9 @@ def _validate_together(config: DictConfig) -> None:
         )
     if config.trainer.monitor == "bleu" and not config.trainer.valid_translate:
         raise InputError("trainer.monitor=bleu: needs trainer.valid_translate above 0")
+    for name in config.trainer.lightning:
+        if name in NOT_LIGHTNINGS:
+            raise InputError(f"trainer.lightning.{name}: {NOT_LIGHTNINGS[name]}")
     if config.optimizer.warmup >= config.trainer.max_steps:
         raise InputError(
             f"optimizer.warmup={config.optimizer.warmup}: must be below trainer.max_steps="

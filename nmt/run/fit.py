@@ -20,6 +20,7 @@ from nmt.models.checkpoint import complete_checkpoint, description, read_checkpo
 from nmt.run.finish import Outcome
 from nmt.run.start import Run, own_code
 from nmt.run.test import training_sample
+from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.lightning import on_every_rank
 from nmt.training.progress import Progress
@@ -145,7 +146,11 @@ def training_callbacks(
                 check_finite=False,  # an earlier and clearer error is raised for it
             )
         )
-    return [*callbacks, checkpoints]  # last: it stores what the others have heard
+    return [
+        *callbacks,
+        *make_callbacks(config),
+        checkpoints,
+    ]  # last: it stores what the others have heard
 
 
 def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> str:

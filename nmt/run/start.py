@@ -29,9 +29,11 @@ from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.optimizer import check_optimizer
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
+from nmt.training.callbacks import make_callbacks
 from nmt.training.lightning import end_other_ranks
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.signals import Stop
+from nmt.training.trainer import lightning_arguments
 from nmt.utils.devices import check_accelerator
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -166,6 +168,8 @@ def check_early(config: Config) -> None:
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
     check_optimizer(config.optimizer, config.trainer.max_steps)
+    make_callbacks(config)
+    lightning_arguments(config.trainer, Path())
     with torch.device("meta"):
         build_model(config, len(SPECIAL), len(SPECIAL))
 

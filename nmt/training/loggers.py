@@ -26,6 +26,8 @@ from nmt.utils.optional import need
 
 log = logging.getLogger(__name__)
 
+OWN = ("train/", "valid/", "test/", "length/")  # names of this program's scores
+
 
 class Row(IntEnum):
     """What is logged of an update, in this order."""
@@ -152,7 +154,9 @@ class ResumableWandbLogger(WandbLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        with self.row(step, kind_of(metrics)) as new, warn_on_error("logging scores"):
+        own = any(name.startswith(OWN) for name in metrics)  # the rest is of callbacks of one's own
+        update = step if own else None
+        with self.row(update, kind_of(metrics)) as new, warn_on_error("logging scores"):
             if new:
                 super().log_metrics(metrics, step)
 

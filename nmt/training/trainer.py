@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.loggers import Logger
+from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, SimpleProfiler
 
 from nmt.config.schema import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
 from nmt.training.lightning import LoopbackDDP, leave_signals_alone
 from nmt.utils.devices import resolve_precision, use_threads
 from nmt.utils.errors import InputError
+
+PROFILERS = {"simple": SimpleProfiler, "advanced": AdvancedProfiler, "pytorch": PyTorchProfiler}
 
 
 def make_trainer(
@@ -54,6 +58,7 @@ def make_trainer(
             enable_model_summary=False,
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
+            **lightning_arguments(options, folder),
         )
         leave_signals_alone(trainer)
         return trainer
@@ -68,6 +73,24 @@ def make_trainer(
             f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}: "
             f"{str(error).strip().splitlines()[0]}"
         ) from error
+
+
+def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
+    """`trainer.lightning`: a profiler that is named writes to the run folder.
+
+    Raises:
+        InputError: for a name that is no argument of Lightning's Trainer, or no profiler.
+    """
+    arguments = dict(options.lightning)
+    for name in set(arguments) - set(inspect.signature(pl.Trainer.__init__).parameters):
+        raise InputError(f"trainer.lightning.{name}: no argument of Lightning's Trainer")
+    profiler = arguments.get("profiler")
+    if profiler is not None:
+        if profiler not in PROFILERS:
+            known = ", ".join(PROFILERS)
+            raise InputError(f"trainer.lightning.profiler={profiler}: must be one of {known}")
+        arguments["profiler"] = PROFILERS[profiler](dirpath=folder, filename="profile")
+    return arguments
 
 
 def strategy(options: TrainerConfig) -> Any:

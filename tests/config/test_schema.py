@@ -15,7 +15,7 @@ from nmt.cli.composition import conf_folder
 from nmt.cli.reference import reference, type_name
 from nmt.config.keys import entries
 from nmt.config.schema import SCHEMAS, TrainConfig, plain
-from nmt.config.validation import load
+from nmt.config.validation import NOT_LIGHTNINGS, load
 
 MODELS = {
     "rnnencdec30": ("RNNencdec", 30),
@@ -208,6 +208,14 @@ def test_the_list_of_keys_names_all_of_them():
     assert "| `checkpoint` | text | must be given |  | file of the trained model |" in page
 
 
+def test_the_arguments_of_lightnings_trainer_that_are_refused_are_its():
+    import inspect
+
+    from pytorch_lightning import Trainer
+
+    assert set(NOT_LIGHTNINGS) < set(inspect.signature(Trainer.__init__).parameters)
+
+
 def test_new_entries_take_a_plus(composer):
     config = load(
         composer(
@@ -245,6 +253,18 @@ REFUSED = [
         "optimizer.schedule=linear",
         "(how the learning rate moves over the updates; type schedule=linear)",
     ),
+    (
+        "trainer.profiler=simple",
+        "(an argument of Lightning's Trainer is typed +trainer.lightning.prof",
+    ),
+    ("trainer.lightning.profiler=simple", "to add one, type +trainer.lightning.profiler=…"),
+    (
+        "+trainer.lightning.fast_dev_run=true",
+        "trainer.lightning.fast_dev_run: leaves no checkpoint",
+    ),
+    ("+trainer.lightning.max_epochs=3", "trainer.lightning.max_epochs: type trainer.max_steps"),
+    ("callbacks=swa", "available: device_stats, ema, learning_rate_monitor, none"),
+    ("callbacks.ema.decay=0.9", "to add one, type +callbacks.ema.decay=…"),
     ("schedule=cosine", "schedule=cosine: no such; available: constant, inverse_sqrt, linear"),
     ("+trainer.foo=1", "trainer.foo: no such key"),
     ("++trainer.foo=1", "trainer.foo: no such key"),

@@ -1,0 +1,55 @@
+"""Lightning callbacks that the configuration names, beside this program's own."""
+
+from __future__ import annotations
+
+import pytorch_lightning as pl
+from hydra.utils import instantiate
+from pytorch_lightning import callbacks as known
+
+from nmt.config.schema import Config
+from nmt.utils.errors import InputError
+
+# What does not work beside this program's own callbacks, and what serves instead.
+INSTEAD = {
+    known.Checkpoint: "checkpoints are this program's own; type trainer.valid_every or checkpoint.minutes",
+    known.ProgressBar: "the bars are this program's own; type trainer.progress",
+    known.StochasticWeightAveraging: "it counts epochs, and a run here counts updates; take callbacks=ema",
+    known.GradientAccumulationScheduler: "type trainer.accumulate",
+    known.BatchSizeFinder: "a batch here is an update of fixed size; type data.batch_size",
+    known.LearningRateFinder: "it makes updates of its own; sweep over optimizer.lr",
+    known.Timer: "a run ends after trainer.max_steps; a batch system's signal ends it earlier",
+}
+NEED_A_LOGGER = (known.LearningRateMonitor, known.DeviceStatsMonitor)
+
+
+def make_callbacks(config: Config) -> list[pl.Callback]:
+    """The callbacks of `callbacks`, in its order.
+
+    Raises:
+        InputError: for what is no callback, cannot be made, or does not work here; naming its key.
+    """
+    return [make_callback(name, config) for name in config.callbacks]
+
+
+def make_callback(name: str, config: Config) -> pl.Callback:
+    """The callback of `callbacks.<name>`; raises InputError as `make_callbacks`."""
+    settings = config.callbacks[name]
+    target = settings.get("_target_") if isinstance(settings, dict) else None
+    if not target:
+        raise InputError(f"callbacks.{name}: names no class; type +callbacks.{name}._target_=…")
+    key = f"callbacks.{name}._target_={target}"
+    try:
+        callback = instantiate(settings)
+    except Exception as error:
+        raise InputError(f"{key}: {' '.join(str(error).split())[:300]}") from error
+    if not isinstance(callback, pl.Callback):
+        raise InputError(f"{key}: not a pytorch_lightning.Callback")
+    for kind, instead in INSTEAD.items():
+        if isinstance(callback, kind):
+            raise InputError(f"{key}: {instead}")
+    logged = config.logger.name != "none" and (
+        config.logger.name != "wandb" or config.logger.mode != "disabled"
+    )
+    if isinstance(callback, NEED_A_LOGGER) and not logged:
+        raise InputError(f"{key}: needs a logger; take logger=csv, wandb or tensorboard")
+    return callback

@@ -1,0 +1,139 @@
+"""Callbacks and arguments of Lightning's Trainer that the configuration names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import pytorch_lightning as pl
+import torch
+
+from nmt.config.schema import Config, LoggerConfig, TrainerConfig
+from nmt.config.validation import load
+from nmt.training.callbacks import make_callbacks
+from nmt.training.trainer import lightning_arguments
+from nmt.utils.errors import InputError
+from tests.helpers.processes import TINY, run
+
+MINE = """
+import json
+from pathlib import Path
+import pytorch_lightning as pl
+
+class Count(pl.Callback):
+    def __init__(self, file, every=1):
+        self.file, self.every, self.updates = file, every, []
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        if trainer.global_step % self.every == 0:
+            self.updates.append(trainer.global_step)
+    def on_train_end(self, trainer, pl_module):
+        Path(self.file).write_text(json.dumps(self.updates))
+    def state_dict(self):
+        return {"updates": self.updates}
+"""
+
+
+def lightnings(name: str, **arguments) -> dict:
+    return {name.lower(): {"_target_": f"pytorch_lightning.callbacks.{name}", **arguments}}
+
+
+def test_the_callbacks_of_the_group(composer):
+    typed = "callbacks=[ema,learning_rate_monitor]"
+    average, rates = make_callbacks(load(composer(typed, "callbacks.ema.decay=0.5")))
+    assert isinstance(average, pl.callbacks.EMAWeightAveraging)
+    old, new = torch.tensor(2.0), torch.tensor(4.0)
+    assert average._kwargs["avg_fn"](old, new, 1) == 3.0
+    assert isinstance(rates, pl.callbacks.LearningRateMonitor)
+    assert rates.logging_interval == "step"
+    assert make_callbacks(load(composer())) == []
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "said"),
+    [
+        ({"mine": {"every": 3}}, "callbacks.mine: names no class; type +callbacks.mine._target_="),
+        ({"mine": {"_target_": "no.Such"}}, "callbacks.mine._target_=no.Such: Error locating"),
+        ({"mine": {"_target_": "torch.nn.Identity"}}, "callbacks.mine._target_=torch.nn.Identity:"),
+        (lightnings("DeviceStatsMonitor", rate=1), "callbacks.devicestatsmonitor._target_=pytorch"),
+        (
+            lightnings("StochasticWeightAveraging", swa_lrs=0.1),
+            "run here counts updates; take call",
+        ),
+        (lightnings("ModelCheckpoint"), "type trainer.valid_every or checkpoint.minutes"),
+        (lightnings("TQDMProgressBar"), "type trainer.progress"),
+        (lightnings("Timer"), "a run ends after trainer.max_steps"),
+        (lightnings("GradientAccumulationScheduler", scheduling={0: 2}), "type trainer.accumulate"),
+        (lightnings("LearningRateMonitor"), "needs a logger; take logger=csv"),
+    ],
+)
+def test_what_does_not_work_is_refused_by_its_key(callbacks, said):
+    with pytest.raises(InputError) as refused:
+        make_callbacks(Config(callbacks=callbacks, logger=LoggerConfig(name="none")))
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(f"callbacks.{next(iter(callbacks))}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    ended = run(
+        "train",
+        *TINY,
+        "hydra.run.dir=run",
+        "callbacks=ema",
+        "callbacks.ema.decay=0.5",
+        "+callbacks.count._target_=mine.Count",
+        "+callbacks.count.file=updates.json",
+        "+callbacks.count.every=5",
+        "+trainer.lightning.profiler=simple",
+        "+trainer.lightning.detect_anomaly=true",
+        "~data.test.by_length",
+        "evaluation.resamples=0",
+        "evaluation.train_sample=0",
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+    )
+    assert ended.code == 0, ended.err
+    assert json.loads((tmp_path / "updates.json").read_text()) == [5, 10]
+    assert "run_training_batch" in (tmp_path / "run/fit-profile.txt").read_text()
+    best = torch.load(tmp_path / "run/checkpoints/best.ckpt", weights_only=True)
+    assert best["global_step"] == 12
+    averaged, last = best["state_dict"], best["current_model_state"]
+    assert any(not torch.equal(averaged[name], last[name]) for name in averaged)
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    for trusted, code in (("[]", 2), ("[mine]", 0)):  # a stranger's callback is not run
+        ended = run(
+            "evaluate",
+            "checkpoint=run/checkpoints/best.ckpt",
+            f"hydra.run.dir=again{code}",
+            f"trust={trusted}",
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(tmp_path)},
+        )
+        assert ended.code == code, ended.err
+        assert ("if you trust it, add trust=[mine]" in ended.err) == (code == 2)
+    again = json.loads((tmp_path / "again0/results.json").read_text())
+    key = "nll_per_sentence"
+    assert again["test"]["test"][key] == pytest.approx(results["test"]["test"][key], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"limit_train_batch": 3}, "trainer.lightning.limit_train_batch: no argument of Lightning"),
+        ({"profiler": "fast"}, "trainer.lightning.profiler=fast: must be one of simple, advanced"),
+    ],
+)
+def test_arguments_that_lightning_has_not(tmp_path, arguments, said):
+    with pytest.raises(InputError) as refused:
+        lightning_arguments(TrainerConfig(lightning=arguments), tmp_path)
+    assert str(refused.value).startswith(said)
+
+
+def test_arguments_of_lightning_are_handed_on(tmp_path):
+    options = TrainerConfig(lightning={"limit_val_batches": 2, "profiler": "advanced"})
+    made = lightning_arguments(options, tmp_path)
+    assert made["limit_val_batches"] == 2
+    assert isinstance(made["profiler"], pl.profilers.AdvancedProfiler)
+    assert made["profiler"].dirpath == tmp_path
+    assert options.lightning["profiler"] == "advanced"
