@@ -64,7 +64,7 @@ def training(size: Size, args: argparse.Namespace) -> None:
 
 
 def decoding(size: Size, args: argparse.Namespace) -> None:
-    """Search on forced work: no `</s>` before as many words as the source has, and no word more."""
+    """Search of fixed length: no `</s>` before as many words as the source has, and no word more."""
     length = round(size.words) + 1
     source, mask = rectangle(size, 16, length, args.device)[:2]
     net = Net(size, "fused", args.scoring).to(args.device).eval()

@@ -120,7 +120,7 @@ def main() -> None:
             for label, took in found.items():
                 searching.setdefault(label, []).append(SENTENCES / took)
     show("Training: target words a CPU second", training, "JoeyNMT, mixed")
-    show(f"Beam {BEAM}, forced work: sentences a CPU second", searching, "JoeyNMT")
+    show(f"Beam {BEAM}, fixed length: sentences a CPU second", searching, "JoeyNMT")
 
 
 def show(title: str, rates: dict[str, list[float]], base: str) -> None:

@@ -131,7 +131,7 @@ class _Step:
         found = beam_search(model, batch.source, batch.source_mask, search)
         free = [all_known(codec.source, codec.target, e.source, e.target) for e in examples]
         without = self._without_unknown(batch, free)
-        weights = decoded.forced.weights
+        weights = decoded.teacher_forced.weights
         best = [hypotheses[0] for hypotheses in found]
         words, alignments = self._force_decode(batch, best, examples)
         records = []

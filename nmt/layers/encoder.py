@@ -23,7 +23,7 @@ class Encoder(nn.Module):
     a GPU is replayed from CUDA graphs.
     """
 
-    directions: int  # of reading: 1 forward, 2 forward and backward
+    directions: int  # 1 forward, 2 forward and backward
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the decoder may look at: one copy a sentence, however many hypotheses a search follows."""
+"""What the decoder attends to: one copy a sentence, however many hypotheses a search follows."""
 
 from __future__ import annotations
 

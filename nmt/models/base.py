@@ -30,7 +30,7 @@ class Decoded(NamedTuple):
     """A batch read with its target sentences given."""
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
-    forced: TeacherForced  # readouts, weights of attention, log-normalisers
+    teacher_forced: TeacherForced  # readouts, weights of attention, log-normalisers
 
 
 class Translator(pl.LightningModule):
@@ -95,21 +95,23 @@ class Translator(pl.LightningModule):
         return self.decoder.context.scoring is not None
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        """Source ids (B, S) and mask (B, S) to what the decoder may look at."""
+        """Source ids (B, S) and mask (B, S) to what the decoder attends to."""
         annotations, summary = self.encoder(source, mask)
         return self.decoder.memory(annotations, summary, mask)
 
     def forward(self, batch: Batch) -> Decoded:
         """The likelihood of the given translations, and how they were read."""
         memory = self.encode(batch.source, batch.source_mask)
-        forced = self.decoder(batch.target, batch.target_mask, memory)
-        return Decoded(self.output.nll(forced.readout, batch.target, batch.target_mask), forced)
+        teacher_forced = self.decoder(batch.target, batch.target_mask, memory)
+        return Decoded(
+            self.output.nll(teacher_forced.readout, batch.target, batch.target_mask), teacher_forced
+        )
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
         memory = self.encode(batch.source, batch.source_mask)
-        forced = self.decoder(batch.target, batch.target_mask, memory)
-        nll, _ = self.output.loss(forced.readout, batch.target, batch.target_mask)
+        teacher_forced = self.decoder(batch.target, batch.target_mask, memory)
+        nll, _ = self.output.loss(teacher_forced.readout, batch.target, batch.target_mask)
         return {
             "loss": nll * batch.weight,
             "nll": nll.detach(),

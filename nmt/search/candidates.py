@@ -1,6 +1,6 @@
 """The continuations that a beam keeps: the best of all hypotheses of a sentence and all next words.
 
-B batch, K hypotheses a sentence, V vocabulary, C cells looked into, W beam width.
+B batch, K hypotheses a sentence, V vocabulary, C cells inspected, W beam width.
 
 The K x V scores of a sentence are never written down. The vocabulary is cut into stripes laid over
 one another, so that a cell holds the words at the same place of each stripe; one pass finds the
@@ -20,7 +20,7 @@ from torch import Tensor
 from nmt.utils.errors import RunError
 
 STRIPES = 16  # a cell more costs as many words to order; a stripe more saves as many cells
-SPARE = 4  # cells beyond the width of the beam: most ties are settled without a second look
+SPARE = 4  # cells beyond the width of the beam: most ties are settled without ordering all words
 CHUNK = 1 << 17  # logits whose normaliser is computed at once on a CPU: they stay in its cache
 
 

@@ -78,9 +78,9 @@ class Validation(pl.Callback):
         self.sums["nll"].update(decoded.nll.double().sum())
         self.sums["words"].update(batch.words)
         self.sums["sentences"].update(len(batch))
-        if decoded.forced.weights is not None:
-            self._attention(batch, decoded.forced.weights.float())
-            self._picture(batch, decoded.forced.weights)
+        if decoded.teacher_forced.weights is not None:
+            self._attention(batch, decoded.teacher_forced.weights.float())
+            self._picture(batch, decoded.teacher_forced.weights)
         self._translate(pl_module, batch)
 
     def _attention(self, batch: Batch, weights: Tensor) -> None:

@@ -60,12 +60,12 @@ class Net(nn.Module):
 
     def forward(self, source, source_mask, target, target_mask):
         """(nll (B, T), TeacherForced)."""
-        forced = self.decoder(target, target_mask, self.encode(source, source_mask))
-        return self.output.nll(forced.readout, target, target_mask), forced
+        teacher_forced = self.decoder(target, target_mask, self.encode(source, source_mask))
+        return self.output.nll(teacher_forced.readout, target, target_mask), teacher_forced
 
 
 def make(scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, **options):
-    """A net with wide weights and biases that are not 0, the same for both recurrences."""
+    """A net with large weights and biases that are not 0, the same for both recurrences."""
     torch.manual_seed(3)
     net = Net(scoring, state_input, recurrence, **options)
     initialise(net, "glorot")
@@ -98,7 +98,7 @@ def gradients(net):
 def both_recurrences(
     scoring, state_input="previous", lengths=((6, 1, 4), (2, 5, 3)), *, autocast=None, **options
 ):
-    """For plain and fused: (nll, forced, gradients), each sentence with another weight.
+    """For plain and fused: (nll, teacher_forced, gradients), each sentence with another weight.
 
     With `autocast` given (on or off) the maxout units stay on one half.
     """
@@ -109,7 +109,7 @@ def both_recurrences(
             net.decoder.readout.bias.data[0::2] += 3
         words = batch(*lengths, sizes=options)
         with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
-            nll, forced = net(*words)
+            nll, teacher_forced = net(*words)
         weight = torch.arange(1, len(nll) + 1).unsqueeze(1) / len(nll)
         (nll * weight).sum().backward()
         grads = {
@@ -117,7 +117,7 @@ def both_recurrences(
             name: torch.zeros_like(p) if p.grad is None else p.grad
             for name, p in net.named_parameters()
         }
-        results.append((nll, forced, grads))
+        results.append((nll, teacher_forced, grads))
     return results
 
 

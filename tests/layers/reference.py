@@ -45,30 +45,30 @@ def forward_only(w, sentence):
     return np.array(states), s
 
 
-def score(w, kind, q, k):
+def score(w, scoring, q, k):
     """A.1.2 for additive; the products are its relatives."""
-    if kind == "additive":
+    if scoring == "additive":
         return w["v_a"] @ np.tanh(q + k)
-    return q @ k / (np.sqrt(len(q)) if kind == "scaled_dot" else 1)
+    return q @ k / (np.sqrt(len(q)) if scoring == "scaled_dot" else 1)
 
 
-def attend(w, kind, s, annotations):
+def attend(w, scoring, s, annotations):
     """α_i and log Σ exp e_ij."""
-    e = np.array([score(w, kind, w["W_a"] @ s, w["U_a"] @ h) for h in annotations])
+    e = np.array([score(w, scoring, w["W_a"] @ s, w["U_a"] @ h) for h in annotations])
     total = np.exp(e).sum()
     return np.exp(e) / total, np.log(total)
 
 
-def decode(w, kind, state_input, annotations, summary, sentence):
+def decode(w, scoring, state_input, annotations, summary, sentence):
     """A.2.2: for each word of the target its -log p, the weights and the log-normaliser."""
     s = np.tanh(w["W_s"] @ summary + w["b_s"])
     before = np.zeros(w["embedding_out"].shape[1])  # E y_0 = 0
     nlls, all_weights, normalisers = [], [], []
     for y in sentence:
-        if kind == "none":
+        if scoring == "none":
             c = summary
         else:
-            weights, log_z = attend(w, kind, s, annotations)
+            weights, log_z = attend(w, scoring, s, annotations)
             c = sum(a * h for a, h in zip(weights, annotations, strict=True))
             all_weights.append(weights)
             normalisers.append(log_z)

@@ -13,7 +13,7 @@ from tests.layers.nets import KINDS, batch, make, sentences
 def test_whole_model_is_the_papers(scoring, state_input, recurrence):
     net = make(scoring, state_input, recurrence)
     source, source_mask, target, target_mask = batch()
-    nll, forced = net(source, source_mask, target, target_mask)
+    nll, teacher_forced = net(source, source_mask, target, target_mask)
     weights = reference.weights_of(net)
     encode = reference.forward_only if scoring == "none" else reference.bidirectional
     pairs = zip(sentences(source, source_mask), sentences(target, target_mask), strict=True)
@@ -26,14 +26,16 @@ def test_whole_model_is_the_papers(scoring, state_input, recurrence):
         np.testing.assert_allclose(nll[b, :length].detach(), expected, rtol=1e-10)
         assert not nll[b, length:].any()
         if scoring == "none":
-            assert forced.weights is None
-            assert forced.log_normaliser is None
+            assert teacher_forced.weights is None
+            assert teacher_forced.log_normaliser is None
             continue
-        found = forced.weights[b].detach()
+        found = teacher_forced.weights[b].detach()
         np.testing.assert_allclose(found[:length, : len(words)], attention, rtol=1e-10)
         assert not found[:, len(words) :].any()
         assert not found[length:].any()
-        np.testing.assert_allclose(forced.log_normaliser[b, :length].detach(), log_z, atol=1e-10)
+        np.testing.assert_allclose(
+            teacher_forced.log_normaliser[b, :length].detach(), log_z, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("recurrence", ["plain", "fused"])
@@ -42,17 +44,19 @@ def test_steps_make_a_sentence(scoring, state_input, recurrence):
     net = make(scoring, state_input, recurrence)
     source, source_mask, target, target_mask = batch()
     memory = net.encode(source, source_mask)
-    forced = net.decoder(target, target_mask, memory)
+    teacher_forced = net.decoder(target, target_mask, memory)
     state = net.decoder.initial(memory)
     assert not state.word.any()
     for i in range(target.shape[1]):
         readout, attended = net.decoder.step(state, memory)
-        torch.testing.assert_close(readout[:, 0], forced.readout[:, i], rtol=1e-11, atol=1e-11)
+        torch.testing.assert_close(
+            readout[:, 0], teacher_forced.readout[:, i], rtol=1e-11, atol=1e-11
+        )
         real = target_mask[:, i]
         if scoring != "none":
-            torch.testing.assert_close(attended.weights[real, 0], forced.weights[real, i])
+            torch.testing.assert_close(attended.weights[real, 0], teacher_forced.weights[real, i])
             torch.testing.assert_close(
-                attended.log_normaliser[real, 0], forced.log_normaliser[real, i]
+                attended.log_normaliser[real, 0], teacher_forced.log_normaliser[real, i]
             )
         state = net.decoder.advance(state, attended, target[:, i : i + 1])
 
@@ -104,7 +108,7 @@ def test_orders_of_state_input_differ_by_one_shift(recurrence):
     """The first readout is the same, the second is not."""
     words = batch()
     previous, current = (
-        make("dot", kind, recurrence)(*words)[1].readout for kind in ("previous", "current")
+        make("dot", order, recurrence)(*words)[1].readout for order in ("previous", "current")
     )
     torch.testing.assert_close(previous[:, 0], current[:, 0])
     assert (previous[:, 1] - current[:, 1]).abs().max() > 1e-3

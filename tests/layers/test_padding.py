@@ -11,7 +11,7 @@ from tests.layers.nets import KINDS, batch, gradients, make
 def test_alone_and_in_a_batch(scoring, state_input, recurrence):
     net = make(scoring, state_input, recurrence)
     whole = batch()
-    nll, forced = net(*whole)
+    nll, teacher_forced = net(*whole)
     nll.sum().backward()
     together = gradients(net)
     summed = {name: torch.zeros_like(gradient) for name, gradient in together.items()}
@@ -19,10 +19,12 @@ def test_alone_and_in_a_batch(scoring, state_input, recurrence):
         source, source_mask, target, target_mask = (part[b : b + 1] for part in whole)
         s, t = int(source_mask.sum()), int(target_mask.sum())
         net.zero_grad()
-        alone, looked = net(source[:, :s], source_mask[:, :s], target[:, :t], target_mask[:, :t])
+        alone, alone_forced = net(
+            source[:, :s], source_mask[:, :s], target[:, :t], target_mask[:, :t]
+        )
         torch.testing.assert_close(alone[0], nll[b, :t], rtol=1e-12, atol=1e-12)
         if scoring != "none":
-            torch.testing.assert_close(looked.weights[0], forced.weights[b, :t, :s])
+            torch.testing.assert_close(alone_forced.weights[0], teacher_forced.weights[b, :t, :s])
         alone.sum().backward()
         for name, gradient in gradients(net).items():
             summed[name] += gradient

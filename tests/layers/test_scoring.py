@@ -14,12 +14,12 @@ def test_scores_of_several_queries():
     query, keys = torch.randn(2, 3, 5).double(), torch.randn(2, 4, 5).double()
     additive = Additive(5).double()
     torch.nn.init.normal_(additive.v)
-    for scoring, kind in ((additive, "additive"), (Dot(5), "dot"), (ScaledDot(5), "scaled_dot")):
+    for scoring, name in ((additive, "additive"), (Dot(5), "dot"), (ScaledDot(5), "scaled_dot")):
         scores = scoring(query, keys)
         assert scores.shape == (2, 3, 4)
         weights = {"v_a": additive.v.detach().numpy()}
         expected = [
-            [[reference.score(weights, kind, q, k) for k in ks] for q in qs]
+            [[reference.score(weights, name, q, k) for k in ks] for q in qs]
             for qs, ks in zip(query.numpy(), keys.numpy(), strict=True)
         ]
         np.testing.assert_allclose(scores.detach(), expected, rtol=1e-12)

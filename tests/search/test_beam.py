@@ -74,10 +74,10 @@ def test_beam_of_one_is_the_loop_that_takes_the_most_probable_word():
     memory = model.encode(source, mask)
     state, words = model.initial(memory), []
     while len(words) < 3 * len(sentence) and words[-1:] != [END]:
-        readout, reading = model.step(state, memory)
+        readout, attended = model.step(state, memory)
         word = model.logits(readout).argmax(2)
         words.append(int(word))
-        state = model.advance(state, reading, word)
+        state = model.advance(state, attended, word)
     [[greedy]] = beam_search(model, source, mask, settings(beam_size=1))
     assert greedy.tokens == words
 

@@ -23,15 +23,15 @@ def brute_force(logits, totals, widths, forbidden):
 
 @pytest.mark.parametrize("vocabulary", [1, 5, 31, 256, 301])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["smooth", "steps", "flat", "shifted"])
-def test_keeps_the_best_of_all_continuations(vocabulary, dtype, kind):
+@pytest.mark.parametrize("shape", ["smooth", "steps", "flat", "shifted"])
+def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
     draw = torch.Generator().manual_seed(vocabulary)
     logits = torch.randn(3, 4, vocabulary, generator=draw) * 3
-    if kind == "steps":  # ties everywhere
+    if shape == "steps":  # ties everywhere
         logits = logits.round()
-    elif kind == "flat":
+    elif shape == "flat":
         logits = torch.zeros_like(logits)
-    elif kind == "shifted":  # hypotheses of a sentence that tie with each other
+    elif shape == "shifted":  # hypotheses of a sentence that tie with each other
         logits[:, 1:] = logits[:, :1]
     logits = logits.to(dtype)
     totals = np.array([[-1.0, -1.0, -2.5, -80.0], [-3.0, -3.0, -3.0, -np.inf], [-4.0] * 4])

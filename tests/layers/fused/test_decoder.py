@@ -17,14 +17,14 @@ LENGTHS = [((6, 1, 4), (2, 5, 3)), ((1,), (1,)), ((3, 3), (1, 2)), ((2, 9), (7, 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("scoring", "state_input"), KINDS)
 def test_float64(scoring, state_input, lengths):
-    (nll, forced, grads), (fused_nll, fused, fused_grads) = both_recurrences(
+    (nll, teacher_forced, grads), (fused_nll, fused, fused_grads) = both_recurrences(
         scoring, state_input, lengths
     )
     torch.testing.assert_close(fused_nll, nll, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(fused_grads, grads, rtol=1e-10, atol=1e-11)
     if scoring != "none":
-        torch.testing.assert_close(fused.weights, forced.weights, rtol=1e-11, atol=1e-11)
-        torch.testing.assert_close(fused.log_normaliser, forced.log_normaliser)
+        torch.testing.assert_close(fused.weights, teacher_forced.weights, rtol=1e-11, atol=1e-11)
+        torch.testing.assert_close(fused.log_normaliser, teacher_forced.log_normaliser)
 
 
 LARGER = {"hidden": 48, "embedding": 24, "alignment": 40, "maxout": 16, "source": 60, "target": 70}

@@ -140,16 +140,16 @@ def test_whole_model(scoring, device, autocast, monkeypatch):
         if autocast:
             net.decoder.readout.bias.data[0::2] += 3  # or rounding swaps maxout units
         with torch.autocast(device, torch.bfloat16, enabled=autocast):
-            nll, forced = net(*(part.to(device) for part in batch()))
+            nll, teacher_forced = net(*(part.to(device) for part in batch()))
         nll.sum().backward()
-        results.append((nll, forced, gradients(net)))
-    (nll, forced, grads), (found_nll, found, found_grads) = results
+        results.append((nll, teacher_forced, gradients(net)))
+    (nll, teacher_forced, grads), (found_nll, found, found_grads) = results
     share = 0.06 if autocast else 1e-5
     assert ((found_nll - nll).abs() <= share * (1 + nll)).all()
     for name, gradient in grads.items():
         assert (found_grads[name] - gradient).norm() <= share * gradient.norm(), name
     if scoring != "none":
-        assert (found.weights - forced.weights).abs().max() < share
+        assert (found.weights - teacher_forced.weights).abs().max() < share
 
 
 def test_a_scoring_function_of_ones_own_keeps_its_operations():

@@ -96,13 +96,13 @@ class WithDropout(Bilinear):
 )
 def test_equal_to_plain(scorer, lengths):
     """NLL, weights and every gradient, those of the scoring's own parameters among them."""
-    (nll, forced, grads), (fused_nll, fused, fused_grads) = both_recurrences(
+    (nll, teacher_forced, grads), (fused_nll, fused, fused_grads) = both_recurrences(
         "own", lengths=lengths, scorer=scorer
     )
     exact = {"rtol": 1e-12, "atol": 1e-12}
     torch.testing.assert_close(fused_nll, nll, **exact)
-    torch.testing.assert_close(fused.weights, forced.weights, **exact)
-    torch.testing.assert_close(fused.log_normaliser, forced.log_normaliser, **exact)
+    torch.testing.assert_close(fused.weights, teacher_forced.weights, **exact)
+    torch.testing.assert_close(fused.log_normaliser, teacher_forced.log_normaliser, **exact)
     torch.testing.assert_close(fused_grads, grads, **exact)
 
 
