@@ -259,6 +259,38 @@ class TestOwnModel:
         torch.testing.assert_close(summary[1], states[1, :2].mean(0))
 
 
+class TestOwnTraining:
+    """An optimizer, a schedule and a callback from outside the package."""
+
+    def test_they_train_and_are_tested(self, play):
+        played = play("own-training.md")
+        config = played.results("lion")["config"]
+        assert config["optimizer"]["_target_"] == "my_training.Lion"
+        assert list(config["callbacks"]) == ["ema", "update_log"]
+        rows = json.loads((played.folder / "updates.json").read_text())
+        assert [row["update"] for row in rows] == [0, 1, 2, 3]
+        shares = [1, (1 + 0.5**0.5) / 2, 0.5, (1 - 0.5**0.5) / 2]
+        assert [row["lr"] for row in rows] == pytest.approx([3e-4 * share for share in shares])
+        assert all(row["norm"] > 0 for row in rows)
+        first, again = (played.results(name)["test"]["test"] for name in ("lion", "again"))
+        assert again["nll_per_sentence"] == pytest.approx(first["nll_per_sentence"], rel=1e-6)
+
+    def test_its_update_is_the_papers(self, play):
+        module = play("own-training.md").module("my_training")
+        parameter = torch.nn.Parameter(torch.tensor([1.0, -2.0, 4.0]))
+        rule = module.Lion([parameter], lr=0.1, betas=(0.9, 0.5), weight_decay=0.2)
+        for gradient in ([1.0, 3.0, 0.0], [-1.0, 3.0, 8.0]):
+            parameter.grad = torch.tensor(gradient)
+            rule.step()
+        # means after the first: 0.5, 1.5, 0; signs of the second: 0.45 - 0.1, 1.35 + 0.3, 0.8
+        expected = []
+        for weight, signs in ((1.0, (1, 1)), (-2.0, (1, 1)), (4.0, (0, 1))):
+            for sign in signs:
+                weight -= 0.1 * (sign + 0.2 * weight)
+            expected.append(weight)
+        assert parameter.tolist() == pytest.approx(expected)
+
+
 class TestReadingResults:
     def test_the_frames_hold_what_the_files_say(self, play):
         names = play("reading-results.md").names
