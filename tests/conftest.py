@@ -22,6 +22,23 @@ from nmt.cli.composition import conf_folder, register_configs
 from nmt.config.validation import load, validate_keys
 from tests.helpers.processes import WORKER, Ended, Process, start
 
+LONGEST = [
+    f"tests/{name}.py"
+    for name in (
+        "commands/test_train",
+        "run/test_resume",
+        "test_how_tos",
+        "config/test_schema",
+        "test_documentation",
+        "run/test_ddp",
+        "commands/test_translate",
+        "commands/test_refusals",
+        "commands/test_evaluate",
+        "launcher/test_process",
+        "run/test_failures",
+    )
+]
+torch.set_num_threads(1)  # the workers of a test run share the cores
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported, by whatever test
 
@@ -31,6 +48,12 @@ class Said(NamedTuple):
 
     code: int
     message: str
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first, so that no worker is left with one at the end."""
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
 
 
 def pytest_collection_finish() -> None:

@@ -97,6 +97,16 @@ def test_no_import_cycles():
         pytest.fail(" -> ".join(error.args[1]))
 
 
+def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
+    tests = ROOT / "tests"
+    folders = {file.parent for file in tests.rglob("*.py")}
+    assert len(folders) > 20
+    others = {tests, tests / "helpers", tests / "commands", tests / "launcher"}
+    for folder in folders:
+        assert (folder / "__init__.py").is_file(), folder
+        assert folder in others or (PACKAGE / folder.relative_to(tests)).is_dir(), folder
+
+
 @pytest.mark.parametrize("name", ["architecture.md", "paper.md"])
 def test_files_that_are_named_exist(name):
     """`nmt/data/batch.py`, and `batch.py` in a list that began with a folder."""

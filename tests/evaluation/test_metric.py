@@ -73,7 +73,9 @@ def test_one_process(corpus, seed):
 @pytest.mark.parametrize("world", [2, 3])
 def test_several_processes(corpus, tmp_path, world):
     pairs = corpus(80, seed=world)
-    torch.multiprocessing.spawn(process, (world, tmp_path, *tensors(pairs)), nprocs=world)
+    torch.multiprocessing.start_processes(
+        process, (world, tmp_path, *tensors(pairs)), nprocs=world, start_method="fork"
+    )
     expected = expected_scores(pairs)
     assert len(expected) == len(EDGES) + 2
     for rank in range(world):

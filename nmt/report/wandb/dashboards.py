@@ -13,8 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from nmt.utils.errors import RunError, InputError
-from nmt.utils.optional import need
 from nmt.report.runs import Run
 from nmt.report.style import file_name
 from nmt.report.wandb.panels import (
@@ -30,6 +28,8 @@ from nmt.report.wandb.panels import (
     log_page,
     value_at,
 )
+from nmt.utils.errors import InputError, RunError
+from nmt.utils.optional import need
 
 COMPARISON = "comparison/page"
 PICTURED = 4  # alignments logged at every validation

@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers.run_folders import make_run
 
 from nmt.compare import check_wandb
-from nmt.utils.errors import RunError, InputError
+from nmt.report.runs import find_runs
 from nmt.report.wandb import dashboards
 from nmt.report.wandb.dashboards import OVER_UPDATES, Project, build_report, build_workspace, parts
-from nmt.report.runs import find_runs
 from nmt.report.wandb.panels import log_test
+from nmt.utils.errors import InputError, RunError
 from tests.helpers import ROOT
+from tests.helpers.processes import start
+from tests.helpers.run_folders import make_run
 
 needs_extra = pytest.mark.skipif(
     importlib.util.find_spec("wandb_workspaces") is None, reason="the extra 'wandb' is missing"
@@ -62,21 +63,13 @@ def test_a_key_for_another_server_is_none_for_this_one(monkeypatch, no_key, tmp_
         check_wandb("team/nmt")
 
 
-def test_the_command_refuses_before_it_reads_a_run(tmp_path):
-    typed = [sys.executable, "-m", "nmt.compare", "runs=[nowhere]", "wandb=team/nmt"]
-    environment = {**os.environ, "NETRC": str(tmp_path / "none"), "PYTHONPATH": str(ROOT)}
-    environment.pop("WANDB_API_KEY", None)
-    ended = subprocess.run(
-        typed,
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("nmt: wandb=")
-    assert ended.stderr.count("\n") <= 2
+def test_the_command_refuses_before_it_reads_a_run(monkeypatch, tmp_path):
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    typed, none = ("runs=[nowhere]", "wandb=team/nmt"), {"NETRC": str(tmp_path / "none")}
+    ended = start("nmt.compare", *typed, cwd=tmp_path, env=none).wait()
+    assert ended.code == 2
+    assert ended.err.startswith("nmt: wandb=")
+    assert ended.err.count("\n") <= 2
     assert not list(tmp_path.iterdir())
 
 

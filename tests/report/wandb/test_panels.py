@@ -5,19 +5,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers.run_folders import make_run
 
-from nmt.config.validation import load
 from nmt.config.schema import ReportConfig, plain
-from nmt.report.wandb import panels as wandb_panels
+from nmt.config.validation import load
 from nmt.report.figures import draw_run
 from nmt.report.heatmap import choose_four
+from nmt.report.wandb import panels as wandb_panels
 from nmt.report.wandb.panels import (
-    warn_on_error,
     define_metrics,
     log_test,
     log_validation,
+    warn_on_error,
 )
+from tests.helpers.run_folders import make_run
 
 
 @pytest.fixture(autouse=True)
