@@ -17,6 +17,8 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from nmt.config.keys import key, marked
 
+EDGES = (10, 20, 30, 40, 50, 60)  # last length of each bucket where nothing says another
+CONFIDENCE = 0.95  # share of the resamples inside an interval, likewise
 INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
 
 
@@ -131,7 +133,7 @@ class GrammarConfig:
         80, "longest sentence drawn, in words of either side", minimum=10, maximum=200
     )
     edges: list[int] = key(
-        [10, 20, 30, 40, 50, 60],
+        list(EDGES),
         "last length of each equally full bucket; longer ones form the open bucket",
         minimum=1,
     )
@@ -366,8 +368,13 @@ class AlignmentConfig:
 class EvaluationConfig:
     """What is measured on a test set."""
 
+    scores: list[str] | None = key(
+        None,
+        "scores besides BLEU, such as [chrf,ter] or one of your own as MODULE.NAME; "
+        "null: all but ter",
+    )
     edges: list[int] = key(
-        [10, 20, 30, 40, 50, 60],
+        list(EDGES),
         "last length of each bucket; longer ones form the open bucket",
         minimum=1,
     )
@@ -375,7 +382,9 @@ class EvaluationConfig:
         "source", "side whose words are counted for the bucket", choices=("source", "target")
     )
     resamples: int = key(1000, "bootstrap resamples behind an interval; 0: no intervals", minimum=0)
-    confidence: float = key(0.95, "share of the resamples inside an interval", above=0, below=1)
+    confidence: float = key(
+        CONFIDENCE, "share of the resamples inside an interval", above=0, below=1
+    )
     alignment: AlignmentConfig = key(AlignmentConfig, "alignment error rate")
     train_sample: int = key(3000, "training pairs whose NLL is reported; 0: none", minimum=0)
     dictionary_sample: int = key(
@@ -579,6 +588,11 @@ class CompareConfig:
         {}, "hypotheses of other systems: external.<system>.<test set>=file"
     )
     resamples: int = key(1000, "bootstrap resamples behind intervals and tests", minimum=0)
+    scores: list[str] | None = key(
+        None,
+        "scores whose differences are tested, such as [bleu,chrf] or one of your own as "
+        "MODULE.NAME; null: all that the runs have",
+    )
     figures: Any = key(
         [],
         "also draw figures for papers: pdf, or several as [pdf,svg]",

@@ -17,7 +17,7 @@ from nmt.utils.errors import InputError
 Link = tuple[int, int]
 
 # Columns of the integer counts of one sentence (record key `alignment_counts`).
-COUNTS = ("links", "sure", "hits_sure", "hits_possible", "on_end", "words")
+COUNTS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
 
 
 @dataclass(frozen=True)
@@ -188,15 +188,15 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
         null: see `hard_links`.
     """
     weights = np.asarray(weights)
-    on_end = int((weights[:-1].argmax(axis=1) == weights.shape[1] - 1).sum())
-    return link_counts(hard_links(weights, null), gold, words=len(weights) - 1, on_end=on_end)
+    on_eos = int((weights[:-1].argmax(axis=1) == weights.shape[1] - 1).sum())
+    return link_counts(hard_links(weights, null), gold, words=len(weights) - 1, on_eos=on_eos)
 
 
-def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_end: int = 0) -> list[int]:
+def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_eos: int = 0) -> list[int]:
     """The counts of one sentence whose links are given (an aligner that has no weights)."""
     found = set(links)
     hits = [len(found & gold.sure), len(found & gold.possible)]
-    return [len(found), len(gold.sure), *hits, on_end, words]
+    return [len(found), len(gold.sure), *hits, on_eos, words]
 
 
 def error_rates(counts: np.ndarray) -> np.ndarray:
@@ -209,28 +209,24 @@ def error_rates(counts: np.ndarray) -> np.ndarray:
         return 1.0 - (hits_sure + hits_possible) / (links + sure)
 
 
-def alignment_scores(counts: Sequence[int] | np.ndarray) -> dict[str, float | None]:
-    """Scores of summed counts (6,); None where nothing was there to be counted.
-
-    Precision is |A∩P| / |A|, recall |A∩S| / |S|; `on_end_of_sentence` is the share of target words
-    whose largest weight is on `</s>`.
-
-    >>> alignment_scores([4, 2, 2, 3, 0, 5])["precision"]
-    0.75
-    """
-    links, sure, hits_sure, hits_possible, on_end, words = (int(count) for count in counts)
-    return {
-        "error_rate": float(error_rates(np.asarray(counts))) if links + sure else None,
-        "precision": hits_possible / links if links else None,
-        "recall": hits_sure / sure if sure else None,
-        "on_end_of_sentence": on_end / words if words else None,
-    }
-
-
-def weight_on_end(weights: np.ndarray) -> float | None:
+def eos_weight(weights: np.ndarray) -> float | None:
     """Mean weight on the source `</s>` over the target words: (I + 1, J + 1) -> 0 to 1.
 
     None where the target has no word.
     """
     rows = np.asarray(weights)[:-1, -1]
     return float(rows.mean()) if len(rows) else None
+
+
+def attention_entropy(weights: np.ndarray) -> np.ndarray:
+    """Entropy of attention weights in nats: (..., S) -> (...); 0 one word, log S all alike.
+
+    Weights of 0 (padding) add nothing.
+
+    >>> attention_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
+    [0.0, 0.6931]
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    # 0.0 - x instead of -x: no negative zero for a weight of exactly 1
+    return 0.0 - (weights * logs).sum(axis=-1)

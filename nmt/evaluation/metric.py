@@ -1,4 +1,4 @@
-"""BLEU by length as a torchmetrics Metric: exact under any number of processes.
+"""BLEU by length and alignment error as torchmetrics Metrics: exact under any number of processes.
 
 Legend: B sentences of an update, N buckets.
 """
@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from nmt.config.schema import EDGES
+from nmt.evaluation.alignment import COUNTS
 from nmt.evaluation.bleu import WIDTH, bleu
 from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.scores import REGISTERED
 
 
 class BleuByLength(Metric):
@@ -35,7 +38,7 @@ class BleuByLength(Metric):
     statistics: Tensor  # (N, 10) int64
     sentences: Tensor  # (N,) int64
 
-    def __init__(self, edges: Sequence[int] = (10, 20, 30, 40, 50, 60)) -> None:
+    def __init__(self, edges: Sequence[int] = EDGES) -> None:
         super().__init__()
         self.edges = list(edges)
         self.buckets = buckets(self.edges)
@@ -66,3 +69,39 @@ class BleuByLength(Metric):
             if sentences:
                 scores[bucket.name] = bleu(counts)
         return scores
+
+
+class AlignmentErrorRate(Metric):
+    """Alignment error rate (Och and Ney, 2003), precision and recall of links against gold links.
+
+    The state is integers, summed over updates and processes.
+
+    >>> metric = AlignmentErrorRate()
+    >>> metric.update(torch.tensor([[4, 3, 2, 3, 0, 5], [4, 3, 3, 3, 1, 5]]))
+    >>> {name: round(score, 4) for name, score in metric.compute().items()}
+    {'alignment_error_rate': 0.2143, 'precision': 0.75, 'recall': 0.8333}
+    """
+
+    full_state_update = False
+    higher_is_better = False
+    is_differentiable = False
+
+    counts: Tensor  # (6,) int64
+
+    def __init__(self) -> None:
+        super().__init__()
+        zeros = torch.zeros(len(COUNTS), dtype=torch.int64)
+        self.add_state("counts", zeros, dist_reduce_fx="sum")
+
+    def update(self, counts: Tensor) -> None:
+        """Adds sentences: (B, 6) integers of `nmt.evaluation.alignment.sentence_counts`."""
+        self.counts += counts.to(self.counts).sum(dim=0)
+
+    def compute(self) -> dict[str, float]:
+        """The three scores by key; those without anything to count are absent."""
+        counts = self.counts.cpu().numpy().astype(float)
+        values = {
+            key: float(REGISTERED[key].combine(counts))
+            for key in ("alignment_error_rate", "precision", "recall")
+        }
+        return {key: value for key, value in values.items() if value == value}

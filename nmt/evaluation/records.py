@@ -12,9 +12,10 @@ A record is one dict a sentence, a line of `translations/<set>.jsonl`:
     score          of the search; absent for an outside system
     bleu_stats     10 integers of `sentence_statistics`
     hypothesis_no_unk, bleu_stats_no_unk   where `no_unk`: translated with `<unk>` forbidden
-    spread         mean entropy of the attention over the target steps, in nats; where there is one
+    attention_entropy   mean entropy over the target steps, in nats; where there is attention
+    eos_weight     mean weight on `</s>` over the target words; where there is attention
     alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
-    end_weight     mean weight on `</s>` over the target words; where there is attention
+    statistics     by key of a score that takes long to compute: its statistics of the sentence
 """
 
 import hashlib
@@ -29,6 +30,7 @@ from typing import Any
 
 from nmt.config.validation import check_set_name
 from nmt.evaluation.buckets import assign
+from nmt.evaluation.results_v1 import RECORD_KEYS, renamed
 from nmt.utils.errors import InputError
 
 Record = dict[str, Any]
@@ -73,7 +75,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
     Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
     hypothesis with `</s>`), `reference`, `score`, `weights` (T, S), `log_normaliser` (T,),
-    `spread` (T,) (these three null without attention), `log_probability` (T,) and `runners_up`
+    `attention_entropy` (T,) (these three null without attention), `log_probability` (T,) and `runners_up`
     (T, 5, [token, log-probability]).
     """
     path = Path(folder) / "alignments" / f"{check_set_name(name)}.jsonl"
@@ -151,7 +153,7 @@ def _read_lines(path: Path) -> list[Record]:
     rows = []
     for number, line in enumerate(content.splitlines(), start=1):
         try:
-            rows.append(json.loads(line))
+            rows.append(renamed(json.loads(line), RECORD_KEYS))
         except ValueError as error:
             raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
     return rows

@@ -7,7 +7,7 @@ docs/results_schema.md.
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from nmt.config.validation import check_set_name
+from nmt.evaluation import results_v1
+from nmt.evaluation.scores import Score
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_json
 
-SCHEMA = 1
+SCHEMA = 2
 FILE = "results.json"
 
 # Keys that a reader may rely on, with the types they may have (dots mean nesting).
@@ -41,6 +43,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "valid": (dict,),
     "history": (list,),
     "test": (dict,),
+    "scores": (dict,),
 }
 SET_KEYS: dict[str, tuple[type, ...]] = {
     "pairs": (int,),
@@ -51,6 +54,7 @@ SET_KEYS: dict[str, tuple[type, ...]] = {
     "bleu.all.sentences": (int,),
     "by_length": (list,),
 }
+SCORE_KEYS = ("score", "low", "high")
 PACKAGES = (
     "nmt",
     "torch",
@@ -83,12 +87,15 @@ def build(
     valid: Mapping[str, Any],
     history: list[dict[str, Any]],
     test: Mapping[str, Any],
+    scores: Sequence[Score] = (),
     sources: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of results.json, with the schema's number and the versions that made it.
 
     Args:
+        history, valid: validations, under present or older keys.
         test: results of `summary.summarise` by name of the test set.
+        scores: that were chosen; those that `test` has are described.
         sources: of a run that evaluates a trained model: the checkpoint, its SHA-256, and what it
             was tested on.
     """
@@ -108,13 +115,49 @@ def build(
         "command": command,
         "versions": versions(),
         "train": train,
-        "valid": valid,
-        "history": history,
+        "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),
+        "history": results_v1.present_history(history),
         "test": test,
+        "scores": describe_scores(scores, test),
     }
     if sources is not None:
         content["sources"] = sources
-    return plain(content)
+    return as_json(content)
+
+
+def describe_scores(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
+    """`scores` of results.json: how to show those that some test set has, in the given order."""
+    return {
+        score.key: score.describe()
+        for score in scores
+        if any(score_of(result, score.key) is not None for result in test.values())
+    }
+
+
+def score_of(result: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+    """A score of a test set: `score`, `low` and `high` (None where not known); None without it.
+
+    Args:
+        result: `test.<set>` of results.json.
+        key: of a score, or `bleu_no_unk`.
+    """
+    name = {"bleu": "all", "bleu_no_unk": "no_unk"}.get(key)
+    found = result["bleu"].get(name) if name else result.get(key)
+    if found is None:
+        found = (result.get("alignment") or {}).get(key)
+    known = isinstance(found, dict) and found.get("score") is not None
+    return found if known else None
+
+
+def bucket_score(row: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+    """A score of a row of `by_length`, with its `sentences`; as `score_of`."""
+    found: Any = row if key == "bleu" else row.get("no_unk" if key == "bleu_no_unk" else key)
+    if not isinstance(found, Mapping) or found.get("score") is None:
+        return None
+    return {
+        **{name: found.get(name) for name in SCORE_KEYS},
+        "sentences": found.get("sentences", row["sentences"]),
+    }
 
 
 def versions() -> dict[str, str]:
@@ -128,18 +171,18 @@ def versions() -> dict[str, str]:
     return found
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """The same content in JSON's types; a number that is not finite becomes null.
 
-    >>> plain({"nll": np.float32(0.5), "perplexity": float("inf"), "edges": (10, 20)})
+    >>> as_json({"nll": np.float32(0.5), "perplexity": float("inf"), "edges": (10, 20)})
     {'nll': 0.5, 'perplexity': None, 'edges': [10, 20]}
     """
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [as_json(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
+        return as_json(value.tolist())
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -154,14 +197,14 @@ def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
         InputError: if a key of the schema is missing or of another type.
     """
     path = Path(folder) / FILE
-    content = plain(content)
+    content = as_json(content)
     check(content, str(path))
     write_json(path, content)
     return path
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Reads the results.json of a run folder (or the file itself).
+    """Reads the results.json of a run folder (or the file itself); schema 1 is given as schema 2.
 
     Raises:
         InputError: if it is missing, damaged, of another schema, or lacks a key.
@@ -179,26 +222,32 @@ def read(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{path}: damaged, not JSON ({error})") from error
+    if isinstance(content, dict) and content.get("schema") == 1:
+        check(content | {"scores": {}}, str(path), schema=1)
+        return results_v1.convert(content)
     check(content, str(path))
     return content
 
 
-def check(content: Any, where: str) -> None:
+def check(content: Any, where: str, schema: int = SCHEMA) -> None:
     """Checks the schema's number and the keys that every reader relies on.
 
     Args:
         content: what results.json holds.
         where: the file, for the message.
+        schema: that it should be of.
 
     Raises:
         InputError: naming file and key.
     """
     if not isinstance(content, dict) or "schema" not in content:
         raise InputError(f"{where}: no key 'schema'; this is not a results.json of nmt")
-    schema = content["schema"]
-    if schema != SCHEMA:
-        age = "newer" if isinstance(schema, int) and schema > SCHEMA else "unknown"
-        raise InputError(f"{where}: schema={schema} is {age}; this version of nmt reads {SCHEMA}")
+    found = content["schema"]
+    if found != schema:
+        age = "newer" if isinstance(found, int) and found > SCHEMA else "unknown"
+        raise InputError(
+            f"{where}: schema={found} is {age}; this version of nmt reads 1 to {SCHEMA}"
+        )
     _check_keys(content, KEYS, where, "")
     for name, scores in content["test"].items():
         check_set_name(name)

@@ -1,7 +1,7 @@
 """Is one system better than another? Paired tests on sentence statistics.
 
 The two tests are those of `sacrebleu.significance`, which takes text and one resample at a time;
-here they run on stored statistics, all resamples at once:
+here they run on stored statistics of any score, all resamples at once:
 
 - `bootstrap`: paired bootstrap resampling (Koehn, 2004),
 - `randomisation`: approximate randomisation (Riezler and Maxwell, 2005).
@@ -17,60 +17,77 @@ of sentences vary too little for that: at p < 0.05 up to 8 in 100 are found of 3
 Approximate randomisation counts the shuffles at least as far apart as the outputs; sacrebleu, which
 counts those farther apart, finds any difference in a single sentence.
 
-Legend: N sentences, R resamples or trials.
+Each system is resampled once: the draws are the same for all (`nmt.evaluation.resampling`), so that
+a pair's resamples are differences of what each has.
+
+Legend: N sentences, F statistics of a sentence, R resamples or trials.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.bleu import WIDTH, bleu_scores
-from nmt.evaluation.bootstrap import SEED, resampled_sums
+from nmt.config.schema import CONFIDENCE
 from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.resampling import (
+    SEED,
+    Combine,
+    interval_of,
+    kept_sums,
+    resampled_sums,
+)
 
-TRIALS = {"bootstrap": 1000, "randomisation": 10000}  # sacrebleu's numbers
-TIE = 1e-9  # BLEU points below which two scores are the same but for rounding
+TIE = 1e-9  # two scores nearer than this are the same but for rounding
 FEWEST = 30  # sentences whose bootstrap has a p
-CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """One system on one set of sentences.
+
+    Attributes:
+        sums: (F,) of its statistics.
+        score: their score; NaN where it is undefined.
+        scores: (R,) of the bootstrap.
+        kept: (R, F) sums of the sentences that a trial of randomisation leaves with it.
+    """
+
+    sums: np.ndarray
+    score: float
+    scores: np.ndarray
+    kept: np.ndarray
 
 
 def compare(
-    name_a: str,
-    statistics_a: np.ndarray,
-    name_b: str,
-    statistics_b: np.ndarray,
+    statistics: Mapping[str, Mapping[str, np.ndarray]],
+    combine: Mapping[str, Combine],
     lengths: Sequence[int] | np.ndarray,
     edges: Sequence[int],
     *,
-    test: str = "bootstrap",
-    trials: int | None = None,
-    confidence: float = 0.95,
+    resamples: int = 1000,
+    confidence: float = CONFIDENCE,
     seed: int = SEED,
-) -> list[dict[str, Any]]:
-    """Compares two systems on the whole set and in each length bucket.
+) -> dict[str, list[dict[str, Any]]]:
+    """Compares every pair of systems by each score, on the whole set and in each length bucket.
 
     Args:
-        statistics_a, statistics_b: (N, 10) of `sentence_statistics`, sentence n the same in both.
+        statistics: by system, by score (N, F), sentence n the same in all.
+        combine: by score: sums (..., F) -> scores (...).
         lengths: (N,) the length that each sentence is bucketed by.
         edges: last length of each bucket.
-        test: `bootstrap` or `randomisation`.
-        trials: resamples or trials; None: 1,000 or 10,000, as sacrebleu.
+        resamples: of the bootstrap, and trials of the randomisation.
 
     Returns:
-        One row for the whole set (`bucket` is `all`), then one for each bucket with sentences:
-        `a`, `b`, `test`, `bucket`, `from`, `to`, `sentences`, `score_a`, `score_b`,
-        `delta` (a - b, BLEU points), `low`, `high` (bootstrap interval of delta), `p` (two-sided;
-        None of a bootstrap of fewer than `FEWEST` sentences), `p_corrected` (Holm's correction for
-        the number of buckets with a p; of the whole set p itself).
+        By score, of each pair one row for the whole set (`bucket` is `all`), then one for each
+        bucket with sentences whose scores are defined: `a`, `b`, `bucket`, `from`, `to`,
+        `sentences`, `score_a`, `score_b`, `delta` (a - b), `low`, `high` (bootstrap interval of
+        delta), `p` (two-sided, by bootstrap; None of fewer than `FEWEST` sentences),
+        `p_randomised`, and both with `_corrected` (Holm's correction for the number of buckets with
+        a p; of the whole set p itself).
     """
-    if test not in TRIALS:
-        raise ValueError(f"test={test}: must be one of {', '.join(TRIALS)}")
-    statistics_a, statistics_b = np.asarray(statistics_a), np.asarray(statistics_b)
-    if len(statistics_a) != len(statistics_b):
-        raise ValueError(
-            f"{name_a} has {len(statistics_a)} sentences and {name_b} {len(statistics_b)}"
-        )
     places = assign(lengths, edges)
     whole: dict[str, Any] = {"bucket": "all", "from": 1, "to": None}
     subsets = [(whole, np.ones(len(places), dtype=bool))]
@@ -78,77 +95,93 @@ def compare(
         ({"bucket": bucket.name, **bucket.row()}, places == place)
         for place, bucket in enumerate(buckets(edges))
     ]
-    rows = [
-        {"a": name_a, "b": name_b, "test": test, **head}
-        | _scores(statistics_a[inside], statistics_b[inside], test, trials, confidence, seed)
-        for head, inside in subsets
-        if inside.any()
-    ]
-    corrected = [rows[0]["p"], *holm([row["p"] for row in rows[1:]])]
-    return [row | {"p_corrected": p} for row, p in zip(rows, corrected, strict=True)]
-
-
-def _scores(
-    a: np.ndarray, b: np.ndarray, test: str, trials: int | None, confidence: float, seed: int
-) -> dict[str, Any]:
-    """The measured part of a row."""
-    score_a, score_b = float(bleu_scores(a.sum(axis=0))), float(bleu_scores(b.sum(axis=0)))
-    deltas = bootstrap_deltas(a, b, trials or TRIALS["bootstrap"], seed)
-    observed = abs(score_a - score_b)
-    p: float | None = None
-    if test == "randomisation":
-        p = p_value(randomised_differences(a, b, trials or TRIALS[test], seed), observed)
-    elif len(a) >= FEWEST:
-        p = p_value(np.abs(deltas - deltas.mean()), observed)
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(deltas, [tail, 1.0 - tail])
+    pairs = list(combinations(statistics, 2))
+    found: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {
+        score: {pair: [] for pair in pairs} for score in combine
+    }
+    for head, inside in subsets:
+        if not inside.any():
+            continue
+        systems = _resample(statistics, combine, inside, resamples, seed)
+        for score, formula in combine.items():
+            for a, b in pairs:
+                one, other = systems[a, score], systems[b, score]
+                if np.isfinite([one.score, other.score]).all():
+                    measured = difference(one, other, formula, int(inside.sum()), confidence)
+                    found[score][a, b].append({"a": a, "b": b, **head, **measured})
     return {
-        "sentences": len(a),
-        "score_a": score_a,
-        "score_b": score_b,
-        "delta": score_a - score_b,
-        "low": float(low),
-        "high": float(high),
-        "p": p,
+        score: [row for rows in by_pair.values() for row in _corrected(rows)]
+        for score, by_pair in found.items()
     }
 
 
-def bootstrap_deltas(a: np.ndarray, b: np.ndarray, resamples: int, seed: int = SEED) -> np.ndarray:
-    """BLEU of a minus BLEU of b on the same sentences drawn with replacement: (R,) float64."""
-    sums = resampled_sums(np.concatenate([a, b], axis=1), resamples, seed)  # (R, 20)
-    return bleu_scores(sums[:, :WIDTH]) - bleu_scores(sums[:, WIDTH:])
+def _resample(
+    statistics: Mapping[str, Mapping[str, np.ndarray]],
+    combine: Mapping[str, Combine],
+    inside: np.ndarray,
+    resamples: int,
+    seed: int,
+) -> dict[tuple[str, str], Resampled]:
+    """Each system by each score on a part of the sentences: one product for all of them."""
+    places = [(system, score) for system in statistics for score in combine]
+    parts = [statistics[system][score][inside] for system, score in places]
+    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+    together = np.concatenate(parts, axis=1, dtype=np.float64)
+    drawn = np.split(resampled_sums(together, resamples, seed), ends, axis=1)
+    kept = np.split(kept_sums(together, resamples, seed), ends, axis=1)
+    sums = np.split(together.sum(axis=0), ends)
+    return {
+        place: Resampled(
+            sums[n], float(combine[place[1]](sums[n])), combine[place[1]](drawn[n]), kept[n]
+        )
+        for n, place in enumerate(places)
+    }
 
 
-def randomised_differences(
-    a: np.ndarray, b: np.ndarray, trials: int, seed: int = SEED
-) -> np.ndarray:
-    """Absolute differences in BLEU of shuffled systems: (N, 10) twice -> (R,) float64.
-
-    A trial swaps the two outputs of each sentence or leaves them, each with probability 1/2.
-    """
-    generator = np.random.default_rng(seed)
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    both, change, base = (a + b).sum(axis=0), a - b, b.sum(axis=0)
-    differences = []
-    for count in _counts(len(a), trials):
-        kept = generator.integers(2, size=(count, len(a)), dtype=bool)
-        first = base + kept.astype(np.float64) @ change
-        differences.append(np.abs(bleu_scores(first) - bleu_scores(both - first)))
-    return np.concatenate(differences)
+def difference(
+    a: Resampled, b: Resampled, combine: Combine, sentences: int, confidence: float = CONFIDENCE
+) -> dict[str, Any]:
+    """The measured part of a row of `compare`."""
+    delta = a.score - b.score
+    deltas = a.scores - b.scores
+    low, high = interval_of(deltas, confidence)
+    p = None
+    if sentences >= FEWEST:
+        p = p_value(np.abs(deltas - np.nanmean(deltas)), abs(delta))
+    # a trial swaps the two outputs of each sentence or leaves them, each with probability 1/2
+    first = b.sums + (a.kept - b.kept)
+    shuffled = np.abs(combine(first) - combine(a.sums + b.sums - first))
+    return {
+        "sentences": sentences,
+        "score_a": a.score,
+        "score_b": b.score,
+        "delta": delta,
+        "low": low,
+        "high": high,
+        "p": p,
+        "p_randomised": p_value(shuffled, abs(delta)),
+    }
 
 
 def p_value(differences: np.ndarray, observed: float) -> float:
     """The share of differences by chance at least as large as the observed one: (R,) -> 0 to 1.
 
     One is added to both counts, for the observed difference is one of those that chance could make.
+    Differences that are not defined (NaN) are left out.
     """
+    differences = differences[~np.isnan(differences)]
     return float(((differences >= observed - TIE).sum() + 1) / (len(differences) + 1))
 
 
-def _counts(size: int, trials: int) -> list[int]:
-    """Sizes of chunks of trials; multiples of 32, so that random bits are drawn as in one piece."""
-    step = max(32, CHUNK // size // 32 * 32)
-    return [min(step, trials - start) for start in range(0, trials, step)]
+def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a pair with their p-values corrected; the whole set is not one of the buckets."""
+    for name in ("p", "p_randomised"):
+        parts = [row for row in rows if row["bucket"] != "all"]
+        for row in rows:
+            row[f"{name}_corrected"] = row[name]
+        for row, p in zip(parts, holm([row[name] for row in parts]), strict=True):
+            row[f"{name}_corrected"] = p
+    return rows
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

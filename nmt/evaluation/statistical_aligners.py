@@ -1,4 +1,4 @@
-"""How well statistical aligners do on the same data: a statistical_aligners for links read from attention.
+"""How well statistical aligners do on the same data, beside the links read from attention.
 
 Two models of Thot (extra `thot`), each trained in both directions and symmetrised by
 grow-diag-final-and (Koehn et al., 2005): the HMM (Vogel et al., 1996), started from IBM model 1,
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from nmt.evaluation.alignment import Gold, Link, alignment_scores, error_rates, link_counts
-from nmt.evaluation.bootstrap import interval
+from nmt.evaluation.alignment import Gold, Link, link_counts
+from nmt.evaluation.resampling import scored
+from nmt.evaluation.scores import REGISTERED
 from nmt.utils.optional import need
 
 Pair = tuple[Sequence[str], Sequence[str]]
@@ -23,7 +24,7 @@ ITERATIONS = {"ibm1": 5, "hmm": 5, "fast_align": 5}
 KEY = "evaluation.alignment.statistical_aligners=true"
 
 
-def check_installed() -> None:
+def check_aligners() -> None:
     """Raises InputError where the aligners' package is missing."""
     need("thot.alignment", "thot", KEY)
 
@@ -46,17 +47,17 @@ def statistical_alignment_scores(
 
     Returns:
         For each set `training_pairs`, and for each aligner (`hmm`, `fast_align`) `sentences`,
-        `error_rate` with `low` and `high`, `precision` and `recall`.
+        `alignment_error_rate`, `precision` and `recall`, each `score`, `low` and `high`.
 
     Raises:
         InputError: where the extra `thot` is not installed.
     """
-    check_installed()
+    check_aligners()
     everything = [*training, *((s, t) for pairs in sets.values() for s, t, _ in pairs)]
     steps = 2 * sum(ITERATIONS.values())
     bar = tqdm(
         total=steps,
-        desc="statistical_aligners",
+        desc="statistical aligners",
         unit="pass",
         disable=not progress,
         dynamic_ncols=True,
@@ -99,10 +100,10 @@ def symmetrised(
 
 
 def _scores(counts: np.ndarray, resamples: int, confidence: float) -> dict[str, Any]:
-    low, high = interval(counts, error_rates, resamples=resamples, confidence=confidence)
-    scores = alignment_scores(counts.sum(axis=0))
-    del scores["on_end_of_sentence"]  # no such word here
-    return {"sentences": len(counts), **scores, "low": low, "high": high}
+    keys = ("alignment_error_rate", "precision", "recall")
+    return {"sentences": len(counts)} | {
+        key: scored(counts, REGISTERED[key].combine, resamples, confidence) for key in keys
+    }
 
 
 def _train_hmm(pairs: Sequence[Pair], done: Callable[[], Any]) -> Any:

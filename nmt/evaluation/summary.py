@@ -5,23 +5,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nmt.evaluation.alignment import alignment_scores, error_rates
-from nmt.evaluation.bleu import (
-    HYPOTHESIS_LENGTH,
-    REFERENCE_LENGTH,
-    bleu,
-    bleu_scores,
-    brevity_penalties,
-)
-from nmt.evaluation.bootstrap import interval
-from nmt.evaluation.buckets import Bucket, assign, buckets
+from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.scores import chrf_score, perplexity, sacrebleu_score
+from nmt.evaluation.resampling import scored
+from nmt.evaluation.scores import REGISTERED, Score, choose_scores
+from nmt.evaluation.scores.bleu import Bleu
+
+NO_UNK = Bleu("bleu_stats_no_unk")
 
 
 class Settings(Protocol):
     """What of `EvaluationConfig` a summary needs."""
 
+    @property
+    def scores(self) -> Sequence[str] | None: ...
     @property
     def edges(self) -> Sequence[int]: ...
     @property
@@ -32,155 +29,132 @@ class Settings(Protocol):
     def confidence(self) -> float: ...
 
 
+def keep_statistics(records: Iterable[Record], settings: Settings) -> None:
+    """Puts the statistics that take long into the records, so that they are computed once."""
+    slow = [score for score in choose_scores(settings.scores) if score.slow]
+    for record in records:
+        kept = {score.key: score.statistics(record) for score in slow}
+        kept = {key: list(numbers) for key, numbers in kept.items() if numbers is not None}
+        if kept:
+            record["statistics"] = {**(record.get("statistics") or {}), **kept}
+
+
 def summarise(
     records: Iterable[Record], settings: Settings, search: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Every score of a test set.
+    """Every chosen score of a test set.
 
     The result is a function of the set of records: neither their order nor the number of processes
     they come from matters.
 
     Args:
         records: of `nmt.evaluation.records`; at least one.
-        settings: edges and side of the buckets, resamples and confidence of the intervals.
+        settings: the scores, edges and side of the buckets, resamples and confidence of the intervals.
         search: the search settings that made the hypotheses, to stand beside the scores.
 
     Returns:
         `pairs`, `search`, `bucket_by`, `confidence`, `bleu` (`all`, and `no_unk` where there are
-        such pairs), `sacrebleu` and `chrf` (None without raw references), `nll_per_sentence`, `perplexity`,
-        `length_ratio`, `brevity_penalty`, `spread`, `by_length` and, where gold links exist,
-        `alignment`. Buckets without sentences are absent. See docs/results_schema.md.
+        such pairs), every other score that some sentence has as `score`, `low` and `high` under its
+        key (those of `alignment` there), and `by_length`. Buckets without sentences are absent. See
+        docs/results_schema.md.
 
     Raises:
         ValueError: if there is no record, or one twice.
     """
-    ordered = in_order(records)
-    if not ordered:
+    measured = Measured(records, choose_scores(settings.scores), settings)
+    if not len(measured.ids):
         raise ValueError("no sentences to summarise")
-    unknown_free = [record for record in ordered if record.get("bleu_stats_no_unk") is not None]
-    scores = {"all": _bleu(ordered, settings)}
-    if unknown_free:
-        scores["no_unk"] = _bleu(unknown_free, settings, "bleu_stats_no_unk")
+    everyone = np.ones(len(measured.ids), dtype=bool)
+    bleu = {"all": measured.of("bleu", everyone), "no_unk": measured.of("no_unk", everyone)}
     result: dict[str, Any] = {
-        "pairs": len(ordered),
+        "pairs": len(measured.ids),
         "search": search,
         "bucket_by": settings.bucket_by,
         "confidence": settings.confidence,
-        "bleu": scores,
-        **_detokenised(ordered),
-        "nll_per_sentence": _mean(ordered, "nll"),
-        "perplexity": _perplexity(ordered),
-        **_lengths(ordered),
-        "spread": _mean(ordered, "spread"),
-        "by_length": [
-            _bucket_row(bucket, inside, settings)
-            for bucket, inside in _by_length(ordered, settings)
-        ],
+        "bleu": {name: found for name, found in bleu.items() if found is not None},
     }
-    aligned = [record for record in ordered if record.get("alignment_counts") is not None]
-    if aligned:
-        result["alignment"] = _alignment(aligned, settings) | {
-            "by_length": [
-                bucket.row() | _alignment(inside, settings)
-                for bucket, inside in _by_length(aligned, settings)
-            ]
-        }
+    for key in measured.others:
+        score, found = measured.scores[key], measured.of(key, everyone)
+        if found is None:
+            continue
+        sentences = found.pop("sentences")
+        if score.section:
+            result.setdefault(score.section, {"sentences": sentences})[key] = found
+        else:
+            signature = {} if score.signature is None else {"signature": score.signature}
+            result[key] = found | signature
+    result["by_length"] = by_length(measured, settings.edges)
     return result
 
 
-def _by_length(records: list[Record], settings: Settings) -> list[tuple[Bucket, list[Record]]]:
-    """The buckets that hold records, with them."""
-    ranges = buckets(settings.edges)
-    held: list[list[Record]] = [[] for _ in ranges]
-    places = assign([record["length"] for record in records], settings.edges)
-    for place, record in zip(places, records, strict=True):
-        held[place].append(record)
-    return [(bucket, inside) for bucket, inside in zip(ranges, held, strict=True) if inside]
+def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:
+    """The rows of `by_length`: a bucket each, those without sentences left out."""
+    places = assign(measured.lengths, edges)
+    rows = []
+    for place, bucket in enumerate(buckets(edges)):
+        inside = places == place
+        if not inside.any():
+            continue
+        row: dict[str, Any] = {
+            **bucket.row(),
+            "sentences": int(inside.sum()),
+            **(measured.of("bleu", inside) or {}),
+            "no_unk": measured.of("no_unk", inside),
+            "mean_length": float(measured.lengths[inside].mean()),
+        }
+        for key in measured.others:
+            found = measured.of(key, inside) if measured.scores[key].by_length else None
+            if found is not None:
+                row[key] = found
+                del found["sentences"]
+        rows.append(row)
+    return rows
 
 
-def _bucket_row(bucket: Bucket, records: list[Record], settings: Settings) -> dict[str, Any]:
-    unknown_free = [record for record in records if record.get("bleu_stats_no_unk") is not None]
-    return {
-        **bucket.row(),
-        **_bleu(records, settings),
-        **_lengths(records),
-        "spread": _mean(records, "spread"),
-        "no_unk": _bleu(unknown_free, settings, "bleu_stats_no_unk") if unknown_free else None,
-        "nll_per_word": _nll_per_word(records),
-    }
+class Measured:
+    """The statistics of some scores, sentence by sentence, and the scores of any part of them.
 
-
-def _statistics(records: list[Record], key: str = "bleu_stats") -> np.ndarray:
-    return np.array([record[key] for record in records], dtype=np.int64)
-
-
-def _bleu(records: list[Record], settings: Settings, key: str = "bleu_stats") -> dict[str, Any]:
-    statistics = _statistics(records, key)
-    low, high = interval(
-        statistics, bleu_scores, resamples=settings.resamples, confidence=settings.confidence
-    )
-    score = bleu(statistics.sum(axis=0))
-    return {"score": score, "low": low, "high": high, "sentences": len(records)}
-
-
-def _lengths(records: list[Record]) -> dict[str, float | None]:
-    sums = _statistics(records).sum(axis=0)
-    hypothesis, reference = int(sums[HYPOTHESIS_LENGTH]), int(sums[REFERENCE_LENGTH])
-    return {
-        "length_ratio": hypothesis / reference if reference else None,
-        "brevity_penalty": float(brevity_penalties(sums)),
-    }
-
-
-def _detokenised(records: list[Record]) -> dict[str, Any]:
-    if any(record.get("raw_reference") is None for record in records):
-        return {"sacrebleu": None, "chrf": None}
-    hypotheses = [record["detokenised"] for record in records]
-    references = [record["raw_reference"] for record in records]
-    return {
-        "sacrebleu": sacrebleu_score(hypotheses, references),
-        "chrf": chrf_score(hypotheses, references),
-    }
-
-
-def _mean(records: list[Record], key: str) -> float | None:
-    values = [record[key] for record in records if record.get(key) is not None]
-    return float(np.mean(values)) if values else None
-
-
-def _nll(records: list[Record]) -> tuple[float, int] | None:
-    """Summed NLL in nats and the words it is of, `</s>` counted as one of each sentence.
-
-    Words, not subwords: runs with different tokenizers stay comparable.
+    Attributes:
+        scores: by key; `no_unk` is BLEU with `<unk>` forbidden.
+        others: keys of all but BLEU.
+        ids: (N,) of the sentences, ascending.
+        lengths: (N,) that they are bucketed by.
+        tables: by key (N, F), a row of NaN where a sentence has none.
     """
-    scored = [record for record in records if record.get("nll") is not None]
-    if not scored:
-        return None
-    return (
-        float(np.sum([record["nll"] for record in scored])),
-        sum(len(record["reference"]) + 1 for record in scored),
-    )
 
+    def __init__(
+        self,
+        records: Iterable[Record],
+        scores: Sequence[Score],
+        settings: Settings,
+        *,
+        compute_slow: bool = True,
+    ) -> None:
+        """Raises ValueError where a sentence occurs twice.
 
-def _nll_per_word(records: list[Record]) -> float | None:
-    sums = _nll(records)
-    return sums[0] / sums[1] if sums else None
+        Args:
+            compute_slow: whether statistics that take long are computed where the records lack them.
+        """
+        ordered = in_order(records)
+        self.resamples, self.confidence = settings.resamples, settings.confidence
+        self.scores: dict[str, Score] = {score.key: score for score in scores}
+        self.others = tuple(key for key in self.scores if key != "bleu")
+        self.scores |= {"bleu": REGISTERED["bleu"], "no_unk": NO_UNK}
+        self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
+        self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
+        self.tables = {
+            key: score.table(ordered, compute=compute_slow or not score.slow)
+            for key, score in self.scores.items()
+        }
 
+    def has(self, key: str) -> np.ndarray:
+        """Which sentences have a score: (N,) bool."""
+        return ~np.isnan(self.tables[key][:, 0])
 
-def _perplexity(records: list[Record]) -> float | None:
-    sums = _nll(records)
-    return perplexity(*sums) if sums else None
-
-
-def _alignment(records: list[Record], settings: Settings) -> dict[str, Any]:
-    counts = np.array([record["alignment_counts"] for record in records], dtype=np.int64)
-    low, high = interval(
-        counts, error_rates, resamples=settings.resamples, confidence=settings.confidence
-    )
-    return {
-        "sentences": len(records),
-        **alignment_scores(counts.sum(axis=0)),
-        "low": low,
-        "high": high,
-        "weight_on_end": _mean(records, "end_weight"),
-    }
+    def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
+        """`score`, `low`, `high` and `sentences` of a part (N,); None where no sentence has it."""
+        rows = self.tables[key][inside & self.has(key)]
+        if not len(rows):
+            return None
+        combine = self.scores[key].combine
+        return scored(rows, combine, self.resamples, self.confidence) | {"sentences": len(rows)}

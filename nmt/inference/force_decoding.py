@@ -14,9 +14,8 @@ import torch
 
 from nmt.data.batch import collate
 from nmt.data.vocabulary import END
-from nmt.evaluation.alignment import word_weights
+from nmt.evaluation.alignment import attention_entropy, word_weights
 from nmt.evaluation.records import Record
-from nmt.evaluation.scores import spread
 from nmt.inference.trained import Codec
 from nmt.models.base import Translator
 
@@ -121,7 +120,7 @@ def alignment_row(
         "log_normaliser": None
         if decoding.log_normaliser is None
         else [float(decoding.log_normaliser[at]) for at in first],
-        "spread": None if weights is None else spread(weights).tolist(),
+        "attention_entropy": None if weights is None else attention_entropy(weights).tolist(),
         "log_probability": [
             sum(decoding.log_probabilities[start:end]) for start, end in itertools.pairwise(bounds)
         ],

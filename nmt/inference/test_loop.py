@@ -20,10 +20,9 @@ from tqdm import tqdm
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import SPECIAL, UNKNOWN, all_known
-from nmt.evaluation.alignment import Gold, sentence_counts, weight_on_end
+from nmt.evaluation.alignment import Gold, attention_entropy, eos_weight, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.scores import spread
 from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
 from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
@@ -173,8 +172,8 @@ class _Step:
             weights.float().cpu().numpy(), self.trained.codec, example.source, ids
         )
         scores: Record = {
-            "spread": float(spread(between).mean()),
-            "end_weight": weight_on_end(between),
+            "attention_entropy": float(attention_entropy(between).mean()),
+            "eos_weight": eos_weight(between),
         }
         if example.gold is not None:
             null = self.trained.config.evaluation.alignment.null

@@ -1,24 +1,24 @@
 """What can only be said of several runs together: shared subsets, significance, decay with length.
 
-Every score comes from `nmt.evaluation`; this file decides which sentences and which pairs it is asked about.
+Every score comes from `nmt.evaluation`; this file decides which sentences and which pairs it is asked
+about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
+from nmt.config.schema import CONFIDENCE, EDGES, EvaluationConfig
 from nmt.evaluation import significance
-from nmt.evaluation.bleu import bleu_scores
-from nmt.evaluation.bootstrap import interval
-from nmt.report.runs import CONFIDENCE, Run
-
-EDGES = (10, 20, 30, 40, 50, 60)
+from nmt.evaluation.results import score_of
+from nmt.evaluation.scores import REGISTERED, Score
+from nmt.evaluation.summary import Measured
+from nmt.report.runs import Run, known_scores
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Decay:
     Attributes:
         best, last: the bucket of highest BLEU and the one of longest sentences, as rows of `by_length`.
         drop: BLEU of the best bucket less that of the last, in points.
-        slope: BLEU points per 10 more words: least squares over the buckets, each at the mean length of its sentences
-            and weighing as many as it has; None where there is one bucket only.
+        slope: BLEU points per 10 more words: least squares over the buckets, each at the mean length of
+            its sentences and weighing as many as it has; None where there is one bucket only.
     """
 
     best: dict[str, Any]
@@ -45,75 +45,100 @@ class SetComparison:
     Attributes:
         name: of the test set.
         runs: those that were scored on it.
-        scores: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on the shared subset.
-        lengths: its rows of `by_length` by label, each with `mean_length`, `sacrebleu` and `error_rate` where known.
+        results: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on the
+            shared subset, and scores filled in that the records give and results.json lacks.
+        known: how to show each score that some run has, by key: the entries of results.json.
         decay: by label.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
-        confidence: share of the resamples inside the intervals by label; differences have the largest of them.
-        significance: rows of `nmt.evaluation.significance.compare` by paired bootstrap, for every pair of runs, each
-            with `p_randomised` and `p_randomised_corrected` by approximate randomisation.
+        confidence: share of the resamples inside the intervals by label; differences have the largest.
+        significance: rows of `nmt.evaluation.significance.compare` by key of the score.
     """
 
     name: str
     runs: list[Run]
-    scores: dict[str, dict[str, Any]]
-    lengths: dict[str, list[dict[str, Any]]]
+    results: dict[str, dict[str, Any]]
+    known: dict[str, dict[str, Any]]
     decay: dict[str, Decay]
     no_unk_pairs: int
     no_unk_shared: bool
     confidence: dict[str, float]
-    significance: list[dict[str, Any]]
+    significance: dict[str, list[dict[str, Any]]]
+
+    def rows(self, label: str) -> list[dict[str, Any]]:
+        """The buckets of a run: `by_length` of its results."""
+        found: list[dict[str, Any]] = self.results[label]["by_length"]
+        return found
 
     def compared(self, run: Run) -> Run:
-        """One of the runs with `scores` in place of what it measured alone."""
-        test = {**run.results["test"], self.name: self.scores[run.label]}
+        """One of the runs with `results` in place of what it measured alone."""
+        test = {**run.results["test"], self.name: self.results[run.label]}
         return replace(run, results={**run.results, "test": test})
 
 
-def test_sets(runs: Sequence[Run]) -> list[str]:
+def scored_sets(runs: Sequence[Run]) -> list[str]:
     """Every test set that some run was scored on."""
     return list(dict.fromkeys(name for run in runs for name in run.sets))
 
 
-def compare_set(runs: Sequence[Run], name: str, resamples: int = 1000) -> SetComparison:
+def compare_set(
+    runs: Sequence[Run],
+    name: str,
+    resamples: int = 1000,
+    scores: Sequence[Score] | None = None,
+) -> SetComparison:
     """Compares runs on one test set.
 
     Args:
         runs: those not scored on the set are passed over.
-        resamples: bootstrap resamples behind the intervals of shared subsets; resamples, or trials, behind each test.
+        resamples: bootstrap resamples behind the intervals of shared subsets; resamples and trials
+            behind each test.
+        scores: that are tested, and computed where only the records give them. None: those of nmt that
+            results.json of some run has; what takes long is not computed anew.
     """
     present = [run for run in runs if name in run.sets]
-    translations = {run.label: run.translations(name) for run in present}
-    subset, shared = _no_unk_subset(present, translations)
+    known = known_scores(present)
+    compute_all = scores is not None
+    if scores is None:
+        scores = [score for key, score in REGISTERED.items() if key in known]
     confidence = {run.label: run.confidence(name) for run in present}
-    scores, lengths, decay = {}, {}, {}
-    scorers: dict[tuple[str, ...], BLEU] = {}
+    limits = edges(present, name)
+    measured = {}
     for run in present:
-        rows = translations[run.label]
-        result = dict(run.results["test"][name])
-        by_length = [dict(row) for row in result.get("by_length") or []]
+        settings = EvaluationConfig(
+            edges=limits, resamples=resamples, confidence=confidence[run.label]
+        )
+        measured[run.label] = Measured(
+            run.translations(name), scores, settings, compute_slow=compute_all
+        )
+    subset, shared = _no_unk_subset(present, name)
+    results = {}
+    for run in present:
+        result = {**run.results["test"][name]}
+        result["by_length"] = [dict(row) for row in result.get("by_length") or []]
+        table = measured[run.label]
+        _fill(result, table)
         if shared:
-            settings = {"resamples": resamples, "confidence": confidence[run.label]}
-            _rescore_no_unk(result, by_length, rows, subset, settings)
-        _add_error_rates(by_length, result)
-        _add_sentences(by_length, rows, scorers)
-        scores[run.label] = {**result, "by_length": by_length}
-        lengths[run.label] = by_length
-        if by_length:
-            decay[run.label] = measure_decay(by_length)
+            _rescore_no_unk(result, table, np.isin(table.ids, list(subset)))
+        results[run.label] = result
+    for score in scores:
+        if any(score_of(result, score.key) for result in results.values()):
+            known.setdefault(score.key, score.describe())
+    level = max(confidence.values(), default=CONFIDENCE)
     return SetComparison(
         name=name,
         runs=present,
-        scores=scores,
-        lengths=lengths,
-        decay=decay,
+        results=results,
+        known=known,
+        decay={
+            label: measure_decay(result["by_length"])
+            for label, result in results.items()
+            if result["by_length"]
+        },
         no_unk_pairs=len(subset),
         no_unk_shared=shared,
         confidence=confidence,
-        significance=_significance(
-            present, translations, name, resamples, max(confidence.values(), default=CONFIDENCE)
-        ),
+        significance=_significance(measured, scores, limits, resamples, level),
     )
 
 
@@ -139,11 +164,6 @@ def measure_decay(by_length: Sequence[dict[str, Any]]) -> Decay:
     return Decay(best, last, best["score"] - last["score"], slope)
 
 
-def bucket_name(row: dict[str, Any]) -> str:
-    """`11–20`, or `61+` for the open bucket."""
-    return f"{row['from']}+" if row.get("to") is None else f"{row['from']}–{row['to']}"
-
-
 def edges(runs: Sequence[Run], name: str) -> list[int]:
     """Last lengths of the buckets, as the first run that says so was scored with."""
     for run in runs:
@@ -155,139 +175,96 @@ def edges(runs: Sequence[Run], name: str) -> list[int]:
     return sorted(found - {None}) or list(EDGES)
 
 
-def _mean_length(row: dict[str, Any]) -> float:
+def _mean_length(row: Mapping[str, Any]) -> float:
     if row.get("mean_length") is not None:
-        return row["mean_length"]
+        return float(row["mean_length"])
     return row["from"] + 5.0 if row.get("to") is None else (row["from"] + row["to"]) / 2
 
 
-def _inside(row: dict[str, Any], length: int) -> bool:
-    return (length >= row["from"] or row["from"] == 1) and (
-        row.get("to") is None or length <= row["to"]
-    )
+def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
+    """Which sentences (N,) belong to a bucket; a length of 0 counts as 1."""
+    last = np.inf if row.get("to") is None else row["to"]
+    return (np.maximum(lengths, 1) >= row["from"]) & (lengths <= last)
 
 
-def _no_unk_subset(
-    runs: Sequence[Run], translations: dict[str, list[dict[str, Any]]]
-) -> tuple[set[int], bool]:
-    """Sentences that every run with a shortlist can write without `<unk>`; whether any run loses some by that.
+def _no_unk_subset(runs: Sequence[Run], name: str) -> tuple[set[int], bool]:
+    """Sentences that every run with a shortlist can write without `<unk>`; whether any loses some.
 
     An outside system can write any word, so that it narrows nothing.
     """
-    own = {
-        run.label: {row["id"] for row in translations[run.label] if row.get("no_unk")}
+    every = (
+        {row["id"] for row in run.translations(name) if row.get("no_unk")}
         for run in runs
         if not run.external
-    }
-    own = {label: ids for label, ids in own.items() if ids}
+    )
+    own = [ids for ids in every if ids]
     if not own:
         return set(), False
-    subset = set.intersection(*own.values())
-    return subset, any(ids != subset for ids in own.values())
+    subset = set.intersection(*own)
+    return subset, any(ids != subset for ids in own)
 
 
-def _rescore_no_unk(
-    result: dict[str, Any],
-    by_length: list[dict[str, Any]],
-    rows: list[dict[str, Any]],
-    subset: set[int],
-    settings: dict[str, Any],
-) -> None:
-    """Scores the sentences in `subset`; `settings` are of `nmt.evaluation.bootstrap.interval`."""
-    judged = [
-        row for row in rows if row["id"] in subset and row.get("bleu_stats_no_unk") is not None
-    ]
-    if not judged:
+def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:
+    """Scores without unknown words on the sentences in `subset` (N,)."""
+    whole = measured.of("no_unk", subset)
+    if whole is None:
         return
-    result["bleu"] = {**result["bleu"], "no_unk": _score(judged, settings)}
-    for bucket in by_length:
-        inside = [row for row in judged if _inside(bucket, row["length"])]
-        bucket["no_unk"] = _score(inside, settings) if inside else None
+    result["bleu"] = {**result["bleu"], "no_unk": whole}
+    for row in result["by_length"]:
+        row["no_unk"] = measured.of("no_unk", subset & _inside(row, measured.lengths))
 
 
-def _score(rows: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, Any]:
-    statistics = np.array([row["bleu_stats_no_unk"] for row in rows], dtype=np.int64)
-    low, high = interval(statistics, bleu_scores, **settings)
-    score = float(bleu_scores(statistics.sum(axis=0)))
-    return {"score": score, "low": low, "high": high, "sentences": len(rows)}
-
-
-def _add_error_rates(by_length: list[dict[str, Any]], result: dict[str, Any]) -> None:
-    aligned = (result.get("alignment") or {}).get("by_length") or []
-    rows = {(row["from"], row.get("to")): row for row in aligned}
-    for bucket in by_length:
-        row = rows.get((bucket["from"], bucket.get("to")))
-        if row is not None:
-            keys = ("error_rate", "low", "high", "sentences")
-            bucket["error_rate"] = {key: row.get(key) for key in keys}
-
-
-def _add_sentences(
-    by_length: list[dict[str, Any]],
-    rows: list[dict[str, Any]],
-    scorers: dict[tuple[str, ...], BLEU],
-) -> None:
-    """Mean length of a bucket's sentences, and sacreBLEU of their text as people read it.
-
-    Scorers are kept by the references they hold, so that those of a bucket are counted once for all runs.
-    """
-    for bucket in by_length:
-        inside = [row for row in rows if _inside(bucket, row["length"])]
-        if not inside:
+def _fill(result: dict[str, Any], measured: Measured) -> None:
+    """Puts in the scores that only the records give, and each bucket's mean length."""
+    everyone = np.ones(len(measured.ids), dtype=bool)
+    for key in measured.others:
+        if score_of(result, key) is None and not measured.scores[key].section:
+            found = measured.of(key, everyone)
+            result |= {} if found is None else {key: found}
+    for row in result["by_length"]:
+        inside = _inside(row, measured.lengths)
+        if not inside.any():
             continue
-        bucket["mean_length"] = float(np.mean([row["length"] for row in inside]))
-        if all(row.get("raw_reference") is not None for row in inside):
-            references = tuple(row["raw_reference"] for row in inside)
-            if references not in scorers:
-                scorers[references] = BLEU(force=True, references=[list(references)])
-            hypotheses = [row["detokenised"] for row in inside]
-            bucket["sacrebleu"] = scorers[references].corpus_score(hypotheses, None).score
+        row.setdefault("mean_length", float(measured.lengths[inside].mean()))
+        for key in measured.others:
+            if key not in row and measured.scores[key].by_length:
+                found = measured.of(key, inside)
+                row |= {} if found is None else {key: found}
 
 
 def _significance(
-    runs: Sequence[Run],
-    translations: dict[str, list[dict[str, Any]]],
-    name: str,
+    measured: Mapping[str, Measured],
+    scores: Sequence[Score],
+    limits: Sequence[int],
     resamples: int,
     confidence: float,
-) -> list[dict[str, Any]]:
-    if resamples == 0:
-        return []
-    by_id = {
-        run.label: {row["id"]: row for row in translations[run.label] if row.get("bleu_stats")}
-        for run in runs
-    }
-    by_id = {label: rows for label, rows in by_id.items() if rows}
-    if len(by_id) < 2:
-        return []
-    common = sorted(set.intersection(*(set(rows) for rows in by_id.values())))
-    if not common:
-        return []
-    statistics = {
-        label: np.array([rows[i]["bleu_stats"] for i in common], dtype=np.int64)
-        for label, rows in by_id.items()
-    }
-    first = next(iter(by_id.values()))
-    lengths = [first[i]["length"] for i in common]
-    limits = edges(runs, name)
-    rows = []
-    for a, b in combinations(by_id, 2):
-        bootstrap, randomised = (
-            significance.compare(
-                a,
-                statistics[a],
-                b,
-                statistics[b],
-                lengths,
-                limits,
-                test=test,
-                trials=resamples,
-                confidence=confidence,
-            )
-            for test in ("bootstrap", "randomisation")
+) -> dict[str, list[dict[str, Any]]]:
+    """The tests of each score on the sentences that all runs which have it have it for."""
+    alike: dict[Any, list[Score]] = {}  # scores that the same runs have for the same sentences
+    for score in scores if resamples else ():
+        having = tuple(label for label, each in measured.items() if each.has(score.key).any())
+        if len(having) > 1:
+            ids = (measured[label].ids[measured[label].has(score.key)] for label in having)
+            common = functools.reduce(np.intersect1d, ids)
+            alike.setdefault((having, tuple(common.tolist())), []).append(score)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (having, common), together in alike.items():
+        if not common:
+            continue
+        places = {label: np.searchsorted(measured[label].ids, common) for label in having}
+        found |= significance.compare(
+            {
+                label: {s.key: measured[label].tables[s.key][places[label]] for s in together}
+                for label in having
+            },
+            {score.key: score.combine for score in together},
+            measured[having[0]].lengths[places[having[0]]],
+            limits,
+            resamples=resamples,
+            confidence=confidence,
         )
-        rows += [
-            row | {"p_randomised": other["p"], "p_randomised_corrected": other["p_corrected"]}
-            for row, other in zip(bootstrap, randomised, strict=True)
-        ]
-    return rows
+    return {
+        score.key: [row for row in found[score.key] if score.by_length or row["bucket"] == "all"]
+        for score in scores
+        if score.key in found
+    }

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nmt.report.comparison import test_sets
+from nmt.report.comparison import scored_sets
 from nmt.report.runs import Run
 
 log = logging.getLogger(__name__)
@@ -25,8 +25,8 @@ def disambiguate_test_sets(runs: Sequence[Run]) -> list[Run]:
         InputError: naming the file of sentences that cannot be read.
     """
     apart = list(runs)
-    taken = set(test_sets(runs))
-    for name in test_sets(runs):
+    taken = set(scored_sets(runs))
+    for name in scored_sets(runs):
         texts: list[Text] = []
         names = [name]
         for place, run in enumerate(runs):

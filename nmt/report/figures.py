@@ -103,13 +103,14 @@ def draw_for_papers(
     with style(PAPER):
         for comparison in comparisons:
             test_set = comparison.name
-            present = [run for run in comparison.runs if comparison.lengths[run.label]]
+            present = [run for run in comparison.runs if comparison.rows(run.label)]
             if present:
                 lines = grouped([comparison.compared(run) for run in present])
                 figure = lengths_figure(lines, test_set, width=TEXT_WIDTH, captioned=False)
                 written += save(figure, folder / f"{test_set}-bleu-by-length", formats)
-                figure = details_figure(lines, test_set, width=TEXT_WIDTH)
-                written += save(figure, folder / f"{test_set}-by-length-details", formats)
+                details = details_figure(lines, test_set, width=TEXT_WIDTH)
+                if details is not None:
+                    written += save(details, folder / f"{test_set}-by-length-details", formats)
                 captions.append(caption(lines, test_set))
             for number, run in enumerate(comparison.runs, 1):
                 rows = attended(run, test_set)

@@ -7,7 +7,7 @@ search, which move the long buckets.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nmt.report.runs import Run
+from nmt.evaluation.buckets import Bucket
+from nmt.evaluation.results import bucket_score
+from nmt.report.runs import Run, known_scores
 from nmt.report.style import GREY, run_style, save, shown, style
-from nmt.report.table import levels
+from nmt.report.table import heading, levels
 
-Bucket = dict[str, Any]  # an entry of results.json's `by_length`
+Point = dict[str, Any]  # a score in a bucket: `score`, `low`, `high`, `sentences`
 Edges = tuple[int, int | None]
 Lines = Mapping[str, Sequence[Run]]  # by label; of several runs the mean is drawn
-View = Callable[[Bucket], Bucket | None]
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
 LABEL = 60  # letters of a label that are shown
@@ -51,7 +52,8 @@ def draw_length_details(
 ) -> list[Path]:
     """Draws what lies behind the curve: length, probability, attention; as `draw_lengths`."""
     with style():
-        return save(details_figure(lines, test_set), path, formats)
+        figure = details_figure(lines, test_set)
+        return [] if figure is None else save(figure, path, formats)
 
 
 def lengths_figure(
@@ -67,9 +69,9 @@ def lengths_figure(
         captioned: whether `caption` is written below.
     """
     runs = _runs(lines)
-    views: list[tuple[str, View]] = [("All sentences", lambda b: b)]
-    if any(b.get("no_unk") for run in runs for b in _buckets(run, test_set)):
-        views.append(("No unknown words", lambda b: b.get("no_unk")))
+    views = {"bleu": "All sentences"}
+    if any(bucket_score(row, "bleu_no_unk") for run in runs for row in _buckets(run, test_set)):
+        views["bleu_no_unk"] = "No unknown words"
     edges = _edges(runs, test_set)
     width = width or 3.7 * len(views)
     columns, room = _legend(lines, width)
@@ -77,16 +79,16 @@ def lengths_figure(
     axes = figure.subplots(
         2, len(views), sharex=True, sharey="row", squeeze=False, height_ratios=[4, 1]
     )
-    for column, (title, view) in enumerate(views):
+    for column, (key, title) in enumerate(views.items()):
         curves, counts = axes[0, column], axes[1, column]
         for place, (label, members) in enumerate(lines.items()):
-            values, low, high = _curve(members, test_set, edges, view)
+            values, low, high = _curve(members, test_set, edges, key)
             _draw_curve(curves, place, label, values)
             colour = run_style(place)["color"]
             curves.fill_between(range(len(edges)), low, high, color=colour, alpha=0.2, lw=0)
             curves.vlines(range(len(edges)), low, high, color=colour, alpha=0.5, lw=0.8)
         curves.set_title(title)
-        _draw_counts(counts, [_points(run, test_set, edges, view) for run in runs])
+        _draw_counts(counts, [_points(run, test_set, edges, key) for run in runs])
         _label_buckets(counts, edges)
         counts.set_xlabel(f"words of the {_bucketed_by(runs, test_set)} sentence")
     axes[0, 0].set_ylim(bottom=0)
@@ -104,17 +106,8 @@ def lengths_figure(
     return figure
 
 
-DETAILS = (
-    ("brevity_penalty", "brevity penalty"),
-    ("length_ratio", "length / reference length"),
-    ("nll_per_word", "NLL of a reference word (nats)"),
-    ("spread", "spread of the attention (nats)"),
-    ("error_rate", "alignment error rate"),
-)
-
-
-def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -> Figure:
-    """Small curves over length of the scores that the runs have, among `DETAILS`.
+def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -> Figure | None:
+    """Small curves over length of the scores that the runs have besides BLEU; None without any.
 
     Args:
         width: of the figure in inches; none: what its panels take.
@@ -122,14 +115,17 @@ def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -
     runs = _runs(lines)
     edges = _edges(runs, test_set)
     drawn = []
-    for score, title in DETAILS:
-        part = "alignment" if score == "error_rate" else None
+    for key, about in known_scores(runs).items():
+        if key == "bleu" or not about["by_length"]:
+            continue
         values = [
-            _mean([_values(_points(run, test_set, edges, part=part), score) for run in members])
+            _mean([_values(_points(run, test_set, edges, key)) for run in members])
             for members in lines.values()
         ]
         if any(np.isfinite(each).any() for each in values):
-            drawn.append((title, values))
+            drawn.append((heading(about), values))
+    if not drawn:
+        return None
     columns = min(3, len(drawn))
     rows = -(-len(drawn) // columns)
     width = width or 2.5 * columns
@@ -167,11 +163,6 @@ def caption(lines: Lines, test_set: str) -> str:
     return f"{text}; search: {' or '.join(searches)}"
 
 
-def bucket_name(bucket: Bucket) -> str:
-    """`11-20`, or `61+` for the open bucket."""
-    return f"{bucket['from']}+" if bucket["to"] is None else f"{bucket['from']}-{bucket['to']}"
-
-
 def _search(run: Run, test_set: str) -> str:
     """The settings of the search in words, those that change nothing left out."""
     settings = _result(run, test_set).get("search") or {}
@@ -205,11 +196,8 @@ def _bucketed_by(runs: Sequence[Run], test_set: str) -> str:
     return " or ".join(sides)
 
 
-def _buckets(run: Run, test_set: str, part: str | None = None) -> list[Bucket]:
-    result = _result(run, test_set)
-    if part is not None:
-        result = result.get(part) or {}
-    return result.get("by_length") or []
+def _buckets(run: Run, test_set: str) -> list[dict[str, Any]]:
+    return _result(run, test_set).get("by_length") or []
 
 
 def _edges(runs: Sequence[Run], test_set: str) -> list[Edges]:
@@ -218,29 +206,23 @@ def _edges(runs: Sequence[Run], test_set: str) -> list[Edges]:
     return sorted(found, key=lambda edges: (edges[0], edges[1] or np.inf))
 
 
-def _points(
-    run: Run,
-    test_set: str,
-    edges: Sequence[Edges],
-    view: View = lambda bucket: bucket,
-    part: str | None = None,
-) -> list[Bucket | None]:
-    """The run's bucket at each of the edges, as `view` shows it; none where it has none."""
-    found = {(b["from"], b["to"]): view(b) for b in _buckets(run, test_set, part)}
+def _points(run: Run, test_set: str, edges: Sequence[Edges], key: str) -> list[Point | None]:
+    """A score of the run at each of the edges; none where it has none."""
+    found = {(row["from"], row["to"]): bucket_score(row, key) for row in _buckets(run, test_set)}
     return [found.get(each) for each in edges]
 
 
-def _values(points: Sequence[Bucket | None], score: str) -> np.ndarray:
-    values = [None if point is None else point.get(score) for point in points]
+def _values(points: Sequence[Point | None], part: str = "score") -> np.ndarray:
+    values = [None if point is None else point[part] for point in points]
     return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
 def _curve(
-    members: Sequence[Run], test_set: str, edges: Sequence[Edges], view: View
+    members: Sequence[Run], test_set: str, edges: Sequence[Edges], key: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """BLEU at each of the edges, and the lower and the upper end of its band."""
-    points = [_points(run, test_set, edges, view) for run in members]
-    scores = [_values(each, "score") for each in points]
+    """A score at each of the edges, and the lower and the upper end of its band."""
+    points = [_points(run, test_set, edges, key) for run in members]
+    scores = [_values(each) for each in points]
     values = _mean(scores)
     if len(members) == 1:
         return values, _values(points[0], "low"), _values(points[0], "high")
@@ -263,7 +245,7 @@ def _draw_curve(axes: Axes, place: int, label: str, values: np.ndarray) -> None:
     axes.plot(range(len(values)), values, label=label, **run_style(place))
 
 
-def _draw_counts(axes: Axes, points: Sequence[Sequence[Bucket | None]]) -> None:
+def _draw_counts(axes: Axes, points: Sequence[Sequence[Point | None]]) -> None:
     """Bars of the sentences in each bucket; where runs differ, the range is written."""
     counts = np.nan_to_num([_values(each, "sentences") for each in points])  # (runs, buckets)
     most, least = counts.max(0), counts.min(0)
@@ -277,7 +259,7 @@ def _draw_counts(axes: Axes, points: Sequence[Sequence[Bucket | None]]) -> None:
 
 
 def _label_buckets(axes: Axes, edges: Sequence[Edges], rotation: int = 0) -> None:
-    names = [bucket_name({"from": low, "to": high}).replace("-", "–") for low, high in edges]
+    names = [Bucket(*each).name for each in edges]
     axes.set_xticks(range(len(edges)), names, rotation=rotation, fontsize=6.5)
     axes.set_xlim(-0.5, len(edges) - 0.5)
 

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.keys import below
-from nmt.config.schema import RUNTIME_KEYS
+from nmt.config.schema import CONFIDENCE, RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
+from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.utils.errors import InputError
-
-CONFIDENCE = 0.95
-"""Of runs that do not say theirs."""
 
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
@@ -181,6 +179,13 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     return Found(label_apart(list(runs.values())), unfinished)
 
 
+def known_scores(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """How to show the scores that the runs have: those of nmt in their order, then others."""
+    found = {key: about for run in runs for key, about in run.results.get("scores", {}).items()}
+    ordered = [*(key for key in REGISTERED if key in found), *found]
+    return {key: found[key] for key in dict.fromkeys(ordered)}
+
+
 def label_apart(runs: Sequence[Run]) -> list[Run]:
     """The same runs with labels made unique by what tells them apart: keys, the seed, the folder."""
     apart = list(runs)
@@ -311,7 +316,16 @@ def outside_system(
         settings: edges, side and intervals of the evaluation that it is compared with, by test set.
     """
     scores = {name: summary.summarise(rows, settings[name]) for name, rows in sentences.items()}
-    results = {"schema": 1, "name": label, "title": label, "test": scores}
+    chosen = dict.fromkeys(
+        score for each in settings.values() for score in choose_scores(each.scores)
+    )
+    content = {
+        "schema": results.SCHEMA,
+        "name": label,
+        "title": label,
+        "test": scores,
+        "scores": results.describe_scores(list(chosen), scores),
+    }
     return Run(
-        label, results, lines={("translations", name): rows for name, rows in sentences.items()}
+        label, content, lines={("translations", name): rows for name, rows in sentences.items()}
     )

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: the key of its cells, its heading, and how many decimals a number gets."""
+    """One column: the key of its cells, its heading, and how many decimals a number gets.
+
+    Attributes:
+        digits: decimals; None: as the row's own `digits` says.
+    """
 
     key: str
     title: str
-    digits: int = 2
+    digits: int | None = 2
     text: bool = False
+
+    def of(self, row: Mapping[str, Any]) -> Column:
+        """The column as it is shown in a row."""
+        return self if self.digits is not None else replace(self, digits=row["digits"])
 
 
 class Spread(NamedTuple):
@@ -46,7 +54,7 @@ class Table:
         lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
         lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
         for row in self.rows:
-            cells = (_markdown(show(row.get(c.key), c)) for c in self.columns)
+            cells = (_markdown(show(row.get(c.key), c.of(row))) for c in self.columns)
             lines.append("| " + " | ".join(cells) + " |")
         lines += [f"\n{_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
@@ -86,6 +94,16 @@ def show(value: Any, column: Column) -> str:
     if isinstance(value, int) or column.digits == 0:
         return f"{value:,.0f}".replace(",", "\u202f")
     return f"{value:,.{column.digits}f}".replace(",", "\u202f")
+
+
+def heading(about: Mapping[str, Any]) -> str:
+    """The title of a score with its unit, from its entry of results.json.
+
+    >>> heading({"title": "NLL a word", "unit": "nats"}), heading({"title": "BLEU", "unit": "points"})
+    ('NLL a word (nats)', 'BLEU')
+    """
+    unit = about["unit"]
+    return about["title"] if unit in ("", "points", "ratio") else f"{about['title']} ({unit})"
 
 
 def levels(shares: Iterable[float]) -> str:

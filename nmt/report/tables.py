@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
+from nmt.evaluation.results import bucket_score, score_of
+from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEWEST
-from nmt.report.comparison import SetComparison, bucket_name
+from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.groups import grouped
 from nmt.report.runs import MISSING, Run, differing_keys
-from nmt.report.table import Column, Spread, Table, levels
+from nmt.report.table import Column, Spread, Table, heading, levels
 
 WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
 """Names of the tables that `all_tables` may give."""
@@ -25,37 +28,24 @@ def scores_table(comparison: SetComparison) -> Table:
     published = {row["experiment"]: row for row in published_rows() if row["experiment"]}
     rows = []
     for run in comparison.runs:
-        result = comparison.scores[run.label]
         beside = published.get(run.results.get("experiment"), {})
+        result = comparison.results[run.label]
         rows.append(
             {
                 "run": run.label,
-                "all": _range(result["bleu"].get("all")),
-                "no_unk": _range(result["bleu"].get("no_unk")),
-                "published_all": beside.get("bleu_all"),
-                "published_no_unk": beside.get("bleu_no_unk"),
-                "sacrebleu": (result.get("sacrebleu") or {}).get("score"),
-                "chrf": (result.get("chrf") or {}).get("score"),
-                "nll": result.get("nll_per_sentence"),
-                "perplexity": result.get("perplexity"),
-                "aer": (result.get("alignment") or {}).get("error_rate"),
-                "length_ratio": result.get("length_ratio"),
-                "brevity": result.get("brevity_penalty"),
+                "published_bleu": beside.get("bleu_all"),
+                "published_bleu_no_unk": beside.get("bleu_no_unk"),
+                **{key: _range(score_of(result, key)) for key in shown_scores(comparison)},
             }
         )
+    bleu, no_unk, *others = _score_columns(comparison)
     columns = [
         Column("run", "Run", text=True),
-        Column("all", "BLEU all"),
-        Column("no_unk", "BLEU no UNK"),
-        Column("published_all", "Published, all"),
-        Column("published_no_unk", "Published, no UNK"),
-        Column("sacrebleu", "sacreBLEU"),
-        Column("chrf", "chrF"),
-        Column("nll", "NLL a sentence"),
-        Column("perplexity", "Perplexity"),
-        Column("aer", "AER", 3),
-        Column("length_ratio", "Length ratio", 3),
-        Column("brevity", "Brevity penalty", 3),
+        bleu,
+        no_unk,
+        Column("published_bleu", "Published, all"),
+        Column("published_bleu_no_unk", "Published, no UNK"),
+        *others,
     ]
     return Table(
         f"scores_{comparison.name}",
@@ -64,6 +54,23 @@ def scores_table(comparison: SetComparison) -> Table:
         rows,
         _score_notes(comparison),
     )
+
+
+def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
+    """How to show every score of a comparison, by key; BLEU and BLEU without unknown words first."""
+    bleu = comparison.known.get("bleu") or REGISTERED["bleu"].describe()
+    return {
+        "bleu": bleu | {"title": "BLEU, all"},
+        "bleu_no_unk": bleu | {"title": "BLEU, no UNK"},
+        **{key: about for key, about in comparison.known.items() if key != "bleu"},
+    }
+
+
+def _score_columns(comparison: SetComparison) -> list[Column]:
+    return [
+        Column(key, heading(about), about["digits"])
+        for key, about in shown_scores(comparison).items()
+    ]
 
 
 def published_table() -> Table:
@@ -86,34 +93,26 @@ def published_table() -> Table:
 def seeds_table(comparison: SetComparison) -> Table:
     """Mean and standard deviation over the seeds of each group of runs; no rows where no group has two runs."""
     groups = grouped(comparison.runs)
+    names = _buckets(comparison)
     rows = []
-    for name, runs in groups.items():
-        scores = [comparison.scores[run.label] for run in runs]
-        cells = {
-            "group": name,
-            "runs": len(runs),
-            "all": _spread(_score(s["bleu"].get("all")) for s in scores),
-            "no_unk": _spread(_score(s["bleu"].get("no_unk")) for s in scores),
-            "nll": _spread(s.get("nll_per_sentence") for s in scores),
-            "aer": _spread((s.get("alignment") or {}).get("error_rate") for s in scores),
-        }
-        for bucket in _buckets(comparison):
-            found = (row for run in runs for row in comparison.lengths[run.label])
-            cells[bucket] = _spread(row["score"] for row in found if bucket_name(row) == bucket)
+    for group, runs in groups.items():
+        results = [comparison.results[run.label] for run in runs]
+        cells: dict[str, Any] = {"group": group, "runs": len(runs)}
+        for key in shown_scores(comparison):
+            cells[key] = _spread((score_of(result, key) or {}).get("score") for result in results)
+        for name in names:
+            found = (row for run in runs for row in comparison.rows(run.label))
+            cells[name] = _spread(row["score"] for row in found if bucket_name(row) == name)
         rows.append(cells)
-    columns = [
-        Column("group", "Runs that differ by their seed", text=True),
-        Column("runs", "Seeds", 0),
-        Column("all", "BLEU all"),
-        Column("no_unk", "BLEU no UNK"),
-        Column("nll", "NLL a sentence"),
-        Column("aer", "AER", 3),
-        *(Column(name, name, 1) for name in _buckets(comparison)),
-    ]
     return Table(
         f"seeds_{comparison.name}",
         f"Over seeds, on {comparison.name}",
-        columns,
+        [
+            Column("group", "Runs that differ by their seed", text=True),
+            Column("runs", "Seeds", 0),
+            *_score_columns(comparison),
+            *(Column(name, name, 1) for name in names),
+        ],
         rows if any(len(runs) > 1 for runs in groups.values()) else [],
         [
             "Mean ± standard deviation over seeds; BLEU by number of words in the columns on the right."
@@ -158,65 +157,81 @@ def training_table(runs: Sequence[Run]) -> Table:
     return Table("training", "Training (as Table 2)", columns, rows, [note])
 
 
-def lengths_table(comparison: SetComparison) -> Table:
-    """BLEU of every run in every bucket, and how far it falls."""
-    names = _buckets(comparison)
-    table_rows = []
-    for run in comparison.runs:
-        cells: dict[str, Any] = {"run": run.label}
-        cells |= {bucket_name(row): _range(row) for row in comparison.lengths[run.label]}
-        decay = comparison.decay.get(run.label)
-        if decay:
-            cells |= {
-                "best": bucket_name(decay.best),
-                "drop": decay.drop,
-                "slope": decay.slope,
+def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None) -> Table:
+    """Every run in every bucket, and how far its BLEU falls.
+
+    Args:
+        scores: keys of the scores, a row each and a run; None: all that are given by length.
+    """
+    known = shown_scores(comparison)
+    if scores is None:
+        scores = [key for key, about in known.items() if about["by_length"]]
+    rows = []
+    for key in scores:
+        for run in comparison.runs:
+            found = {
+                bucket_name(row): _range(bucket_score(row, key))
+                for row in comparison.rows(run.label)
             }
-        table_rows.append(cells)
+            if not any(found.values()):
+                continue
+            cells = {"run": run.label, "score": key, "digits": known[key]["digits"], **found}
+            decay = comparison.decay.get(run.label)
+            if decay and key == "bleu":
+                cells |= {
+                    "best": bucket_name(decay.best),
+                    "drop": decay.drop,
+                    "slope": decay.slope,
+                }
+            rows.append(cells)
+    several = [Column("score", "Score", text=True)] if len(scores) > 1 else []
     columns = [
         Column("run", "Run", text=True),
+        *several,
         Column("best", "Best bucket", text=True),
         Column("drop", "Fall, best to last"),
         Column("slope", "Slope per 10 words"),
-        *(Column(name, name) for name in names),
+        *(Column(name, name, None) for name in _buckets(comparison)),
     ]
     notes = [
-        f"BLEU with its {levels(comparison.confidence.values())} interval by number of words; "
-        "the slope is a least-squares line over the buckets, each at the mean length of its "
-        "sentences and weighing as many as it has."
+        f"Scores with their {levels(comparison.confidence.values())} interval by number of words; "
+        "the fall is BLEU's, its slope a least-squares line over the buckets, each at the mean "
+        "length of its sentences and weighing as many as it has."
     ]
-    return Table(
-        f"by_length_{comparison.name}",
-        f"BLEU by length on {comparison.name}",
-        columns,
-        table_rows,
-        notes,
-    )
+    title = f"{'Scores' if several else known[scores[0]]['title']} by length on {comparison.name}"
+    return Table(f"by_length_{comparison.name}", title, columns, rows, notes)
 
 
 def significance_table(comparison: SetComparison) -> Table:
-    """Every pair of runs, on the whole set and in each bucket."""
+    """Every pair of runs by every score, on the whole set and in each bucket."""
     columns = [
+        Column("score", "Score", text=True),
         Column("a", "A", text=True),
         Column("b", "B", text=True),
         Column("bucket", "Words", text=True),
         Column("sentences", "Sentences", 0),
-        Column("delta", "A − B"),
+        Column("delta", "A − B", None),
         Column("p", "p", 4),
         Column("p_corrected", "p, corrected", 4),
         Column("p_randomised", "p by randomisation", 4),
         Column("p_randomised_corrected", "p by randomisation, corrected", 4),
     ]
     rows = [
-        {**row, "delta": (row["delta"], row.get("low"), row.get("high"))}
-        for row in comparison.significance
+        {
+            **row,
+            "score": key,
+            "digits": comparison.known[key]["digits"],
+            "delta": (row["delta"], row["low"], row["high"]),
+        }
+        for key, tested in comparison.significance.items()
+        for row in tested
     ]
     tested = levels([max(comparison.confidence.values())])
     note = (
         f"{tested} intervals and p by paired bootstrap (no p below {FEWEST} sentences), beside it p by "
         "approximate randomisation; p-values of buckets corrected for their number (Holm)."
     )
-    title = f"Differences in BLEU on {comparison.name}"
+    title = f"Differences on {comparison.name}"
     return Table(f"significance_{comparison.name}", title, columns, rows, [note])
 
 
@@ -280,10 +295,11 @@ def _score_notes(comparison: SetComparison) -> list[str]:
     notes.append(
         f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one."
     )
-    detokenised = [comparison.scores[run.label].get("sacrebleu") or {} for run in comparison.runs]
-    signatures = {str(score["signature"]) for score in detokenised if score.get("signature")}
-    notes += [f"sacreBLEU signature: {signature}" for signature in sorted(signatures)]
-    searches = {_search(comparison.scores[run.label].get("search")) for run in comparison.runs}
+    for key, about in shown_scores(comparison).items():
+        found = (score_of(result, key) or {} for result in comparison.results.values())
+        signatures = {str(score["signature"]) for score in found if score.get("signature")}
+        notes += [f"{about['title']} signature: {signature}" for signature in sorted(signatures)]
+    searches = {_search(result.get("search")) for result in comparison.results.values()}
     notes += [f"Search: {search}." for search in sorted(searches) if search]
     return notes
 
@@ -300,13 +316,9 @@ def _range(score: dict[str, Any] | None) -> tuple[float, float | None, float | N
 
 def _buckets(comparison: SetComparison) -> list[str]:
     """Names of all buckets, short sentences first."""
-    rows = (row for rows in comparison.lengths.values() for row in rows)
+    rows = (row for result in comparison.results.values() for row in result["by_length"])
     starts = {bucket_name(row): row["from"] for row in rows}
     return sorted(starts, key=lambda name: starts[name])
-
-
-def _score(score: dict[str, Any] | None) -> float | None:
-    return None if score is None else score.get("score")
 
 
 def _spread(values: Iterable[float | None]) -> Spread | float | None:

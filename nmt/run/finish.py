@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 
 from nmt.config.schema import plain, scoring_of
 from nmt.evaluation import results
+from nmt.evaluation.scores import choose_scores
 from nmt.models import Translator
 from nmt.report import runs
 from nmt.report.figures import draw_run
@@ -101,6 +102,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         valid=outcome.valid,
         history=outcome.history,
         sources=outcome.sources,
+        scores=choose_scores(config.evaluation.scores),
         **described,
     )
     figures: list[Path] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 
+from nmt.config.keys import below
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
 from nmt.config.schema import Config, EvaluateConfig, TranslateConfig, plain
 from nmt.config.targets import own_modules
@@ -22,7 +23,9 @@ from nmt.config.validation import load, validate
 from nmt.data import prepare
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
-from nmt.evaluation.statistical_aligners import check_installed
+from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.scores import own_modules as modules_of_scores
+from nmt.evaluation.statistical_aligners import check_aligners
 from nmt.inference.trained import TrainedModel, from_checkpoint
 from nmt.models import build_model
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
@@ -87,6 +90,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
     stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig)
+    refuse_untrusted_scores(stored, typed, composed.trust)
     config = load(stored, training=False)
     check_early(config)
     with machine_errors(config):
@@ -99,6 +103,7 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     folder = RunFolder.of_this_command()
     folder.refuse_used()
     config = load(composed)
+    choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     silence_warnings()
     yield Run(config, folder)
@@ -164,7 +169,8 @@ def check_early(config: Config) -> None:
         InputError: for an extra, a device, a key of W&B, or a class that is not there.
     """
     if config.evaluation.alignment.statistical_aligners:
-        check_installed()
+        check_aligners()
+    choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
     check_optimizer(config.optimizer, config.trainer.max_steps)
@@ -176,7 +182,28 @@ def check_early(config: Config) -> None:
 
 def own_code(config: DictConfig | Config) -> list[str]:
     """Modules of the code it names: whoever typed or trained a configuration trusts them."""
-    return own_modules(plain(config))
+    return [*own_modules(plain(config)), *modules_of_scores(config.evaluation.scores)]
+
+
+def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Sequence[str]) -> None:
+    """Refuses scores of modules outside nmt that only a stored configuration names.
+
+    Args:
+        config: the stored configuration with what was typed.
+        typed: overrides of the command line; scores that stand there may be imported.
+        trust: modules that may be.
+
+    Raises:
+        InputError: naming the module.
+    """
+    if any(override.lstrip("+").startswith("evaluation.scores=") for override in typed):
+        return
+    for module in modules_of_scores(config.evaluation.scores):
+        if not below(module, trust):
+            raise InputError(
+                f"evaluation.scores: the checkpoint names code outside nmt, {module}, which is not"
+                f" run; if you trust it, add trust=[{module}], or choose scores yourself"
+            )
 
 
 def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None, DictConfig]:
@@ -213,6 +240,7 @@ def _resume_from(
     checkpoint = read_checkpoint(path, [*composed.trust, *own_code(composed)])
     typed = HydraConfig.get().overrides.task
     config = apply_typed(checkpoint.config, composed, typed, keep=FROZEN)
+    refuse_untrusted_scores(config, typed, [*composed.trust, *own_code(composed)])
     validate(config)
     refuse_changes(checkpoint.config, config)
     _check_updates(checkpoint, config)

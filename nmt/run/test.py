@@ -18,7 +18,10 @@ from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import all_known
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
+from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.external import system_record
+from nmt.evaluation.results import bucket_score, score_of
+from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
 from nmt.evaluation.stress import Pair, stress_sets
 from nmt.inference.test_loop import Example, run_test_set
@@ -147,6 +150,7 @@ def _scores(
     run: Run, name: str, made: list[records.Record], search: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Writes the translations of a test set, scores them, and logs the scores."""
+    summary.keep_statistics(made, run.config.evaluation)
     records.write_translations(run.folder.path, name, made)
     scores = summary.summarise(made, run.config.evaluation, search)
     log_scores(name, scores)
@@ -162,18 +166,18 @@ def log_scores(name: str, scores: Mapping[str, Any]) -> None:
     if "no_unk" in scores["bleu"]:
         free = scores["bleu"]["no_unk"]
         line += f", {free['score']:.2f} on {free['sentences']} pairs without unknown words"
-    if scores["nll_per_sentence"] is not None:
-        line += f", NLL/sentence {scores['nll_per_sentence']:.2f}"
-    if "alignment" in scores and scores["alignment"]["error_rate"] is not None:
-        line += f", AER {scores['alignment']['error_rate']:.3f}"
+    for key, title in (("nll_per_sentence", "NLL/sentence"), ("alignment_error_rate", "AER")):
+        found = score_of(scores, key)
+        if found is not None:
+            line += f", {title} {found['score']:.{REGISTERED[key].digits}f}"
     log.info(line)
     for bucket in scores["by_length"]:
-        words = f"{bucket['from']}-{bucket['to']}" if bucket["to"] else f"{bucket['from']}+"
+        penalty = bucket_score(bucket, "brevity_penalty")
         log.info(
-            "  %6s words: BLEU %6.2f  brevity penalty %.3f  (%d sentences)",
-            words,
+            "  %6s words: BLEU %6.2f%s  (%d sentences)",
+            bucket_name(bucket),
             bucket["score"],
-            bucket["brevity_penalty"],
+            "" if penalty is None else f"  brevity penalty {penalty['score']:.3f}",
             bucket["sentences"],
         )
 
@@ -201,7 +205,9 @@ def add_statistical_aligners(
     )
     for name, beside in found.items():
         scores[name]["alignment"]["statistical_aligners"] = beside
-        rates = [beside[aligner]["error_rate"] for aligner in ("hmm", "fast_align")]
+        rates = [
+            beside[aligner]["alignment_error_rate"]["score"] for aligner in ("hmm", "fast_align")
+        ]
         if None not in rates:
             log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates)
 

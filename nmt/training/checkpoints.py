@@ -52,8 +52,8 @@ class Checkpoints(pl.Callback):
     """Writes checkpoints, and remembers the validations and which was best.
 
     Attributes:
-        progress: `progress.history` has one entry a validation: `update`, `nll` (training, a word,
-            since the one before), and every `valid/…` score under its name without the prefix.
+        progress: `progress.history` has one entry a validation: `update`, `train_nll_per_word`
+            (since the one before), and every `valid/…` score under its name without the prefix.
     """
 
     def __init__(self, folder: CheckpointFolder, config: TrainConfig, stop: Stop) -> None:
@@ -122,7 +122,7 @@ class Checkpoints(pl.Callback):
             if name.startswith("valid/") and "/" not in name[6:]:
                 entry[name[6:]] = float(value)
             elif name == "train/nll_per_word":
-                entry["nll"] = float(value)
+                entry["train_nll_per_word"] = float(value)
         if not math.isfinite(entry["nll_per_word"]):
             raise RunError(
                 f"the development NLL is not finite at update {trainer.global_step}; "

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config.schema import Config, LoggerConfig, plain
+from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import define_metrics, warn_on_error
 from nmt.training.lightning import is_offline, wandb_settings
 from nmt.utils.environment import rank, sweep_folder
@@ -226,17 +226,3 @@ def run_id(folder: Path) -> str:
     identity.parent.mkdir(parents=True, exist_ok=True)
     identity.write_text(drawn)
     return drawn
-
-
-def has_key() -> bool:
-    """Whether W&B would find a key without asking for one."""
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    import netrc
-
-    try:
-        path = os.environ.get("NETRC", str(Path.home() / ".netrc"))
-        server = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
-        return netrc.netrc(path).authenticators(str(server)) is not None
-    except (OSError, netrc.NetrcParseError):
-        return False

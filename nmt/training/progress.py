@@ -112,8 +112,11 @@ class Progress(pl.Callback):
         self._clock = None
         if trainer.state.fn != "fit" or not trainer.is_global_zero:
             return
-        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        metrics["valid/nll"] = metrics["valid/nll_per_word"]  # beside train/nll, in its unit
+        metrics = {
+            name: float(value)
+            for name, value in trainer.callback_metrics.items()
+            if name.startswith("valid/")  # of training there are rows of its own
+        }
         for logger in trainer.loggers:
             # Lightning would count the update before this one
             logger.log_metrics(metrics, step=trainer.global_step)
@@ -123,8 +126,8 @@ class Progress(pl.Callback):
             said.append(f"greedy BLEU {scores['bleu']:.1f}")
         if "alignment_error_rate" in scores:
             said.append(f"AER {scores['alignment_error_rate']:.3f}")
-        if "attention_on_end" in scores:
-            said.append(f"attention on </s> {scores['attention_on_end']:.2f}")
+        if "eos_weight" in scores:
+            said.append(f"attention on </s> {scores['eos_weight']:.2f}")
         self.say(f"update {trainer.global_step}: development " + ", ".join(said))
 
     def say(self, line: str) -> None:
@@ -162,7 +165,7 @@ class Progress(pl.Callback):
         self.sentences += int(sentences)
         rate = words / max(elapsed, 1e-9)
         scores = {
-            "train/nll": nll / words,
+            "train/nll_per_word": nll / words,
             "train/gradient_norm": float(module.gradient_norm),
             "train/learning_rate": trainer.optimizers[0].param_groups[0]["lr"],
             "train/target_words_per_second": rate,

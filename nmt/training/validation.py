@@ -8,14 +8,14 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
-from torchmetrics import SumMetric
+from torchmetrics import MetricCollection, SumMetric
 
 from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
-from nmt.evaluation.alignment import Gold, error_rates, gold_links, sentence_counts, word_weights
+from nmt.evaluation.alignment import Gold, gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.metric import BleuByLength
+from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 from nmt.evaluation.records import choose_kept
 from nmt.inference.test_loop import matchable
 from nmt.models.base import Decoded, Translator
@@ -25,15 +25,18 @@ from nmt.training.loggers import ResumableWandbLogger, Row
 from nmt.utils.environment import gather
 
 PICTURED = 4  # sentences whose heatmap is logged at each validation
-SUMS = ("nll", "words", "sentences", "on_end", "on_last_word", "spread", "attended")
+SUMS = (
+    *("nll", "words", "sentences", "attended"),
+    *("eos_weight", "last_word_weight", "attention_entropy"),
+)
 
 
 class Validation(pl.Callback):
     """NLL, perplexity, greedy BLEU by length, and where the attention lies.
 
     Scores are sums of all sentences, each counted once, over all devices; they are logged as
-    `valid/…`. `on_end` and `on_last_word` are mean weights of attention on `</s>` and on the last
-    source word: attention that has not formed sits there.
+    `valid/…`. `eos_weight` and `last_word_weight` are mean weights of attention on `</s>` and on the
+    last source word: attention that has not formed sits there.
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
@@ -44,9 +47,10 @@ class Validation(pl.Callback):
         self.null = config.evaluation.alignment.null
         self.translated = config.trainer.valid_translate
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
-        self.sums = {name: sum_of_all() for name in SUMS}
-        self.bleu = BleuByLength(self.edges)
-        self.links = [SumMetric() for _ in range(6)]
+        metrics: dict[str, Any] = {name: sum_of_all() for name in SUMS}
+        metrics |= {"bleu": BleuByLength(self.edges), "alignment": AlignmentErrorRate()}
+        # no groups: each metric is given something else
+        self.metrics = MetricCollection(metrics, compute_groups=False)
         rows = []
         self.gold: dict[int, Gold] = {}  # by number of the pair
         for n, pair in enumerate(prepared.valid):
@@ -58,9 +62,8 @@ class Validation(pl.Callback):
         self.heatmaps: list[dict[str, Any]] = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        for metric in (*self.sums.values(), self.bleu, *self.links):
-            metric.to(pl_module.device)
-            metric.reset()
+        self.metrics.to(pl_module.device)
+        self.metrics.reset()
         self.heatmaps = []
 
     def on_validation_batch_end(
@@ -75,9 +78,9 @@ class Validation(pl.Callback):
         if outputs is None:
             return  # this rank's share of the sentences is empty
         decoded: Decoded = outputs["decoded"]
-        self.sums["nll"].update(decoded.nll.double().sum())
-        self.sums["words"].update(batch.words)
-        self.sums["sentences"].update(len(batch))
+        self.metrics["nll"].update(decoded.nll.double().sum())
+        self.metrics["words"].update(batch.words)
+        self.metrics["sentences"].update(len(batch))
         if decoded.teacher_forced.weights is not None:
             self._attention(batch, decoded.teacher_forced.weights.float())
             self._picture(batch, decoded.teacher_forced.weights)
@@ -85,11 +88,11 @@ class Validation(pl.Callback):
 
     def _attention(self, batch: Batch, weights: Tensor) -> None:
         last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
-        for name, position in (("on_end", last), ("on_last_word", (last - 1).clamp(min=0))):
+        for name, position in (("eos_weight", last), ("last_word_weight", (last - 1).clamp(min=0))):
             there = weights.gather(2, position[:, None, None].expand(-1, weights.shape[1], 1))
-            self.sums[name].update(there.double().sum())
-        self.sums["spread"].update(torch.special.entr(weights).double().sum())
-        self.sums["attended"].update(batch.target_mask.sum())
+            self.metrics[name].update(there.double().sum())
+        self.metrics["attention_entropy"].update(torch.special.entr(weights).double().sum())
+        self.metrics["attended"].update(batch.target_mask.sum())
         split = self.prepared.valid
         for row, sentence in zip(batch.rows.tolist(), weights.cpu().numpy(), strict=True):
             if row not in self.gold:
@@ -102,8 +105,7 @@ class Validation(pl.Callback):
                 self.prepared.target_vocabulary.word_index(target)[:-1],
             )
             counts = sentence_counts(words, self.gold[row], self.null)
-            for metric, count in zip(self.links, counts, strict=True):
-                metric.update(count)
+            self.metrics["alignment"].update(torch.tensor([counts]))
 
     def _picture(self, batch: Batch, weights: Tensor) -> None:
         """Keeps the attention of the same few sentences for heatmaps."""
@@ -136,10 +138,11 @@ class Validation(pl.Callback):
             scored = matchable(words, hypotheses[0].tokens)
             statistics.append(sentence_statistics(scored, pair["target"]))
             lengths.append(len(pair[self.bucket_by]))
-        self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
+        self.metrics["bleu"].update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        sums = {name: float(metric.compute()) for name, metric in self.sums.items()}
+        found = {name: metric.compute() for name, metric in self.metrics.items()}
+        sums = {name: float(found[name]) for name in SUMS}
         nll = sums["nll"] / max(sums["words"], 1)
         scores = {
             "nll_per_word": nll,
@@ -147,15 +150,14 @@ class Validation(pl.Callback):
             "perplexity": float(torch.tensor(nll).exp()),
         }
         if self.translated:
-            by_length = self.bleu.compute()
+            by_length = dict(found["bleu"])
             scores["bleu"] = by_length.pop("all")
             scores |= {f"bleu_by_length/{name}": score for name, score in by_length.items()}
         if sums["attended"]:
-            for name in ("on_end", "on_last_word", "spread"):
-                scores[f"attention_{name}"] = sums[name] / sums["attended"]
-        counts = [int(metric.compute()) for metric in self.links]
-        if any(counts):
-            scores["alignment_error_rate"] = float(error_rates(torch.tensor(counts).numpy()))
+            for name in ("eos_weight", "last_word_weight", "attention_entropy"):
+                scores[name] = sums[name] / sums["attended"]
+        if "alignment_error_rate" in found["alignment"]:
+            scores["alignment_error_rate"] = found["alignment"]["alignment_error_rate"]
         for name, score in scores.items():
             pl_module.log(f"valid/{name}", score, logger=False)  # `Progress` does
         heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)

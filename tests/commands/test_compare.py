@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 
-from nmt.compare import read_system
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics
+from nmt.report.outside import read_system
 from nmt.report.runs import Run
 from tests.helpers.produced import QUICK, files, last_line, lines, results
 

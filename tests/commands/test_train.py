@@ -54,7 +54,7 @@ class TestTrain:
 
     def test_results_hold_the_promised_keys(self, rnnsearch):
         found = results(rnnsearch)
-        assert found["schema"] == 1
+        assert found["schema"] == 2
         assert (found["name"], found["title"]) == ("RNNsearch-50", "RNNsearch")
         assert (found["experiment"], found["regime"]) == ("rnnsearch50", "tiny")
         assert (found["model"], found["scoring"], found["max_length"]) == (
@@ -87,16 +87,17 @@ class TestTrain:
             bleu = scores["bleu"]["all"]
             assert bleu["low"] <= bleu["score"] <= bleu["high"]
             assert scores["sacrebleu"]["signature"].startswith("nrefs:1")
-            assert 1 < scores["nll_per_sentence"] < 1000
-            assert scores["perplexity"] > 1
-            assert 0 <= scores["alignment"]["error_rate"] <= 1
-            assert set(scores["alignment"]) >= {"precision", "recall", "on_end_of_sentence"}
+            assert 1 < scores["nll_per_sentence"]["score"] < 1000
+            assert scores["perplexity"]["score"] > 1
+            rate = scores["alignment"]["alignment_error_rate"]
+            assert 0 <= rate["low"] <= rate["score"] <= rate["high"] <= 1
+            assert set(scores["alignment"]) >= {"precision", "recall", "eos_share"}
             assert sum(bucket["sentences"] for bucket in scores["by_length"]) == pairs
             for bucket in scores["by_length"]:
                 assert set(bucket) >= {
-                    *("from", "to", "sentences", "score", "low", "high"),
-                    *("brevity_penalty", "no_unk", "nll_per_word"),
-                }
+                    *("from", "to", "sentences", "score", "low", "high", "no_unk", "mean_length"),
+                    *(key for key, about in found["scores"].items() if about["by_length"]),
+                } - {"bleu"}
         buckets = found["test"]["by_length"]["by_length"]
         assert [bucket["sentences"] for bucket in buckets] == [2] * 7
         assert (buckets[-1]["from"], buckets[-1]["to"]) == (61, None)
@@ -132,7 +133,7 @@ class TestTrain:
             assert row["length"] == words - 1
             assert [len(weights) for weights in row["weights"]] == [words] * steps
             assert all(abs(sum(weights) - 1) < 1e-3 for weights in row["weights"])
-            for key in ("log_normaliser", "spread", "log_probability", "runners_up"):
+            for key in ("log_normaliser", "attention_entropy", "log_probability", "runners_up"):
                 assert len(row[key]) == steps
             assert all(len(others) == 5 for others in row["runners_up"])
             # the reading of a hypothesis that was never finished ends in </s> all the same
@@ -145,7 +146,7 @@ class TestTrain:
         rows = lines(rnnencdec / "alignments/test.jsonl")
         assert len(rows) == 6
         for row in rows:
-            assert row["weights"] is row["log_normaliser"] is row["spread"] is None
+            assert row["weights"] is row["log_normaliser"] is row["attention_entropy"] is None
         found = results(rnnencdec)
         assert (found["model"], found["scoring"]) == ("RNNencdec", "none")
         assert "alignment" not in found["test"]["test"]
@@ -177,7 +178,7 @@ class TestTrain:
         assert [row["trainer/global_step"] for row in valid] == [6, 12]
         for row, entry in zip(valid, measured["history"], strict=True):
             assert row["valid/nll_per_word"] == pytest.approx(entry["nll_per_word"])
-            assert row["valid/nll"] == row["valid/nll_per_word"]
+            assert row["valid/eos_weight"] == pytest.approx(entry["eos_weight"])
         assert any("valid/bleu_by_length/11-20" in row for row in valid)
         curve = [row for row in rows if "length/by_length/bleu" in row]
         buckets = measured["test"]["by_length"]["by_length"]

@@ -3,17 +3,18 @@ import pytest
 
 from nmt.evaluation.alignment import (
     Gold,
-    alignment_scores,
     attended_words,
+    attention_entropy,
+    eos_weight,
     error_rates,
     format_links,
     hard_links,
     link_counts,
     parse_links,
     sentence_counts,
-    weight_on_end,
     word_weights,
 )
+from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
 
 # Three target words and </s> (rows) over four source words and </s> (columns).
@@ -25,6 +26,12 @@ WEIGHTS = np.array(
         [0.00, 0.00, 0.00, 0.00, 1.00],
     ]
 )
+
+
+def all_scores(counts):
+    """The registered scores of summed counts."""
+    keys = ("alignment_error_rate", "precision", "recall", "eos_share")
+    return {key: float(REGISTERED[key].combine(np.array(counts))) for key in keys}
 
 
 def test_links_of_attention():
@@ -44,13 +51,13 @@ def test_counts_and_error_by_hand():
     # A = {0-0, 2-1}; A and S share 0-0; A and P share both
     counts = sentence_counts(WEIGHTS, gold)
     assert counts == [2, 2, 1, 2, 2, 3]
-    scores = alignment_scores(counts)
-    assert scores["error_rate"] == pytest.approx(1 - (1 + 2) / (2 + 2))
+    scores = all_scores(counts)
+    assert scores["alignment_error_rate"] == pytest.approx(1 - (1 + 2) / (2 + 2))
     assert scores["precision"] == 1.0
     assert scores["recall"] == 0.5
-    assert scores["on_end_of_sentence"] == pytest.approx(2 / 3)
-    assert weight_on_end(WEIGHTS) == pytest.approx((0.10 + 0.40 + 0.55) / 3)
-    assert weight_on_end(WEIGHTS[-1:]) is None
+    assert scores["eos_share"] == pytest.approx(2 / 3)
+    assert eos_weight(WEIGHTS) == pytest.approx((0.10 + 0.40 + 0.55) / 3)
+    assert eos_weight(WEIGHTS[-1:]) is None
 
 
 def test_error_over_a_set_is_of_summed_counts():
@@ -59,13 +66,24 @@ def test_error_over_a_set_is_of_summed_counts():
     rates = error_rates(counts)
     assert rates[:2] == pytest.approx([0.25, 0.0])
     assert np.isnan(rates[2])
-    assert alignment_scores(counts[2])["error_rate"] is None
+    assert [key for key, value in all_scores(counts[2]).items() if np.isnan(value)] == [
+        *("alignment_error_rate", "precision", "recall")
+    ]
 
 
 def test_perfect_and_useless_links():
     gold = Gold(frozenset({(0, 1), (1, 0)}), frozenset({(0, 1), (1, 0), (2, 2)}))
-    assert alignment_scores(link_counts(gold.possible, gold, words=3))["error_rate"] == 0.0
-    assert alignment_scores(link_counts([(5, 5)], gold, words=3))["error_rate"] == 1.0
+    assert error_rates(np.array(link_counts(gold.possible, gold, words=3))) == 0.0
+    assert error_rates(np.array(link_counts([(5, 5)], gold, words=3))) == 1.0
+
+
+def test_attention_entropy_is_in_nats():
+    weights = np.array([[0.25, 0.25, 0.25, 0.25, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(attention_entropy(weights), [np.log(4), 0.0], atol=1e-12)
+    three = np.array([[[0.7, 0.2, 0.1]]])
+    by_hand = -(0.7 * np.log(0.7) + 0.2 * np.log(0.2) + 0.1 * np.log(0.1))
+    assert attention_entropy(three).shape == (1, 1)
+    assert attention_entropy(three)[0, 0] == pytest.approx(by_hand)
 
 
 def test_subwords_become_words():

@@ -6,10 +6,11 @@ import pytest
 import torch
 import torch.distributed
 from sacrebleu.metrics import BLEU
+from torchmetrics import MetricCollection
 
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.metric import BleuByLength
+from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 
 EDGES = [10, 25, 40, 60]
 
@@ -81,6 +82,57 @@ def test_several_processes(corpus, tmp_path, world):
     for rank in range(world):
         scores = json.loads((tmp_path / f"{rank}.json").read_text())
         assert scores == pytest.approx(expected, abs=1e-9)
+
+
+COUNTS = [[9, 6, 5, 7, 2, 11], [4, 3, 1, 1, 0, 5], [0, 2, 0, 0, 3, 4], [7, 7, 6, 7, 1, 8]]
+
+
+def alignment_process(rank, world, folder):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world
+    )
+    metric = AlignmentErrorRate()
+    for row in torch.tensor(COUNTS).split([1, 3])[rank]:
+        metric.update(row[None])
+    (folder / f"{rank}.json").write_text(json.dumps(metric.compute()))
+    torch.distributed.destroy_process_group()
+
+
+EXPECTED_ALIGNMENT = {  # links 20, sure 18, hits 12 and 15
+    "alignment_error_rate": 1 - (12 + 15) / (20 + 18),
+    "precision": 15 / 20,
+    "recall": 12 / 18,
+}
+
+
+def test_alignment_error_rate_of_one_process():
+    metric = AlignmentErrorRate()
+    metric.update(torch.tensor(COUNTS[:3]))
+    metric.update(torch.tensor(COUNTS[3:]))
+    assert metric.counts.tolist() == [20, 18, 12, 15, 6, 28]
+    assert metric.compute() == pytest.approx(EXPECTED_ALIGNMENT)
+    metric.reset()
+    metric.update(torch.tensor([[0, 3, 0, 0, 1, 4]]))
+    assert metric.compute() == {"alignment_error_rate": 1.0, "recall": 0.0}
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_alignment_error_rate_of_two_processes(tmp_path):
+    torch.multiprocessing.spawn(alignment_process, (2, tmp_path), nprocs=2)
+    for rank in range(2):
+        found = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert found == pytest.approx(EXPECTED_ALIGNMENT)
+
+
+def test_both_in_a_collection(corpus):
+    pairs = corpus(30, seed=5)
+    metrics = MetricCollection(
+        {"bleu": BleuByLength(EDGES), "alignment": AlignmentErrorRate()}, compute_groups=False
+    )
+    metrics["bleu"].update(*tensors(pairs))
+    metrics["alignment"].update(torch.tensor(COUNTS))
+    assert metrics.compute() == pytest.approx(EXPECTED_ALIGNMENT | expected_scores(pairs))
 
 
 def test_empty_and_no_match_buckets(corpus):

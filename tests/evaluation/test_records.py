@@ -56,9 +56,11 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
         "runners_up": [[["le", -0.1000001], ["la", -3.0]]],
         "score": -4.2000004,
     }
-    write_alignments(tmp_path, "x", [attention, {"id": 0, "weights": None, "spread": None}])
+    write_alignments(
+        tmp_path, "x", [attention, {"id": 0, "weights": None, "attention_entropy": None}]
+    )
     first, second = read_alignments(tmp_path, "x")
-    assert first == {"id": 0, "weights": None, "spread": None}
+    assert first == {"id": 0, "weights": None, "attention_entropy": None}
     assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # its energy is known, too
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
     assert second["score"] == -4.2

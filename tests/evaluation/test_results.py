@@ -47,7 +47,7 @@ def test_there_and_back(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["results.json"]
     for where in (tmp_path, path):
         found = results.read(where)
-        assert found["schema"] == 1
+        assert found["schema"] == 2
         assert found["train"] == {"updates": 100, "nll_per_sentence": 2.5}
         assert found["valid"] == {"perplexity": None}
         assert found["sources"] == {"checkpoint": "a/best.ckpt"}
@@ -71,7 +71,7 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": 2}, "schema=2 is newer; this version of nmt reads 1"),
+        ({"schema": 3}, "schema=3 is newer; this version of nmt reads 1 to 2"),
         ({"schema": "one"}, "schema=one is unknown"),
         ({"parameters": "many"}, "parameters='many': must be int or NoneType"),
         ({"seed": True}, "seed=True: must be int"),

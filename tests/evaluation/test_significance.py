@@ -1,16 +1,20 @@
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from nmt.evaluation import significance
-from nmt.evaluation.bleu import bleu, sentence_statistics
-from nmt.evaluation.bootstrap import SEED
+from nmt.evaluation import resampling
+from nmt.evaluation.bleu import bleu, bleu_scores, sentence_statistics
+from nmt.evaluation.resampling import SEED, interval
+from nmt.evaluation.scores.base import quotient
 from nmt.evaluation.significance import compare, holm
 
 EDGES = [15, 40]
+PS = ("p", "p_corrected", "p_randomised", "p_randomised_corrected")
 
 
 @pytest.fixture
@@ -50,22 +54,26 @@ def transcribed_p(a, b, trials):
     return (np.sum(by_chance >= observed) + 1) / (trials + 1)
 
 
+def pair_rows(a, b, lengths, **settings):
+    """The rows of two systems by BLEU."""
+    systems = {"a": {"bleu": a}, "b": {"bleu": b}}
+    return compare(systems, {"bleu": bleu_scores}, lengths, EDGES, **settings)["bleu"]
+
+
 @pytest.mark.parametrize("chunk", [1 << 22, 64 * 90])
 @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
 def test_scores_and_randomised_p_values_are_sacrebleus(systems, monkeypatch, pair, chunk):
-    monkeypatch.setattr(significance, "CHUNK", chunk)
+    monkeypatch.setattr(resampling, "CHUNK", chunk)
     references, outputs = systems
     (a, statistics_a), (b, statistics_b) = (outputs[system] for system in pair)
     lengths = [len(reference) for reference in references]
-    rows = compare(
-        "a", statistics_a, "b", statistics_b, lengths, EDGES, test="randomisation", trials=300
-    )
+    rows = pair_rows(statistics_a, statistics_b, lengths, resamples=300)
     inside = [number for number, length in enumerate(lengths) if 15 < length <= 40]
     assert (rows[2]["bucket"], rows[2]["sentences"]) == ("16-40", len(inside))
     for row, numbers in ((rows[0], range(90)), (rows[2], inside)):
         part = [[side[number] for number in numbers] for side in (references, a, b)]
         expected = paired_test(*part, "ar", 300)
-        found = row["score_a"], row["score_b"], row["p"]
+        found = row["score_a"], row["score_b"], row["p_randomised"]
         assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -74,14 +82,44 @@ def test_bootstrapped_p_values_are_of_centred_differences(systems, pair):
     references, outputs = systems
     (_, a), (_, b) = (outputs[system] for system in pair)
     lengths = np.array([len(reference) for reference in references])
-    rows = compare("a", a, "b", b, lengths, EDGES, trials=300)
+    rows = pair_rows(a, b, lengths, resamples=300)
     assert rows[0]["p"] == pytest.approx(transcribed_p(a, b, 300), abs=1e-12)
     inside = lengths > 40
     assert rows[3]["sentences"] == inside.sum()
     assert rows[3]["p"] == pytest.approx(transcribed_p(a[inside], b[inside], 300), abs=1e-12)
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_bleus_numbers_are_those_on_record(corpus):
+    """Three systems, resampled together: as two at a time were before each was resampled once."""
+    record = json.loads((Path(__file__).parent / "bleu_significance.json").read_text())
+    systems = {
+        name: np.array([sentence_statistics(*pair) for pair in corpus(90, seed=1, quality=quality)])
+        for name, quality in {"a": 0.8, "b": 0.72, "c": 0.79}.items()
+    }
+    lengths = [len(reference) for _, reference in corpus(90, seed=1)]
+    for statistics, expected in zip(systems.values(), record["intervals"], strict=True):
+        assert interval(statistics, bleu_scores, resamples=300) == pytest.approx(expected, abs=1e-9)
+    words = {name: statistics[:, 8:] for name, statistics in systems.items()}
+    found = compare(
+        {name: {"bleu": systems[name], "words": words[name]} for name in systems},
+        {"bleu": bleu_scores, "words": lambda sums: sums[..., 0] / sums[..., 1]},
+        lengths,
+        [20, 45],
+        resamples=300,
+    )
+    for test, suffix in (("bootstrap", ""), ("randomisation", "_randomised")):
+        for a, b in itertools.combinations("abc", 2):
+            rows = [row for row in found["bleu"] if (row["a"], row["b"]) == (a, b)]
+            p = {"p": f"p{suffix}", "p_corrected": f"p{suffix}_corrected"}
+            columns = [p.get(column, column) for column in record["columns"]]
+            expected = record["pairs"][f"{a} {b} {test}"]
+            assert [row["bucket"] for row in rows] == [row[0] for row in expected]
+            for row, numbers in zip(rows, expected, strict=True):
+                measured = [row[column] for column in columns[1:]]
+                assert measured == pytest.approx(numbers[1:], abs=1e-9)
+
+
+@pytest.mark.parametrize("test", ["p", "p_randomised"])
 def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems, test):
     _, [(_, a), (_, b), _] = systems
     generator = np.random.default_rng(0)
@@ -89,8 +127,8 @@ def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems, test
     for _ in range(400):
         kept = generator.integers(2, size=(90, 1), dtype=bool)
         x, y = np.where(kept, a, b), np.where(kept, b, a)
-        whole, *_ = compare("x", x, "y", y, [5] * 90, EDGES, test=test, trials=200)
-        found.append(whole["p"] < 0.05)
+        whole, *_ = pair_rows(x, y, [5] * 90, resamples=200)
+        found.append(whole[test] < 0.05)
     assert 0.02 < np.mean(found) < 0.08  # three standard errors about 0.05
 
 
@@ -106,14 +144,14 @@ def test_shuffles_as_far_apart_as_the_outputs_count(systems):
         ]
         assert np.mean(np.array(apart) >= max(apart) - 1e-9) == share
         first = np.where(swaps[int(np.argmax(apart))], x, y)
-        rows = compare("a", first, "b", x + y - first, [5] * count, EDGES, test="randomisation")
-        assert [row["p"] for row in rows] == pytest.approx([share] * 2, abs=0.02)
+        rows = pair_rows(first, x + y - first, [5] * count, resamples=10000)
+        assert [row["p_randomised"] for row in rows] == pytest.approx([share] * 2, abs=0.02)
 
 
 def test_a_bootstrap_of_few_sentences_has_no_p(systems):
     _, [(_, a), _, (_, b)] = systems
     lengths = [5] * 29 + [20] * 30 + [50] * 31
-    rows = compare("a", a, "b", b, lengths, EDGES, trials=100)
+    rows = pair_rows(a, b, lengths, resamples=100)
     assert [row["sentences"] for row in rows] == [90, 29, 30, 31]
     assert [row["p"] is None for row in rows] == [False, True, False, False]
     assert [row["p_corrected"] for row in rows[1:]] == holm([row["p"] for row in rows[1:]])
@@ -123,7 +161,7 @@ def test_a_bootstrap_of_few_sentences_has_no_p(systems):
 def test_rows(systems):
     references, outputs = systems
     lengths = [len(reference) for reference in references]
-    rows = compare("good", outputs[0][1], "bad", outputs[2][1], lengths, EDGES)
+    rows = pair_rows(outputs[0][1], outputs[2][1], lengths)
     assert [row["bucket"] for row in rows] == ["all", "1-15", "16-40", "41+"]
     assert [(row["from"], row["to"]) for row in rows[1:]] == [(1, 15), (16, 40), (41, None)]
     assert sum(row["sentences"] for row in rows[1:]) == rows[0]["sentences"] == 90
@@ -131,15 +169,31 @@ def test_rows(systems):
         assert row["low"] < row["delta"] < row["high"]
         assert row["delta"] == row["score_a"] - row["score_b"] > 0
         assert row["p"] is None or row["p_corrected"] >= row["p"]
+        assert row["p_randomised_corrected"] >= row["p_randomised"]
     assert rows[0]["p"] == rows[0]["p_corrected"] == 1 / 1001
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
-def test_equal_outputs_do_not_differ(systems, test):
+def test_equal_outputs_do_not_differ(systems):
     _, outputs = systems
     same = outputs[0][1]
-    rows = compare("a", same, "b", same, [20] * len(same), EDGES, test=test, trials=100)
-    assert [(row["delta"], row["p"], row["p_corrected"]) for row in rows] == [(0.0, 1.0, 1.0)] * 2
+    rows = pair_rows(same, same, [20] * len(same), resamples=100)
+    ps = [(row["delta"], *(row[key] for key in PS)) for row in rows]
+    assert ps == [(0.0, 1.0, 1.0, 1.0, 1.0)] * 2
+
+
+def test_a_bucket_without_a_defined_score_is_left_out():
+    """A ratio of 12 sentences, whose denominators are all 0 in the bucket of short ones."""
+    generator = np.random.default_rng(3)
+    systems = {}
+    for name in "ab":
+        rows = np.stack([generator.integers(5, size=12), np.full(12, 2)], axis=1)
+        rows[:4, 1] = 0
+        systems[name] = {"ratio": rows}
+    ratio = {"ratio": lambda sums: quotient(sums[..., 0], sums[..., 1])}
+    rows = compare(systems, ratio, [5] * 4 + [20] * 8, EDGES, resamples=50)["ratio"]
+    assert [row["bucket"] for row in rows] == ["all", "16-40"]
+    sums = {name: system["ratio"][4:].sum(axis=0) for name, system in systems.items()}
+    assert rows[1]["score_a"] == sums["a"][0] / sums["a"][1]
 
 
 def test_holms_correction_by_hand():

@@ -11,8 +11,9 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.results import plain
-from nmt.evaluation.summary import summarise
+from nmt.evaluation.results import as_json, bucket_score, score_of
+from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.summary import keep_statistics, summarise
 
 
 @dataclass
@@ -21,6 +22,7 @@ class Settings:
     bucket_by: str = "source"
     resamples: int = 100
     confidence: float = 0.95
+    scores: list[str] | None = None
 
 
 def records_of(pairs, seed=0, unknown=0.5, gold=True):
@@ -38,8 +40,8 @@ def records_of(pairs, seed=0, unknown=0.5, gold=True):
             "nll": generator.uniform(1, 3) * (len(reference) + 1),
             "score": -generator.uniform(1, 30),
             "bleu_stats": sentence_statistics(hypothesis, reference).tolist(),
-            "spread": generator.uniform(0, 2),
-            "end_weight": generator.random(),
+            "attention_entropy": generator.uniform(0, 2),
+            "eos_weight": generator.random(),
         }
         record["length"] = len(record["source"])
         if record["no_unk"]:
@@ -82,14 +84,24 @@ def test_whole_set(records):
     )
     nll = sum(record["nll"] for record in records)
     words = sum(len(record["reference"]) + 1 for record in records)
-    assert scores["nll_per_sentence"] == pytest.approx(nll / 70)
-    assert scores["perplexity"] == pytest.approx(math.exp(nll / words))
+    assert scores["nll_per_sentence"]["score"] == pytest.approx(nll / 70)
+    assert scores["perplexity"]["score"] == pytest.approx(math.exp(nll / words))
+    interval = (scores["nll_per_word"][end] for end in ("low", "high"))
+    assert [scores["perplexity"][end] for end in ("low", "high")] == pytest.approx(
+        list(map(math.exp, interval)),
+        rel=1e-3,  # quantiles lie between two resamples
+    )
     hypothesis = sum(len(record["hypothesis"]) for record in records)
     ratio = hypothesis / (words - 70)
-    assert scores["length_ratio"] == pytest.approx(ratio)
-    assert scores["brevity_penalty"] == pytest.approx(math.exp(1 - 1 / ratio))
+    assert scores["length_ratio"]["score"] == pytest.approx(ratio)
+    assert scores["brevity_penalty"]["score"] == pytest.approx(math.exp(1 - 1 / ratio))
     assert "tok:13a" in scores["sacrebleu"]["signature"]
-    assert scores["chrf"]["score"] > 0
+    assert scores["chrf"]["low"] < scores["chrf"]["score"] < scores["chrf"]["high"]
+    assert list(scores) == [
+        *("pairs", "search", "bucket_by", "confidence", "bleu", "sacrebleu", "chrf"),
+        *("nll_per_sentence", "nll_per_word", "perplexity", "length_ratio", "brevity_penalty"),
+        *("attention_entropy", "eos_weight", "alignment", "by_length"),
+    ]
 
 
 def test_by_length(records):
@@ -104,48 +116,85 @@ def test_by_length(records):
     assert rows[1]["no_unk"]["score"] == pytest.approx(
         sacrebleu(free, "hypothesis_no_unk"), abs=1e-9
     )
-    assert rows[1]["spread"] == pytest.approx(np.mean([record["spread"] for record in inside]))
-    assert rows[1]["nll_per_word"] == pytest.approx(
+    entropies = [record["attention_entropy"] for record in inside]
+    assert rows[1]["attention_entropy"]["score"] == pytest.approx(np.mean(entropies))
+    assert rows[1]["mean_length"] == np.mean([record["length"] for record in inside])
+    assert rows[1]["nll_per_word"]["score"] == pytest.approx(
         sum(record["nll"] for record in inside)
         / sum(len(record["reference"]) + 1 for record in inside)
     )
 
 
+@pytest.mark.parametrize("key", [key for key, s in REGISTERED.items() if s.by_length and s.default])
+def test_a_score_of_a_bucket_is_that_of_its_sentences_alone(records, key):
+    settings = Settings(scores=[key], edges=[25])
+    short, long = summarise(records, settings)["by_length"]
+    for row, inside in (
+        (short, [record for record in records if record["length"] <= 25]),
+        (long, [record for record in records if record["length"] > 25]),
+    ):
+        alone = score_of(summarise(inside, settings), key)
+        found = bucket_score(row, key)
+        assert [found[part] for part in ("score", "low", "high")] == pytest.approx(
+            [alone[part] for part in ("score", "low", "high")]
+        )
+        assert found["low"] <= found["score"] <= found["high"]
+
+
+def test_chosen_scores_alone_are_there(records):
+    scores = summarise(records[:9], Settings(scores=["ter", "recall"]))
+    assert list(scores)[4:] == ["bleu", "ter", "alignment", "by_length"]
+    assert scores["alignment"].keys() == {"sentences", "recall"}
+    assert list(scores["by_length"][0]) == [
+        *("from", "to", "sentences", "score", "low", "high", "no_unk", "mean_length"),
+        *("ter", "recall"),
+    ]
+
+
+def test_what_takes_long_is_computed_once(records, monkeypatch):
+    settings = Settings(scores=["chrf", "sacrebleu"])
+    expected = summarise(records, settings)
+    keep_statistics(records, settings)
+    assert {len(record["statistics"]["chrf"]) for record in records} == {18}
+    monkeypatch.setattr(type(REGISTERED["chrf"]), "statistics", lambda *_: 1 / 0)
+    assert summarise(records, settings) == expected
+
+
 def test_alignment(records):
-    scores = summarise(records, Settings())["alignment"]
+    result = summarise(records, Settings())
+    scores = result["alignment"]
     aligned = [record for record in records if "alignment_counts" in record]
     assert scores["sentences"] == len(aligned) == 24
-    assert scores["error_rate"] == pytest.approx(1 - (5 + 6) / (8 + 6))
-    assert scores["precision"] == pytest.approx(6 / 8)
-    assert scores["recall"] == pytest.approx(5 / 6)
+    assert scores["alignment_error_rate"]["score"] == pytest.approx(1 - (5 + 6) / (8 + 6))
+    assert scores["precision"]["score"] == pytest.approx(6 / 8)
+    assert scores["recall"]["score"] == pytest.approx(5 / 6)
     on_end = sum(record["alignment_counts"][4] for record in aligned)
-    assert scores["on_end_of_sentence"] == pytest.approx(on_end / (9 * 24))
-    assert scores["weight_on_end"] == pytest.approx(
-        np.mean([record["end_weight"] for record in aligned])
-    )
-    assert sum(row["sentences"] for row in scores["by_length"]) == 24
+    assert scores["eos_share"]["score"] == pytest.approx(on_end / (9 * 24))
+    assert scores["eos_share"]["low"] < scores["eos_share"]["high"]
+    weights = [record["eos_weight"] for record in records]
+    assert result["eos_weight"]["score"] == pytest.approx(np.mean(weights))
+    assert all(row["recall"]["score"] == pytest.approx(5 / 6) for row in result["by_length"])
 
 
 def test_what_does_not_apply_is_absent_or_null(corpus):
     records = records_of(corpus(12), unknown=1.0, gold=False)
     for record in records:
         record |= {"no_unk": None}
-        for key in ("nll", "score", "spread", "raw_reference"):
+        for key in ("nll", "score", "attention_entropy", "eos_weight", "raw_reference"):
             del record[key]
     scores = summarise(records, Settings(resamples=0))
     assert "no_unk" not in scores["bleu"]
-    assert "alignment" not in scores
-    assert scores["sacrebleu"] is scores["chrf"] is scores["perplexity"] is None
-    assert scores["nll_per_sentence"] is scores["spread"] is None
+    assert list(scores)[4:] == ["bleu", "length_ratio", "brevity_penalty", "by_length"]
     assert scores["bleu"]["all"]["low"] is scores["bleu"]["all"]["high"] is None
-    assert all(row["no_unk"] is row["nll_per_word"] is None for row in scores["by_length"])
+    assert all(row["no_unk"] is None for row in scores["by_length"])
+    assert all("nll_per_word" not in row for row in scores["by_length"])
 
 
 def test_order_does_not_matter_and_the_result_is_json(records):
     expected = json.dumps(summarise(records, Settings()))
     random.Random(3).shuffle(records)
     assert json.dumps(summarise(records, Settings())) == expected
-    assert json.loads(expected) == plain(summarise(records, Settings()))
+    assert json.loads(expected) == as_json(summarise(records, Settings()))
 
 
 def test_every_key_is_documented(records):

@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-EDGES = (10, 20, 30, 40, 50, 60)
+from nmt.config.schema import EDGES
+from nmt.evaluation.scores import REGISTERED
+
+RUN_OF_SCHEMA_1 = Path(__file__).parent / "run_of_schema_1"
+"""A run folder of `regime=tiny` as nmt wrote it with a results.json of schema 1; its tests have 12 and 14 sentences."""
+
 MARKUP = "</script><script>document.title='broken'</script>"
 """A token that would run if it were ever taken for markup."""
 
@@ -118,7 +123,7 @@ def make_run(
     updates = list(range(400, 4001, 400))
     fall = [3.2 * math.exp(-u / 1500) for u in updates]
     results = {
-        "schema": 1,
+        "schema": 2,
         "name": config["name"],
         "title": model,
         "experiment": config["experiment"],
@@ -150,13 +155,29 @@ def make_run(
             "update": 4000,
         },
         "history": [
-            {"update": u, "nll": 1.4 + f, "nll_per_word": 1.6 + f, "bleu": 30 - 9 * f}
+            {
+                "update": u,
+                "train_nll_per_word": 1.4 + f,
+                "nll_per_word": 1.6 + f,
+                "bleu": 30 - 9 * f,
+            }
             for u, f in zip(updates, fall, strict=True)
         ],
         "test": tests,
+        "scores": {
+            key: score.describe()
+            for key, score in REGISTERED.items()
+            if key != "ter" and (attention or key not in WITH_ATTENTION)
+        },
     }
     (folder / "results.json").write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
     return folder
+
+
+WITH_ATTENTION = {
+    *("attention_entropy", "eos_weight", "eos_share"),
+    *("alignment_error_rate", "precision", "recall"),
+}
 
 
 def _test_set(
@@ -207,6 +228,10 @@ def _test_set(
             "score": round(-nll * 0.8, 4),
             "bleu_stats": ngram_statistics(hypothesis, row["reference"]),
         }
+        if attention:
+            record["attention_entropy"] = round(0.4 + length / 100, 4)
+            record["eos_weight"] = round(0.02 + length / 1000, 5)
+            record["alignment_counts"] = [length, length, length - 2, length - 2, 0, length]
         if known:
             alternative = [word for word in hypothesis if word != "<unk>"]
             record["hypothesis_no_unk"] = alternative
@@ -221,7 +246,7 @@ def _test_set(
     _write_lines(folder / "alignments" / f"{name}.jsonl", alignments)
     table, known_table = np.array(statistics), np.array([s for _, s in no_unk])
     known_lengths = np.array([length for length, _ in no_unk])
-    by_length, aer = [], []
+    by_length = []
     for low, high in zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True):
         inside = (lengths >= low) & (lengths <= (high or 10**6))
         if not inside.any():
@@ -230,6 +255,14 @@ def _test_set(
         summed = table[inside].sum(0)
         ratio = summed[8] / summed[9]
         score = bleu(table[inside])
+        attended = {
+            "attention_entropy": _alone(0.4 + low / 100),
+            "eos_weight": _alone(0.02 + low / 1000),
+            "alignment_error_rate": {**_alone(0.08 + low / 400), "low": 0.07, "high": 0.3},
+            "precision": _alone(0.91 - low / 400),
+            "recall": _alone(0.9 - low / 400),
+            "eos_share": _alone(0.03),
+        }
         by_length.append(
             {
                 "from": low,
@@ -238,19 +271,16 @@ def _test_set(
                 "score": score,
                 "low": max(0.0, score - 1.4),
                 "high": score + 1.5,
-                "brevity_penalty": min(1.0, math.exp(1 - 1 / ratio)),
-                "length_ratio": float(ratio),
-                "spread": 0.4 + low / 100 if attention else None,
                 "no_unk": _score(known_table[known_inside]) if known_inside.any() else None,
-                "nll_per_word": float(np.array(nlls)[inside].sum() / (summed[9] + inside.sum())),
-            }
-        )
-        aer.append(
-            {
-                "from": low,
-                "to": high,
-                "sentences": int(inside.sum()),
-                "error_rate": 0.08 + low / 400,
+                "mean_length": float(lengths[inside].mean()),
+                "sacrebleu": {"score": score - 1, "low": max(0.0, score - 2), "high": score + 1},
+                "chrf": {"score": score + 20, "low": score + 18, "high": score + 22},
+                "brevity_penalty": _alone(min(1.0, math.exp(1 - 1 / ratio))),
+                "length_ratio": _alone(float(ratio)),
+                "nll_per_word": _alone(
+                    float(np.array(nlls)[inside].sum() / (summed[9] + inside.sum()))
+                ),
+                **(attended if attention else {}),
             }
         )
     result: dict[str, Any] = {
@@ -258,27 +288,33 @@ def _test_set(
         "search": {"beam_size": 12},
         "bleu": {"all": _score(table), "no_unk": _score(known_table)},
         "sacrebleu": {
-            "score": bleu(table) - 1.1,
+            **_alone(bleu(table) - 1.1),
             "signature": "nrefs:1|case:mixed|tok:13a|version:2.6.0",
         },
-        "chrf": {"score": bleu(table) + 20, "signature": "nrefs:1|nc:6"},
-        "nll_per_sentence": float(np.mean(nlls)),
-        "perplexity": 6.1,
-        "length_ratio": float(table[:, 8].sum() / table[:, 9].sum()),
-        "brevity_penalty": 0.98,
+        "chrf": {**_alone(bleu(table) + 20), "signature": "nrefs:1|nc:6"},
+        "nll_per_sentence": _alone(float(np.mean(nlls))),
+        "nll_per_word": _alone(1.8),
+        "perplexity": _alone(6.1),
+        "length_ratio": _alone(float(table[:, 8].sum() / table[:, 9].sum())),
+        "brevity_penalty": _alone(0.98),
         "by_length": by_length,
         "bucket_by": "source",
     }
     if attention:
+        result |= {"attention_entropy": _alone(0.62), "eos_weight": _alone(0.04)}
         result["alignment"] = {
-            "error_rate": 0.11,
-            "precision": 0.9,
-            "recall": 0.88,
-            "on_end_of_sentence": 0.03,
             "sentences": len(rows),
-            "by_length": aer,
+            "alignment_error_rate": {"score": 0.11, "low": 0.1, "high": 0.13},
+            "precision": _alone(0.9),
+            "recall": _alone(0.88),
+            "eos_share": _alone(0.03),
         }
     return result
+
+
+def _alone(score: float) -> dict[str, Any]:
+    """A score whose interval is not known."""
+    return {"score": score, "low": None, "high": None}
 
 
 def _score(statistics: np.ndarray) -> dict[str, Any]:
@@ -316,7 +352,9 @@ def _alignment(
         "score": record["score"],
         "weights": np.round(weights, 5).tolist() if attention else None,
         "log_normaliser": np.round(log_normaliser, 5).tolist() if attention else None,
-        "spread": np.round(-(weights * np.log(weights)).sum(1), 5).tolist() if attention else None,
+        "attention_entropy": np.round(-(weights * np.log(weights)).sum(1), 5).tolist()
+        if attention
+        else None,
         "log_probability": np.round(-draw.exponential(0.6, len(target)), 5).tolist(),
         "runners_up": runners_up,
     }

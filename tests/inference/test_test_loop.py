@@ -91,12 +91,12 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
         else:
             assert "hypothesis_no_unk" not in record
         if scoring is None:
-            assert "spread" not in record
+            assert "attention_entropy" not in record
         else:
             weights = forced.weights[0].numpy()
             entropy = -(weights * np.log(weights)).sum(1).mean()
-            assert record["spread"] == pytest.approx(entropy)
-            assert record["end_weight"] == pytest.approx(weights[:-1, -1].mean())
+            assert record["attention_entropy"] == pytest.approx(entropy)
+            assert record["eos_weight"] == pytest.approx(weights[:-1, -1].mean())
             assert ("alignment_counts" in record) == (record["id"] == 1)
     assert [row["id"] for row in alignments] == [0, 3]
     assert alignments[1]["source"] == ["dog", "</s>"]
@@ -197,7 +197,8 @@ def test_subwords_are_read_as_words():
     np.testing.assert_allclose(between, mean, rtol=1e-6)
     row = alignment_row(codec, 7, words, decoding, score=-3.0)
     assert (row["source"], row["target"]) == ([*words, "</s>"], ["dogged", "cat", "</s>"])
-    assert [len(row[key]) for key in ("weights", "spread", "log_probability")] == [3, 3, 3]
+    keys = ("weights", "attention_entropy", "log_probability")
+    assert [len(row[key]) for key in keys] == [3, 3, 3]
     assert sum(row["log_probability"]) == pytest.approx(sum(decoding.log_probabilities))
     assert source.knows(words)
     search = SearchConfig(beam_size=2, max_ratio=2.0)

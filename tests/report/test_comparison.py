@@ -1,14 +1,19 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt.evaluation.bleu import bleu
-from nmt.evaluation.scores import sacrebleu_score
-from nmt.report.comparison import SetComparison, bucket_name, compare_set, measure_decay
+from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.results import read
+from nmt.evaluation.scores import REGISTERED, choose_scores
+from nmt.report.comparison import SetComparison, compare_set, measure_decay
+from nmt.report.page import build_page
 from nmt.report.page.overview import overview
-from nmt.report.runs import Run
-from nmt.report.tables import lengths_table, significance_table
+from nmt.report.runs import Run, read_run
+from nmt.report.tables import lengths_table, significance_table, write_tables
+from tests.helpers.run_folders import RUN_OF_SCHEMA_1
 
 
 def bucket(first: int, last: int | None, score: float, sentences: int, mean: float) -> dict:
@@ -18,7 +23,7 @@ def bucket(first: int, last: int | None, score: float, sentences: int, mean: flo
 def test_decay_is_a_weighted_line_through_the_buckets() -> None:
     rows = [bucket(1, 10, 30, 7, 6), bucket(11, 20, 34, 20, 15), bucket(21, None, 12, 3, 48)]
     decay = measure_decay(rows)
-    assert (bucket_name(decay.best), bucket_name(decay.last)) == ("11–20", "21+")
+    assert (bucket_name(decay.best), bucket_name(decay.last)) == ("11-20", "21+")
     assert decay.drop == 22
     slope = np.polyfit([6, 15, 48], [30, 34, 12], 1, w=np.sqrt([7, 20, 3]))[0]
     assert decay.slope == pytest.approx(10 * slope)
@@ -28,30 +33,84 @@ def test_decay_is_a_weighted_line_through_the_buckets() -> None:
 def test_significance_covers_every_pair_on_the_set_and_in_each_bucket(
     comparison: SetComparison,
 ) -> None:
-    pairs = {(row["a"], row["b"]) for row in comparison.significance}
+    tested = comparison.significance["bleu"]
+    pairs = {(row["a"], row["b"]) for row in tested}
     assert len(pairs) == 6
-    buckets = len(comparison.lengths["RNNsearch-50 seed 1"])
-    assert len(comparison.significance) == 6 * (1 + buckets)
-    between = [row for row in comparison.significance if row["bucket"] == "all"]
+    buckets = len(comparison.rows("RNNsearch-50 seed 1"))
+    assert len(tested) == 6 * (1 + buckets)
+    between = [row for row in tested if row["bucket"] == "all"]
     models = {(row["a"], row["b"]): row["p_corrected"] for row in between}
     assert models["RNNencdec-50 seed 1", "RNNsearch-50 seed 1"] < 0.01
     randomised = {(row["a"], row["b"]): row["p_randomised"] for row in between}
     assert randomised["RNNencdec-50 seed 1", "RNNsearch-50 seed 1"] < 0.01
-    inside = [row for row in comparison.significance if row["bucket"] != "all"]
+    inside = [row for row in tested if row["bucket"] != "all"]
     assert all(row["p_randomised"] <= row["p_randomised_corrected"] <= 1 for row in inside)
-    assert any(row["p_randomised"] != row["p"] for row in comparison.significance)
+    assert any(row["p_randomised"] != row["p"] for row in tested)
 
 
-def test_buckets_gain_mean_length_sacrebleu_and_error_rate(
-    comparison: SetComparison, runs: list[Run]
-) -> None:
-    row = comparison.lengths["RNNsearch-50 seed 2"][1]
-    inside = [r for r in runs[3].translations("newstest") if 11 <= r["length"] <= 20]
-    assert row["mean_length"] == pytest.approx(np.mean([r["length"] for r in inside]))
-    texts = [r["detokenised"] for r in inside], [r["raw_reference"] for r in inside]
-    assert row["sacrebleu"] == pytest.approx(sacrebleu_score(*texts)["score"], abs=1e-9)
-    assert row["error_rate"]["error_rate"] == pytest.approx(0.08 + 11 / 400)
-    assert "error_rate" not in comparison.lengths["RNNencdec-50 seed 1"][1]
+def test_every_score_is_tested_between_the_runs_that_have_it(comparison: SetComparison) -> None:
+    found = comparison.significance
+    assert set(found) == set(REGISTERED) - {"ter", "chrf"}  # what takes long is not computed anew
+    buckets = len(comparison.rows("RNNsearch-50 seed 1"))
+    assert len(found["nll_per_word"]) == 6 * (1 + buckets)
+    assert [row["bucket"] for row in found["perplexity"]] == ["all"] * 6
+    between = {(row["a"], row["b"]) for row in found["attention_entropy"]}
+    assert between == {("RNNsearch-50 seed 1", "RNNsearch-50 seed 2")}
+    whole = found["nll_per_sentence"][0]
+    assert (whole["a"], whole["b"]) == ("RNNencdec-50 seed 1", "RNNencdec-50 seed 2")
+    first, second = (comparison.results[whole[side]]["nll_per_sentence"] for side in "ab")
+    assert whole["delta"] == pytest.approx(first["score"] - second["score"], abs=1e-3)
+
+
+def test_the_differences_of_a_mean_are_those_of_its_sentences(runs: list[Run]) -> None:
+    """Of a mean of one number a sentence the resampled difference is a mean of differences."""
+    found = compare_set(runs[1:3], "newstest", 300, choose_scores(["nll_per_sentence"]))
+    assert list(found.significance) == ["bleu", "nll_per_sentence"]
+    [row] = found.significance["nll_per_sentence"]
+    nll = [[r["nll"] for r in run.translations("newstest")] for run in runs[1:3]]
+    differences = np.subtract(*nll)
+    drawn = np.random.default_rng(12345).integers(150, size=(300, 150))
+    expected = np.quantile(differences[drawn].mean(axis=1), [0.025, 0.975])
+    assert [row["low"], row["high"]] == pytest.approx(list(expected))
+    assert row["delta"] == pytest.approx(differences.mean())
+
+
+def test_scores_that_results_lack_are_taken_from_the_sentences(runs: list[Run]) -> None:
+    found = compare_set(runs[:2], "newstest", 40, choose_scores(["ter"]))
+    label = runs[1].label
+    sentences = runs[1].translations("newstest")
+    whole = REGISTERED["ter"].table(sentences).sum(axis=0)
+    score = found.results[label]["ter"]
+    assert score["score"] == pytest.approx(100 * whole[0] / whole[1])
+    assert score["low"] < score["score"] < score["high"]
+    inside = [r for r in sentences if 11 <= r["length"] <= 20]
+    edits, words = REGISTERED["ter"].table(inside).sum(axis=0)
+    assert found.rows(label)[1]["ter"]["score"] == pytest.approx(100 * edits / words)
+    assert found.known["ter"]["higher_is_better"] is False
+    assert {row["bucket"] for row in found.significance["ter"]} >= {"all", "1-10", "61+"}
+
+
+def test_runs_of_schema_1_stand_beside_new_ones(tmp_path: Path) -> None:
+    """Their sentences, their curves and, of what does not take long, their significance."""
+    old = read_run(RUN_OF_SCHEMA_1)
+    content = read(RUN_OF_SCHEMA_1)
+    records = [dict(row) for row in old.translations("test")]
+    for row in records:
+        row["nll"] += 1
+    content["name"] = "new"
+    new = Run("new", content, lines={("translations", "test"): records})
+    found = compare_set([old, new], "test", 50)
+    row = found.rows(old.label)[0]
+    assert row["mean_length"] == np.mean([r["length"] for r in records if r["length"] <= 10])
+    assert row["alignment_error_rate"]["low"] < row["alignment_error_rate"]["score"]
+    assert row["sacrebleu"]["low"] is not None
+    nll = found.significance["nll_per_sentence"][0]
+    assert nll["delta"] == pytest.approx(-1)
+    assert set(found.significance) == set(found.known) - {"chrf"}
+    page = build_page([old, new], tmp_path / "page.html", comparisons=[found])
+    assert page.stat().st_size > 100_000
+    names = {path.name for path in write_tables([old, new], [found], tmp_path / "tables")}
+    assert "significance_test.csv" in names
 
 
 def test_equal_subsets_keep_the_measured_no_unk_scores(
@@ -60,7 +119,7 @@ def test_equal_subsets_keep_the_measured_no_unk_scores(
     assert not comparison.no_unk_shared
     assert comparison.no_unk_pairs == 100
     measured = runs[0].results["test"]["newstest"]["bleu"]["no_unk"]
-    assert comparison.scores[runs[0].label]["bleu"]["no_unk"] == measured
+    assert comparison.results[runs[0].label]["bleu"]["no_unk"] == measured
 
 
 def test_other_subsets_are_compared_on_what_they_share(runs: list[Run]) -> None:
@@ -79,7 +138,7 @@ def test_other_subsets_are_compared_on_what_they_share(runs: list[Run]) -> None:
         for row in runs[0].translations("newstest")
         if row["id"] % 3 > 0 and row["id"] % 2 == 0
     ]
-    score = both.scores[runs[0].label]["bleu"]["no_unk"]
+    score = both.results[runs[0].label]["bleu"]["no_unk"]
     assert score["sentences"] == 50
     assert score["score"] == pytest.approx(bleu(np.sum(shared, axis=0)))
     assert score["low"] < score["score"] < score["high"]
@@ -98,12 +157,15 @@ def test_intervals_are_of_the_runs_own_confidence(runs: list[Run]) -> None:
     both = [saying(runs[0], 0.5), saying(narrow, 0.8)]
     found = compare_set(both, "newstest", resamples=200)
     label = runs[0].label
-    ends = [one.scores[label]["bleu"]["no_unk"] for one in (wide, found)]
+    ends = [one.results[label]["bleu"]["no_unk"] for one in (wide, found)]
     assert ends[0]["high"] - ends[0]["low"] > 2 * (ends[1]["high"] - ends[1]["low"])
     assert found.confidence == {label: 0.5, narrow.label: 0.8}
     assert "50 %/80 % interval" in lengths_table(found).notes[0]
     assert significance_table(found).notes[0].startswith("80 % intervals")
-    widths = [one.significance[0]["high"] - one.significance[0]["low"] for one in (wide, found)]
+    widths = [
+        one.significance["bleu"][0]["high"] - one.significance["bleu"][0]["low"]
+        for one in (wide, found)
+    ]
     assert 1.3 < widths[0] / widths[1] < 1.8  # 1.96 and 1.28 standard errors either side
     page = overview(both, [found])["sets"]["newstest"]
     assert page["confidence"] == {label: "50 %", narrow.label: "80 %"}
@@ -124,4 +186,4 @@ def test_runs_without_the_set_are_passed_over(runs: list[Run]) -> None:
     other = replace(runs[1], results={**runs[1].results, "test": {}})
     alone = compare_set([runs[0], other], "mine", resamples=10)
     assert [run.label for run in alone.runs] == ["RNNencdec-50 seed 1"]
-    assert alone.significance == []
+    assert alone.significance == {}

@@ -39,15 +39,15 @@ def test_a_name_stands_for_one_text(mixed: list[Run], caplog: pytest.LogCaptureF
 
 def test_other_texts_are_neither_paired_nor_shown_as_one(mixed: list[Run], tmp_path: Path) -> None:
     runs = disambiguate_test_sets(mixed)
-    assert comparison.test_sets(runs) == ["newstest", "mine", "newstest-2"]
+    assert comparison.scored_sets(runs) == ["newstest", "mine", "newstest-2"]
     first = comparison.compare_set(runs, "newstest", resamples=20)
-    assert {(row["a"], row["b"]) for row in first.significance} == {
+    assert {(row["a"], row["b"]) for row in first.significance["bleu"]} == {
         ("RNNencdec-50", "RNNsearch-50")
     }
     assert translation_rows(runs, "newstest")["systems"] == ["RNNencdec-50", "RNNsearch-50"]
     assert all("RNNsearch-30" not in row["by"] for row in alignment_rows(runs, "newstest"))
     second = comparison.compare_set(runs, "newstest-2", resamples=20)
-    assert second.significance == []
+    assert second.significance == {}
     assert any("RNNsearch-30" in note for note in scores_table(second).notes)
     assert not any("RNNsearch-30" in note for note in scores_table(first).notes)
     page = build_page(runs, tmp_path / "page.html", resamples=0).read_text()

@@ -102,7 +102,7 @@ def test_figures_for_papers_have_the_scores_of_the_comparison(tmp_path, monkeypa
     monkeypatch.setattr(figures, "save", lambda *_: [])
     draw_for_papers([compared], tmp_path, ["png"])
     found = drawn["RNNsearch-50"][0].results["test"]["newstest"]["by_length"]
-    assert found == compared.lengths["RNNsearch-50"]
+    assert found == compared.rows("RNNsearch-50")
     measured = wide.results["test"]["newstest"]["by_length"]
     counts = [[row["no_unk"]["sentences"] for row in each[:3]] for each in (found, measured)]
     assert all(few < many for few, many in zip(*counts, strict=True))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from nmt.evaluation.scores import REGISTERED
 from nmt.report.lengths import caption, details_figure, draw_lengths, lengths_figure
 from nmt.report.runs import Run, read_run
 from nmt.report.style import COLOURS, style
@@ -15,7 +16,8 @@ from tests.helpers.run_folders import make_run
 
 def run_of(buckets, label="RNNsearch-50", **result):
     test = {"pairs": 90, "bucket_by": "source", "search": {"beam_size": 12}, "by_length": buckets}
-    return Run(label, {"config": {"seed": 1}, "test": {"dev": {**test, **result}}})
+    known = {key: score.describe() for key, score in REGISTERED.items()}
+    return Run(label, {"config": {"seed": 1}, "test": {"dev": {**test, **result}}, "scores": known})
 
 
 def bucket(low, high, score, sentences=30, **more):
@@ -52,7 +54,7 @@ def test_curves_bands_and_counts_are_those_of_the_results(tmp_path):
     assert [bar.get_height() for bar in counts.patches] == [b["sentences"] for b in buckets]
     written = [bar.get_height() for bar in known_counts.patches]
     assert written == [b["no_unk"]["sentences"] for b in buckets]
-    assert [label.get_text() for label in counts.get_xticklabels()][:2] == ["1–10", "11–20"]
+    assert [label.get_text() for label in counts.get_xticklabels()][:2] == ["1-10", "11-20"]
 
 
 def test_a_bucket_that_a_run_lacks_is_a_gap_not_a_zero():
@@ -122,16 +124,21 @@ def test_caption_names_set_bands_and_search():
 
 
 def test_details_show_what_the_runs_have():
-    aligned = {"by_length": [{"from": 1, "to": 10, "sentences": 9, "error_rate": 0.25}]}
+    def alone(score):
+        return {"score": score, "low": None, "high": None}
+
+    aligned = {"alignment_error_rate": alone(0.25), "nll_per_word": alone(1.5)}
     runs = [
-        run_of([bucket(1, 10, 9.0, brevity_penalty=0.8, spread=None)], "a"),
-        run_of([bucket(1, 10, 9.0, brevity_penalty=0.9, spread=None)], "b", alignment=aligned),
+        run_of([bucket(1, 10, 9.0, brevity_penalty=alone(0.8))], "a"),
+        run_of([bucket(1, 10, 9.0, brevity_penalty=alone(0.9), **aligned)], "b"),
     ]
     with style():
-        brevity, errors = details_figure(each(*runs), "dev").axes
-    assert [axes.get_title() for axes in (brevity, errors)] == [
-        "brevity penalty",
-        "alignment error rate",
+        nll, brevity, errors = details_figure(each(*runs), "dev").axes
+        assert details_figure(each(run_of([bucket(1, 10, 9.0)])), "dev") is None
+    assert [axes.get_title() for axes in (nll, brevity, errors)] == [
+        "NLL a word (nats)",
+        "Brevity penalty",
+        "Alignment error rate",
     ]
     assert [line.get_ydata().tolist() for line in brevity.lines] == [[0.8], [0.9]]
     assert errors.lines[1].get_ydata().tolist() == [0.25]

@@ -78,7 +78,7 @@ def test_damaged_results_are_refused_by_name(tmp_path: Path) -> None:
     path.write_text(whole[:300])
     with pytest.raises(InputError, match=r"results\.json"):
         read_run(folder)
-    path.write_text(whole.replace('"schema": 1', '"schema": 99'))
+    path.write_text(whole.replace('"schema": 2', '"schema": 99'))
     with pytest.raises(InputError, match="schema"):
         read_run(folder)
 

@@ -11,6 +11,7 @@ from nmt.report.tables import (
     lengths_table,
     scores_table,
     seeds_table,
+    significance_table,
     training_table,
     write_tables,
 )
@@ -50,11 +51,11 @@ def test_scores_stand_beside_the_papers(comparison: SetComparison) -> None:
     table = scores_table(comparison)
     by_run = {row["run"]: row for row in table.rows}
     search = by_run["RNNsearch-50 seed 1"]
-    assert (search["published_all"], search["published_no_unk"]) == (26.75, 34.16)
-    assert by_run["RNNencdec-50 seed 2"]["published_all"] == 17.82
-    assert search["all"][1] < search["all"][0] < search["all"][2]
-    assert search["aer"] == 0.11
-    assert by_run["RNNencdec-50 seed 1"]["aer"] is None
+    assert (search["published_bleu"], search["published_bleu_no_unk"]) == (26.75, 34.16)
+    assert by_run["RNNencdec-50 seed 2"]["published_bleu"] == 17.82
+    assert search["bleu"][1] < search["bleu"][0] < search["bleu"][2]
+    assert search["alignment_error_rate"] == (0.11, 0.1, 0.13)
+    assert by_run["RNNencdec-50 seed 1"]["alignment_error_rate"] is None
     notes = " ".join(table.notes)
     assert "100 sentences" in notes
     assert "tok:13a" in notes
@@ -66,14 +67,14 @@ def test_seeds_are_summed_up_by_mean_and_deviation(comparison: SetComparison) ->
     rows = {row["group"]: row for row in table.rows}
     assert list(rows) == ["RNNencdec-50", "RNNsearch-50"]
     for name, row in rows.items():
-        runs = [comparison.scores[f"{name} seed {seed}"] for seed in (1, 2)]
+        runs = [comparison.results[f"{name} seed {seed}"] for seed in (1, 2)]
         first, second = (one["bleu"]["all"]["score"] for one in runs)
         assert row["runs"] == 2
-        assert abs(row["all"].mean - (first + second) / 2) < 1e-9
-        assert abs(row["all"].deviation - abs(first - second) / 2**0.5) < 1e-9
+        assert abs(row["bleu"].mean - (first + second) / 2) < 1e-9
+        assert abs(row["bleu"].deviation - abs(first - second) / 2**0.5) < 1e-9
         bucket = [one["by_length"][-1]["score"] for one in runs]
         assert abs(row[table.columns[-1].key].mean - sum(bucket) / 2) < 1e-9
-    assert rows["RNNencdec-50"]["aer"] is None
+    assert rows["RNNencdec-50"]["alignment_error_rate"] is None
 
 
 def test_without_a_second_seed_there_is_no_table_of_seeds(runs: list[Run]) -> None:
@@ -89,11 +90,41 @@ def test_training_is_told_as_in_table_2(runs: list[Run]) -> None:
 
 
 def test_lengths_have_a_column_a_bucket_and_the_fall(comparison: SetComparison) -> None:
-    table = lengths_table(comparison)
+    table = lengths_table(comparison, ["bleu"])
     titles = [column.title for column in table.columns]
-    assert titles[1:5] == ["Best bucket", "Fall, best to last", "Slope per 10 words", "1–10"]
+    assert titles[1:5] == ["Best bucket", "Fall, best to last", "Slope per 10 words", "1-10"]
     falls = {row["run"]: row["drop"] for row in table.rows}
     assert falls["RNNencdec-50 seed 1"] > falls["RNNsearch-50 seed 1"] + 10
+
+
+def test_lengths_have_a_row_a_score_in_its_own_digits(comparison: SetComparison) -> None:
+    table = lengths_table(comparison)
+    by_length = {key for key, about in comparison.known.items() if about["by_length"]}
+    assert {row["score"] for row in table.rows} == by_length | {"bleu_no_unk"}
+    [row] = [
+        row
+        for row in table.rows
+        if (row["run"], row["score"]) == ("RNNsearch-50 seed 1", "alignment_error_rate")
+    ]
+    assert row["11-20"] == (0.08 + 11 / 400, 0.07, 0.3)
+    assert "drop" not in row
+    line = next(
+        line
+        for line in table.markdown().splitlines()
+        if line.startswith("| RNNsearch-50 seed 1 | alignment_error_rate |")
+    )
+    assert "| 0.107 [0.070, 0.300] |" in line
+    runs = {row["run"] for row in table.rows if row["score"] == "attention_entropy"}
+    assert runs == {"RNNsearch-50 seed 1", "RNNsearch-50 seed 2"}
+
+
+def test_significance_has_a_row_a_score_pair_and_bucket(comparison: SetComparison) -> None:
+    read = list(csv.DictReader(io.StringIO(significance_table(comparison).csv())))
+    assert len(read) == sum(map(len, comparison.significance.values()))
+    [row] = [row for row in read if row["score"] == "recall" and row["bucket"] == "all"]
+    tested = comparison.significance["recall"][0]
+    assert float(row["delta_low"]) == tested["low"]
+    assert (row["a"], row["b"]) == ("RNNsearch-50 seed 1", "RNNsearch-50 seed 2")
 
 
 def test_only_differing_keys_are_listed(runs: list[Run]) -> None:
@@ -106,15 +137,15 @@ def test_only_differing_keys_are_listed(runs: list[Run]) -> None:
 def test_files_are_written(runs: list[Run], tmp_path: Path) -> None:
     few = runs[::2]
     comparisons = [
-        compared.compare_set(few, name, resamples=20) for name in compared.test_sets(few)
+        compared.compare_set(few, name, resamples=20) for name in compared.scored_sets(few)
     ]
     paths = write_tables(few, comparisons, tmp_path / "tables")
     names = {path.name for path in paths}
     assert {"tables.md", "scores_newstest.csv", "by_length_mine.csv", "training.csv"} <= names
     assert {"significance_newstest.csv", "differences.csv", "published.csv"} <= names
     text = (tmp_path / "tables" / "tables.md").read_text()
-    assert "### BLEU by length on mine" in text
-    assert text.count("Differences in BLEU") == 2
+    assert "### Scores by length on mine" in text
+    assert text.count("### Differences on") == 2
 
 
 def test_tables_of_an_earlier_comparison_go_and_other_files_stay(

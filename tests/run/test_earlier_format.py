@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from nmt.evaluation import results
 from nmt.models.checkpoint import read_checkpoint
 from tests.helpers import ROOT
 
@@ -22,14 +23,15 @@ def test_its_progress_is_read():
 
 @pytest.mark.parametrize("sentence_set", ["test", "by_length"])
 def test_it_evaluates_to_the_same_scores(program, earlier, sentence_set):
-    expected = json.loads(EARLIER.with_name("format-1.results.json").read_text())
-    before = expected["test"][sentence_set]
-    after = earlier["test"][sentence_set]
-    assert after["bleu"] == before["bleu"]
-    assert [row["score"] for row in after["by_length"]] == [
-        row["score"] for row in before["by_length"]
-    ]
-    assert after["nll_per_sentence"] == pytest.approx(before["nll_per_sentence"], rel=1e-5)
+    expected = results.read(EARLIER.with_name("format-1.results.json"))
+    before, after = expected["test"][sentence_set], earlier["test"][sentence_set]
+    assert after["bleu"]["all"] == pytest.approx(before["bleu"]["all"], rel=1e-9)
+    for row, other in zip(before["by_length"], after["by_length"], strict=True):
+        assert other["score"] == pytest.approx(row["score"], rel=1e-9)
+        nll = row["nll_per_word"]["score"]
+        assert other["nll_per_word"]["score"] == pytest.approx(nll, rel=1e-5)
+    rate = before["alignment"]["alignment_error_rate"]["score"]
+    assert after["alignment"]["alignment_error_rate"]["score"] == pytest.approx(rate, rel=1e-9)
 
 
 @pytest.fixture(scope="module")

@@ -240,7 +240,7 @@ def test_offline_wandb_files_repeat_no_update(work):
     assert first.name == second.name
     rows = history(first) + history(second)
     for key, updates in {
-        "train/nll": [2, 4, 6, 8, 10, 12, 14],
+        "train/nll_per_word": [2, 4, 6, 8, 10, 12, 14],
         "valid/nll_per_word": [4, 8, 12, 14],
         "valid/alignment/1.caption": [4, 8, 12, 14],
     }.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.config.schema import PageConfig
 from nmt.evaluation.significance import FEWEST
-from nmt.report.comparison import SetComparison, compare_set, test_sets
+from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.page import embed
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
@@ -70,9 +70,9 @@ def build_page(
     """
     everyone = [*runs, *external]
     if comparisons is None:
-        comparisons = [compare_set(everyone, name, resamples) for name in test_sets(everyone)]
+        comparisons = [compare_set(everyone, name, resamples) for name in scored_sets(everyone)]
     alignments, kept = fitted_alignments(everyone, (report or PageConfig()).sentences)
-    translations = {name: translation_rows(everyone, name) for name in test_sets(everyone)}
+    translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
     sections = "\n".join(
         [
             _overview_sections(everyone, comparisons, unfinished),
@@ -82,7 +82,7 @@ def build_page(
         ]
     )
     payloads = [
-        embed.payload("overview", overview(everyone, comparisons)),
+        embed.packed("overview", overview(everyone, comparisons)),
         alignments,
         embed.packed_text("library", embed.chart_library()),
     ]
@@ -174,7 +174,7 @@ def _overview_sections(
         notes.append(f"Not finished, so not here: {folders}.")
     return Template(embed.asset("overview.html")).substitute(
         notes="".join(f'<p class="notes">{escape(note)}</p>' for note in notes),
-        lengths=_per_set(comparisons, lengths_table),
+        lengths=_per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
         scores=_per_set(comparisons, scores_table) + _per_set(comparisons, seeds_table, "group"),
         published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
         training=_table(training_table(runs)),
@@ -184,7 +184,12 @@ def _overview_sections(
 
 def _least_words(comparisons: Sequence[SetComparison]) -> int:
     """LEAST_WORDS, or 0 where no set has sentences as long."""
-    starts = [row["from"] for one in comparisons for rows in one.lengths.values() for row in rows]
+    starts = [
+        row["from"]
+        for one in comparisons
+        for result in one.results.values()
+        for row in result["by_length"]
+    ]
     return LEAST_WORDS if max(starts, default=0) >= LEAST_WORDS else 0
 
 
@@ -203,7 +208,7 @@ def _table(table: Table, key: str = "run") -> str:
     body = []
     for row in table.rows:
         cells = [f'<th scope="row">{escape(show(row.get(key), table.columns[0]))}</th>']
-        cells += [_cell(row.get(column.key), column) for column in table.columns[1:]]
+        cells += [_cell(row.get(column.key), column.of(row)) for column in table.columns[1:]]
         name = f' data-run="{escape(str(row["run"]))}"' if "run" in row else ""
         body.append(f"<tr{name}>{''.join(cells)}</tr>")
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)

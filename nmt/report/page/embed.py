@@ -15,16 +15,8 @@ _IMPORT = re.compile(r"""(from\s+|import\s+)(["'])\./([\w-]+\.mjs)\2""")
 _PREFIX = "nmt/"
 
 
-def payload(identity: str, value: Any) -> str:
-    """A JSON payload that a browser neither runs nor parses as HTML: `<`, `>` and `&` are written as escapes."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return f'<script type="application/json" id="{escape(identity)}">{text}</script>'
-
-
 def packed(identity: str, value: Any) -> str:
-    """A JSON payload deflated and in base64, for what is large; `unpack` of data.mjs reads it back."""
+    """A JSON payload deflated and in base64, which holds no markup; `unpack` of data.mjs reads it back."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return packed_text(identity, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.report.comparison import test_sets
+from nmt.report.comparison import scored_sets
 from nmt.report.page import embed
 from nmt.report.page.sentences import alignment_rows, thinned
 from nmt.report.runs import Run
@@ -30,7 +30,7 @@ def fitted_alignments(runs: Sequence[Run], limit: int) -> tuple[str, dict[str, s
     """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
     for floor in FLOORS:
         rows = {
-            name: _bounded(alignment_rows(runs, name, floor), limit) for name in test_sets(runs)
+            name: _bounded(alignment_rows(runs, name, floor), limit) for name in scored_sets(runs)
         }
         text = embed.packed("alignments", rows)
         if size(text) <= ALIGNMENT_BYTES:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.config.keys import below
 from nmt.config.schema import RUNTIME_KEYS
-from nmt.evaluation.published import SOURCE, published_rows
-from nmt.report.comparison import SetComparison, bucket_name
+from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.results import SCORE_KEYS, bucket_score
+from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.runs import Run
-from nmt.report.table import levels
+from nmt.report.table import heading, levels
+from nmt.report.tables import shown_scores
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
 """Keys of results.json that runs are filtered by, before any other key that was swept."""
@@ -20,9 +22,10 @@ _UNFILTERED = ("name", "experiment", "model", "scoring", "seed", "data.max_lengt
 
 
 def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
-    """All that is small: the payload that charts, filters and matrices are drawn from."""
+    """The payload that charts, filters and matrices are drawn from."""
     groups = grouped(runs)
     of = {run.label: n for n, alike in enumerate(groups.values()) for run in alike}
+    numbers = {run.label: n for n, run in enumerate(runs)}
     return {
         "runs": [
             {
@@ -36,8 +39,17 @@ def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[
         ],
         "groups": list(groups),
         "filters": filters(runs),
-        "sets": {comparison.name: _set(comparison) for comparison in comparisons},
-        "published": {"source": SOURCE, "rows": published_rows()},
+        "scores": {
+            key: {
+                "title": heading(about),
+                "digits": about["digits"],
+                "higher_is_better": about["higher_is_better"],
+                "ratio": about["unit"] == "ratio",  # read against 1: its axis need not begin at 0
+            }
+            for one in comparisons
+            for key, about in shown_scores(one).items()
+        },
+        "sets": {comparison.name: _set(comparison, numbers) for comparison in comparisons},
     }
 
 
@@ -79,64 +91,62 @@ def _text(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
-def _set(comparison: SetComparison) -> dict[str, Any]:
+def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any]:
     return {
         "rows": [
-            {"run": label, "bucket": bucket_name(row), **_bucket(row)}
-            for label, rows in comparison.lengths.items()
-            for row in rows
-        ],
-        "decay": {
-            label: {
-                "best": bucket_name(decay.best),
-                "last": bucket_name(decay.last),
-                "drop": decay.drop,
-                "slope": decay.slope,
+            {
+                "run": run.label,
+                "bucket": bucket_name(row),
+                "from": row["from"],
+                **_bucket(row, comparison),
             }
-            for label, decay in comparison.decay.items()
-        },
-        "significance": [
-            [
-                row["a"],
-                row["b"],
-                "all" if row["bucket"] == "all" else bucket_name(row),
-                round(row["delta"], 3),
-                round(row["low"], 3),
-                round(row["high"], 3),
-                None if row["p"] is None else round(row["p"], 5),
-                None if row["p_corrected"] is None else round(row["p_corrected"], 5),
-                row["sentences"],
-            ]
-            for row in comparison.significance
+            for run in comparison.runs
+            for row in comparison.rows(run.label)
         ],
+        "scores": [key for key, about in shown_scores(comparison).items() if about["by_length"]],
+        "significance": {
+            key: _significance(rows, numbers, comparison.known[key]["digits"] + 1)
+            for key, rows in comparison.significance.items()
+        },
         "confidence": {label: levels([share]) for label, share in comparison.confidence.items()},
         "tested": levels([max(comparison.confidence.values())]),
         "bucket_by": next(
             (
-                score.get("bucket_by")
-                for score in comparison.scores.values()
-                if score.get("bucket_by")
+                result["bucket_by"]
+                for result in comparison.results.values()
+                if result.get("bucket_by")
             ),
             "source",
         ),
     }
 
 
-def _bucket(row: dict[str, Any]) -> dict[str, Any]:
-    """A bucket's figures as [value, low, high, sentences] by the name of the y axis."""
-    no_unk, aer = row.get("no_unk") or {}, row.get("error_rate") or {}
-    count = row["sentences"]
-    figures = {
-        "all": [row.get("score"), row.get("low"), row.get("high"), count],
-        "no_unk": [no_unk.get(key) for key in ("score", "low", "high", "sentences")],
-        "sacrebleu": [row.get("sacrebleu"), None, None, count],
-        "nll": [row.get("nll_per_word"), None, None, count],
-        "aer": [aer.get(key) for key in ("error_rate", "low", "high", "sentences")],
-        "brevity": [row.get("brevity_penalty"), None, None, count],
-        "ratio": [row.get("length_ratio"), None, None, count],
-        "spread": [row.get("spread"), None, None, count],
-    }
+def _bucket(row: dict[str, Any], comparison: SetComparison) -> dict[str, list[float | None]]:
+    """A bucket's scores as [score, low, high, sentences] by key."""
+    found = {key: bucket_score(row, key) for key in shown_scores(comparison)}
     return {
-        "from": row["from"],
-        **{name: values for name, values in figures.items() if values[0] is not None},
+        key: [score[part] for part in (*SCORE_KEYS, "sentences")]
+        for key, score in found.items()
+        if score is not None
     }
+
+
+def _significance(
+    rows: Sequence[dict[str, Any]], numbers: Mapping[str, int], digits: int
+) -> list[list[Any]]:
+    """[a, b, bucket, delta, low, high, p, p corrected, sentences], runs by their numbers."""
+    return [
+        [
+            numbers[row["a"]],
+            numbers[row["b"]],
+            row["bucket"],
+            *(_rounded(row[part], digits) for part in ("delta", "low", "high")),
+            *(_rounded(row[part], 5) for part in ("p", "p_corrected")),
+            row["sentences"],
+        ]
+        for row in rows
+    ]
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)

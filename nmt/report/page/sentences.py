@@ -107,7 +107,7 @@ def decoding(
 
     Returns:
         `target` tokens (T), `score`, `bleu`, `p` log-probabilities (T), `runners` flat [token, log-probability, ...] a
-        step, and with attention `w` (T·S codes, see WEIGHT_SCALE), `z` log-normalisers (T), `spread` nats (T).
+        step, and with attention `w` (T·S codes, see WEIGHT_SCALE), `z` log-normalisers (T), `entropy` nats (T).
     """
     packed: dict[str, Any] = {
         "target": row["target"],
@@ -131,8 +131,8 @@ def decoding(
             packed["floor"] = floor
         if row.get("log_normaliser") is not None:
             packed["z"] = [_rounded(value, 3) for value in row["log_normaliser"]]
-        if row.get("spread") is not None:
-            packed["spread"] = [_rounded(value, 3) for value in row["spread"]]
+        if row.get("attention_entropy") is not None:
+            packed["entropy"] = [_rounded(value, 3) for value in row["attention_entropy"]]
     return packed
 
 

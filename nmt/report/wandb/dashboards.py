@@ -15,18 +15,20 @@ from typing import Any
 
 from nmt.report.runs import Run
 from nmt.report.style import file_name
+from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import (
     ALIGNMENT,
     FIGURES,
     LENGTH,
     PAGE,
-    SET_SCORES,
     TABLE,
     UPDATE,
     length_curves,
     length_metric,
     log_page,
-    value_at,
+    score_titles,
+    summary_metric,
+    summary_of,
 )
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.optional import need
@@ -34,30 +36,16 @@ from nmt.utils.optional import need
 COMPARISON = "comparison/page"
 PICTURED = 4  # alignments logged at every validation
 
-OVER_LENGTH = {
-    "bleu": "BLEU by length",
-    "bleu_no_unk": "BLEU by length, no unknown words",
-    "brevity_penalty": "Brevity penalty by length",
-    "length_ratio": "Length / reference length",
-    "nll_per_word": "NLL of a reference word by length (nats)",
-    "spread": "Spread of the attention by length (nats)",
-    "alignment_error_rate": "Alignment error rate by length",
-}
 OVER_UPDATES = {
     "valid/bleu": "Development BLEU (greedy)",
     "valid/nll_per_word": "Development NLL a word (nats)",
     "train/nll_per_word": "Training NLL a word (nats)",
-    "valid/attention_spread": "Spread of the attention (nats)",
+    "valid/attention_entropy": "Attention entropy (nats)",
     "valid/alignment_error_rate": "Development alignment error rate",
     "train/gradient_norm": "Norm of the gradient",
 }
-SUMMARY = {
-    "bleu": "BLEU",
-    "bleu_no_unk": "BLEU, no unknown words",
-    "alignment_error_rate": "Alignment error rate",
-    "nll_per_sentence": "NLL a sentence (nats)",
-}
-NEEDS_ATTENTION = {"valid/attention_spread", "valid/alignment_error_rate"}
+BARS = ("bleu", "bleu_no_unk", "alignment_error_rate", "nll_per_sentence")  # drawn of each set
+NEEDS_ATTENTION = {"valid/attention_entropy", "valid/alignment_error_rate"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,22 @@ class Part:
     panels: list[Any] = field(default_factory=list)
 
 
-def check_installed() -> None:
+def check_project(text: str) -> Project:
+    """Where the dashboards go; refuses at the start what would be found missing at the end.
+
+    Raises:
+        InputError: for what is not ENTITY/PROJECT, without the extra, and without a login.
+    """
+    project = Project.parse(text)
+    check_workspaces()
+    if not has_key():
+        raise InputError(
+            f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY"
+        )
+    return project
+
+
+def check_workspaces() -> None:
     """Raises InputError where the extra is missing."""
     _libraries()
 
@@ -149,7 +152,7 @@ def build_workspace(project: Project, runs: Sequence[Run]) -> Any:
                 "config:model.value.title",
                 "config:data.value.max_length",
                 "config:seed.value",
-                *(f"summary:{_summary(name, 'bleu')}" for name in sets),
+                *(f"summary:{summary_metric(name, 'bleu')}" for name in sets),
             ]
         ),
     )
@@ -240,21 +243,21 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
 
 
 def _over_length(reports: ModuleType, runs: Sequence[Run], test_set: str) -> Part:
+    titles = _titles(runs, by_length=True)
     logged = {
-        score
+        metric
         for run in runs
-        for _, curves in length_curves(run.results.get("test", {}).get(test_set, {}))
-        for score, value in curves.items()
-        if value is not None
+        for _, _, curves in length_curves(run.results["test"].get(test_set, {}), titles)
+        for metric in curves
     }
     panels = [
         reports.LinePlot(
-            title=f"{title}, {test_set}",
+            title=f"{title} by length, {test_set}",
             x=LENGTH,
             y=[length_metric(test_set, score)],
             title_x="words of a sentence, at most",
         )
-        for score, title in OVER_LENGTH.items()
+        for score, title in titles.items()
         if score in logged
     ]
     text = "One point a bucket of lengths, at its longest sentences; the table below has intervals and counts."
@@ -262,13 +265,13 @@ def _over_length(reports: ModuleType, runs: Sequence[Run], test_set: str) -> Par
 
 
 def _scores(reports: ModuleType, runs: Sequence[Run], sets: Sequence[str]) -> Part:
+    titles = _titles(runs)
     panels = [
-        reports.BarPlot(title=f"{title}, {name}", metrics=[_summary(name, score)])
+        reports.BarPlot(title=f"{titles[score]}, {name}", metrics=[summary_metric(name, score)])
         for name in sets
-        for score, title in SUMMARY.items()
+        for score in BARS
         if any(
-            value_at(run.results.get("test", {}).get(name, {}), SET_SCORES[score]) is not None
-            for run in runs
+            summary_of(name, run.results["test"][name], [score]) for run in runs if name in run.sets
         )
     ]
     panels += [
@@ -293,8 +296,10 @@ def _arranged(panels: Sequence[Any], tall: int) -> list[Any]:
     return list(panels)
 
 
-def _summary(test_set: str, score: str) -> str:
-    return f"test/{test_set}/{score}"
+def _titles(runs: Sequence[Run], by_length: bool = False) -> dict[str, str]:
+    return {
+        key: title for run in runs for key, title in score_titles(run.results, by_length).items()
+    }
 
 
 def _figure(test_set: str) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
 from nmt.report.heatmap import heatmap_figure
-from nmt.report.lengths import bucket_name
 from nmt.report.style import style
+from nmt.report.table import heading
 
 log = logging.getLogger(__name__)
 
@@ -26,38 +28,6 @@ TABLE = "test/by_length"
 PAGE = "test/page"
 ALIGNMENT = "valid/alignment"
 FIGURES = "figures"
-
-# column of the table and metric over length -> its path in an entry of `by_length`
-LENGTH_SCORES = {
-    "bleu": "score",
-    "bleu_low": "low",
-    "bleu_high": "high",
-    "sentences": "sentences",
-    "bleu_no_unk": "no_unk.score",
-    "bleu_no_unk_low": "no_unk.low",
-    "bleu_no_unk_high": "no_unk.high",
-    "sentences_no_unk": "no_unk.sentences",
-    "brevity_penalty": "brevity_penalty",
-    "length_ratio": "length_ratio",
-    "nll_per_word": "nll_per_word",
-    "spread": "spread",
-    "alignment_error_rate": "error_rate",
-}
-# value of the run's summary -> its path in a test set's results
-SET_SCORES = {
-    "bleu": "bleu.all.score",
-    "bleu_low": "bleu.all.low",
-    "bleu_high": "bleu.all.high",
-    "bleu_no_unk": "bleu.no_unk.score",
-    "sacrebleu": "sacrebleu.score",
-    "chrf": "chrf.score",
-    "nll_per_sentence": "nll_per_sentence",
-    "perplexity": "perplexity",
-    "length_ratio": "length_ratio",
-    "brevity_penalty": "brevity_penalty",
-    "alignment_error_rate": "alignment.error_rate",
-    "on_end_of_sentence": "alignment.on_end_of_sentence",
-}
 
 _reported: set[str] = set()
 
@@ -121,25 +91,22 @@ def log_test(
     with warn_on_error("logging the test"):
         import wandb
 
-        columns: list[str | int] = ["set", "words", "from", "to", *LENGTH_SCORES]
-        table = wandb.Table(columns=columns)
+        columns = [
+            *("set", "words", "from", "to", "sentences", "bleu_no_unk_sentences"),
+            *(column for key in score_titles(results, True) for column in _with_interval(key)),
+        ]
+        table = wandb.Table(columns=list(columns))
         for name, result in results.get("test", {}).items():
-            for score, path in SET_SCORES.items():
-                value = value_at(result, path)
-                if value is not None:
-                    run.summary[f"test/{name}/{score}"] = value
-            for (words, values), bucket in zip(
-                length_curves(result), result.get("by_length", []), strict=True
-            ):
-                table.add_data(
-                    name, bucket_name(bucket), bucket["from"], bucket["to"], *values.values()
-                )
-                curves = {
-                    length_metric(name, score): value
-                    for score, value in values.items()
-                    if value is not None
-                }
-                run.log({LENGTH: words, **curves})
+            for metric, value in summary_of(name, result, score_titles(results)).items():
+                run.summary[metric] = value
+            for words, bucket, found in length_curves(result, score_titles(results, True)):
+                no_unk = (bucket["no_unk"] or {}).get("sentences")
+                head = name, bucket_name(bucket), bucket["from"], bucket["to"]
+                cells = (found.get(column) for column in columns[6:])
+                table.add_data(*head, bucket["sentences"], no_unk, *cells)
+                curves = {length_metric(name, column): value for column, value in found.items()}
+                counts = {length_metric(name, "sentences"): bucket["sentences"]}
+                run.log({LENGTH: words, **counts, **curves})
         run.log({TABLE: table})
         shown = [Path(file) for file in figures if Path(file).suffix == ".png"]
         if shown:
@@ -159,8 +126,61 @@ def log_page(run: Any, page: Path, key: str = PAGE) -> None:
 
 
 def length_metric(test_set: str, score: str) -> str:
-    """Name of the curve of a score, among `LENGTH_SCORES`, over `LENGTH`."""
+    """Name of the curve of a score over `LENGTH`."""
     return f"length/{test_set}/{score}"
+
+
+def summary_metric(test_set: str, score: str) -> str:
+    """Name of a score of a whole set in the run's summary."""
+    return f"test/{test_set}/{score}"
+
+
+def score_titles(results: Mapping[str, Any], by_length: bool = False) -> dict[str, str]:
+    """Titles of the scores of results.json, by key; BLEU without unknown words after BLEU.
+
+    Args:
+        by_length: only those that are given by length.
+    """
+    titles: dict[str, str] = {}
+    for key, about in results.get("scores", {}).items():
+        if about["by_length"] or not by_length:
+            titles[key] = heading(about)
+            if key == "bleu":
+                titles["bleu_no_unk"] = f"{heading(about)}, no unknown words"
+    return titles
+
+
+def summary_of(test_set: str, result: Mapping[str, Any], scores: Iterable[str]) -> dict[str, float]:
+    """The scores of a whole set with their intervals, by metric."""
+    found = _columns({key: score_of(result, key) for key in scores})
+    return {summary_metric(test_set, column): value for column, value in found.items()}
+
+
+def length_curves(
+    result: Mapping[str, Any], scores: Collection[str]
+) -> Iterator[tuple[int, Mapping[str, Any], dict[str, float]]]:
+    """Each bucket of a test set's results: its place on the axis, its row, its scores and intervals."""
+    width = 10
+    for row in result.get("by_length", []):
+        if row["to"] is not None:
+            width = row["to"] - row["from"] + 1
+        found = _columns({key: bucket_score(row, key) for key in scores})
+        yield row["from"] - 1 + width, row, found
+
+
+def _with_interval(key: str) -> tuple[str, str, str]:
+    return key, f"{key}_low", f"{key}_high"
+
+
+def _columns(scores: Mapping[str, Mapping[str, Any] | None]) -> dict[str, float]:
+    """`key`, `key_low` and `key_high` of each score, those that are not known left out."""
+    return {
+        column: score[part]
+        for key, score in scores.items()
+        if score is not None
+        for column, part in zip(_with_interval(key), SCORE_KEYS, strict=True)
+        if score[part] is not None
+    }
 
 
 def _heatmap(row: Mapping[str, Any]) -> Any:
@@ -173,25 +193,3 @@ def _heatmap(row: Mapping[str, Any]) -> Any:
         heatmap_figure(dict(row)).savefig(drawn, format="png", dpi=120, bbox_inches="tight")
     caption = f"{' '.join(row['source'])} → {' '.join(row['target'])}"
     return wandb.Image(Image.open(drawn), caption=caption)
-
-
-def length_curves(result: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each bucket of a test set's results: its place on the axis and its `LENGTH_SCORES`."""
-    aligned = (result.get("alignment") or {}).get("by_length") or []
-    error_rates = {(bucket["from"], bucket["to"]): bucket["error_rate"] for bucket in aligned}
-    width = 10
-    for bucket in result.get("by_length", []):
-        if bucket["to"] is not None:
-            width = bucket["to"] - bucket["from"] + 1
-        error_rate = error_rates.get((bucket["from"], bucket["to"]))
-        known = {**bucket, "error_rate": error_rate}
-        values = {score: value_at(known, path) for score, path in LENGTH_SCORES.items()}
-        yield bucket["from"] - 1 + width, values
-
-
-def value_at(tree: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path; none where a part of it is missing."""
-    value: Any = tree
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

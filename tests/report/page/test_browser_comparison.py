@@ -1,11 +1,12 @@
 """The comparison page in a browser: runs, scores, tables, curves and translations."""
 
-import json
 import re
+from pathlib import Path
 from typing import Any
 
 from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, drawn_after, lines
 from tests.helpers.run_folders import MARKUP
+from tests.report.page.elements import Elements
 
 pytestmark = IN_BROWSER
 
@@ -35,22 +36,23 @@ def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
     assert page.inner_text("#run-count") == "0 of 5 runs shown"
 
 
-def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any) -> None:
+def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Path) -> None:
     options = page.locator("#metric option").all_inner_texts()
-    assert len(options) == 8
+    assert len(options) == 13
     for index in range(len(options)):
         drawn_after(page, "#length-chart", lambda i=index: page.select_option("#metric", index=i))
         assert lines(page) >= 2
-    drawn_after(page, "#length-chart", lambda: page.select_option("#metric", "all"))
+    drawn_after(page, "#length-chart", lambda: page.select_option("#metric", "bleu"))
     assert page.locator("#length-chart .mark-area path").count() == 5
     drawn_after(page, "#length-chart", lambda: page.click("#bands"))
     assert page.locator("#length-chart .mark-area path").count() == 0
     page.click("#length-section summary")
     table = page.inner_text("#length-data")
-    row = json.loads(page.text_content("#overview"))["sets"]["newstest"]["rows"][0]
-    assert f"{row['all'][0]:.2f} [{row['all'][1]:.2f}, {row['all'][2]:.2f}]" in table
+    overview = Elements(built.read_text(encoding="utf-8")).packed("overview")
+    row = overview["sets"]["newstest"]["rows"][0]
+    assert f"{row['bleu'][0]:.2f} [{row['bleu'][1]:.2f}, {row['bleu'][2]:.2f}]" in table
     counts = page.locator("#length-chart .mark-text text").all_text_contents()
-    assert str(row["all"][3]) in counts
+    assert str(row["bleu"][3]) in counts
     page.locator("#length-chart .mark-symbol path").last.hover()
     assert "Sentences" in page.inner_text("#tooltip")
     page.mouse.move(5, 5)
@@ -66,7 +68,7 @@ def test_another_test_set_changes_everything(page: Any) -> None:
 
 
 def test_tables_sort_by_any_column(page: Any) -> None:
-    heading = page.locator("#scores_newstest-table th", has_text="BLEU all")
+    heading = page.locator("#scores_newstest-table th", has_text="BLEU, all")
 
     def column() -> list[float]:
         cells = page.locator("#scores_newstest-table tbody tr td:nth-child(2)")
@@ -98,6 +100,22 @@ def test_the_matrix_says_what_is_better_by_how_much_and_how_surely(page: Any) ->
         .first.inner_text()
         != before
     )
+
+
+def test_the_matrix_is_of_the_chosen_score(page: Any) -> None:
+    """Less is better of the NLL; of the attention's entropy neither way is."""
+
+    def cell() -> Any:
+        return page.locator("#significance tbody tr", has_text=SEARCH).first.locator("td").first
+
+    page.select_option("#tested", "nll_per_word")
+    assert cell().get_attribute("class") == "better"
+    assert re.fullmatch(r"−\d\.\d{3}\*+\np [<\d.]+", cell().inner_text())
+    assert "NLL a word (nats)" in cell().get_attribute("aria-label")
+    page.select_option("#tested", "attention_entropy")
+    assert page.locator("#significance tbody tr").count() == 2
+    page.select_option("#tested", "perplexity")
+    assert page.locator("#bucket option").all_inner_texts() == ["the whole set"]
 
 
 def test_training_curves(page: Any) -> None:

@@ -14,7 +14,7 @@ from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, sai
 pytestmark = IN_BROWSER
 
 
-def test_a_step_tells_weights_energies_sum_spread_and_runners_up(
+def test_a_step_tells_weights_energies_sum_entropy_and_runners_up(
     page: Any, runs: list[Run]
 ) -> None:
     page.select_option("#explorer-sort", "length")
@@ -34,7 +34,7 @@ def test_a_step_tells_weights_energies_sum_spread_and_runners_up(
     assert float(shown[2].replace("\u2212", "-")) == pytest.approx(energy, abs=0.02)
     totals = page.inner_text("#explorer-totals")
     assert "Sum of the weights 1.00" in totals
-    assert f"spread {row['spread'][2]:.2f} nats" in totals
+    assert f"entropy {row['attention_entropy'][2]:.2f} nats" in totals
     percent = round(100 * weights[most])
     assert said(page).startswith(f"writing {row['target'][2]}, reads {row['source'][most]} ")
     assert re.search(rf"reads .* ({percent - 1}|{percent}|{percent + 1})\s%", said(page))
@@ -141,7 +141,7 @@ def test_sentences_are_sorted_and_found(page: Any) -> None:
     page.select_option("#explorer-sort", "difference")
     assert numbers() == sorted(numbers(), reverse=True)
     assert numbers()[0] > numbers()[-1]
-    page.select_option("#explorer-sort", "spread")
+    page.select_option("#explorer-sort", "entropy")
     assert numbers() == sorted(numbers(), reverse=True)
     page.fill("#explorer-find", "no sentence has this")
     assert numbers() == []

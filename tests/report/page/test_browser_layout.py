@@ -106,7 +106,17 @@ def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
     for _ in range(140):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id"))
-    controls = {"theme", "set", "grouped", "all-on", "metric", "bands", "bucket", "training-metric"}
+    controls = {
+        "theme",
+        "set",
+        "grouped",
+        "all-on",
+        "metric",
+        "bands",
+        "tested",
+        "bucket",
+        "training-metric",
+    }
     explorer = {
         "sort",
         "find",

@@ -1,8 +1,4 @@
-import base64
-import json
-import zlib
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -12,28 +8,7 @@ from nmt.report.comparison import compare_set
 from nmt.report.page import build_explorer, build_page, fitting
 from nmt.report.runs import Run
 from tests.helpers.run_folders import MARKUP
-
-
-class Elements(HTMLParser):
-    """The elements of a page and the text of its scripts by id."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: dict[str, str] = {}
-        self._open: str | None = None
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        self._open = dict(attrs).get("id") if tag == "script" else None
-
-    def handle_data(self, data: str) -> None:
-        if self._open:
-            self.scripts[self._open] = self.scripts.get(self._open, "") + data
-
-    def packed(self, identity: str) -> object:
-        return json.loads(zlib.decompress(base64.b64decode(self.scripts[identity])))
+from tests.report.page.elements import Elements
 
 
 @pytest.fixture(scope="module")
@@ -67,27 +42,34 @@ def test_names_with_markup_are_escaped(runs: list[Run], tmp_path: Path) -> None:
     path = build_page([hostile, runs[2]], tmp_path / "page.html", resamples=0)
     elements = Elements(path.read_text(encoding="utf-8"))
     assert "img" not in {tag for tag, _ in elements.found}
-    overview = json.loads(elements.scripts["overview"])
+    overview = elements.packed("overview")
     assert overview["runs"][0]["label"] == hostile.label
 
 
 def test_the_overview_has_what_the_charts_need(page: str, runs: list[Run]) -> None:
-    overview = json.loads(Elements(page).scripts["overview"])
+    overview = Elements(page).packed("overview")
     assert [run["group"] for run in overview["runs"]] == [0, 0, 1, 1]
     assert overview["groups"] == ["RNNencdec-50", "RNNsearch-50"]
     assert {entry["title"] for entry in overview["filters"]} == {"Model", "Scoring", "Seed"}
     assert list(overview["sets"]) == ["newstest", "mine"]
     rows = overview["sets"]["newstest"]["rows"]
-    row = next(r for r in rows if r["run"] == "RNNsearch-50 seed 1" and r["bucket"] == "11–20")
+    row = next(r for r in rows if r["run"] == "RNNsearch-50 seed 1" and r["bucket"] == "11-20")
     measured = runs[2].results["test"]["newstest"]["by_length"][1]
     ends = ("score", "low", "high", "sentences")
-    assert row["all"] == [measured[end] for end in ends]
-    assert row["no_unk"] == [measured["no_unk"][end] for end in ends]
-    aligned = runs[2].results["test"]["newstest"]["alignment"]["by_length"][1]
-    assert row["aer"] == [aligned["error_rate"], None, None, aligned["sentences"]]
-    assert {"no_unk", "sacrebleu", "nll", "aer", "brevity", "ratio", "spread"} <= set(row)
-    assert len(overview["sets"]["newstest"]["significance"][0]) == 9
-    assert len(overview["published"]["rows"]) == 6
+    assert row["bleu"] == [measured[end] for end in ends]
+    assert row["bleu_no_unk"] == [measured["no_unk"][end] for end in ends]
+    assert row["alignment_error_rate"] == [0.08 + 11 / 400, 0.07, 0.3, measured["sentences"]]
+    shown = overview["sets"]["newstest"]["scores"]
+    assert shown == [key for key in overview["scores"] if key in row]
+    assert overview["scores"]["nll_per_word"] == {
+        **{"title": "NLL a word (nats)", "digits": 3, "higher_is_better": False, "ratio": False}
+    }
+    assert overview["scores"]["length_ratio"]["ratio"] is True
+    tested = overview["sets"]["newstest"]["significance"]
+    assert set(tested) == set(overview["scores"]) - {"bleu_no_unk", "chrf"}
+    first, second, bucket, *numbers = tested["bleu"][0]
+    assert [overview["runs"][n]["label"] for n in (first, second)] == [runs[0].label, runs[1].label]
+    assert (bucket, len(numbers)) == ("all", 6)
 
 
 def test_tables_commands_and_unfinished_runs_are_in_the_page_itself(page: str) -> None:

@@ -12,12 +12,6 @@ def content(element: str) -> str:
     return re.fullmatch(r"<script [^>]*>(.*)</script>", element, re.DOTALL)[1]
 
 
-def test_a_payload_holds_no_markup_and_reads_back() -> None:
-    element = embed.payload("x", {HOSTILE: [HOSTILE, 1.5, None]})
-    assert not set("<>&\u2028") & set(content(element))
-    assert json.loads(content(element)) == {HOSTILE: [HOSTILE, 1.5, None]}
-
-
 def test_a_packed_payload_is_base64_of_deflated_json() -> None:
     element = embed.packed("x", [HOSTILE] * 50)
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", content(element))

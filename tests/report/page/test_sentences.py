@@ -25,8 +25,13 @@ def test_weights_survive_packing_to_what_is_shown() -> None:
 
 
 def test_a_fixed_vector_has_no_weights() -> None:
-    row = {"target": ["a", "</s>"], "weights": None, "log_normaliser": None, "spread": None}
-    assert {"w", "z", "spread"}.isdisjoint(decoding(row))
+    row = {
+        "target": ["a", "</s>"],
+        "weights": None,
+        "log_normaliser": None,
+        "attention_entropy": None,
+    }
+    assert {"w", "z", "entropy"}.isdisjoint(decoding(row))
 
 
 def test_runners_up_are_flat() -> None:

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from nmt.compare import check_wandb
 from nmt.report.runs import find_runs
 from nmt.report.wandb import dashboards
-from nmt.report.wandb.dashboards import OVER_UPDATES, Project, build_report, build_workspace, parts
+from nmt.report.wandb.dashboards import (
+    OVER_UPDATES,
+    Project,
+    build_report,
+    build_workspace,
+    check_project,
+    parts,
+)
 from nmt.report.wandb.panels import log_test
 from nmt.utils.errors import InputError, RunError
 from tests.helpers import ROOT
@@ -34,33 +40,33 @@ def no_key(monkeypatch, tmp_path):
 @pytest.mark.parametrize("text", ["nmt", "team/", "/nmt", "team/nmt/run", "team/a b", ""])
 def test_what_is_no_project_is_refused(text):
     with pytest.raises(InputError, match=r"wandb=.*: must be ENTITY/PROJECT"):
-        check_wandb(text)
+        check_project(text)
 
 
 def test_without_the_extra_it_is_refused_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
     monkeypatch.delitem(sys.modules, "wandb_workspaces.workspaces", raising=False)
     with pytest.raises(InputError, match=r"the extra 'wandb'.*\n.*pip install 'nmt\[wandb\]'"):
-        check_wandb("team/nmt")
+        check_project("team/nmt")
 
 
 def test_without_a_login_it_is_refused_in_a_line(monkeypatch, no_key):
-    monkeypatch.setattr(dashboards, "check_installed", lambda: None)
+    monkeypatch.setattr(dashboards, "check_workspaces", lambda: None)
     with pytest.raises(InputError) as refused:
-        check_wandb("team/nmt")
+        check_project("team/nmt")
     assert str(refused.value).count("\n") == 0
     assert "run `wandb login` or set WANDB_API_KEY" in str(refused.value)
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
-    assert check_wandb("team/nmt") == PROJECT
+    assert check_project("team/nmt") == PROJECT
 
 
 def test_a_key_for_another_server_is_none_for_this_one(monkeypatch, no_key, tmp_path):
     (tmp_path / "none").write_text("machine api.wandb.ai login user password secret\n")
-    monkeypatch.setattr(dashboards, "check_installed", lambda: None)
-    assert check_wandb("team/nmt") == PROJECT
+    monkeypatch.setattr(dashboards, "check_workspaces", lambda: None)
+    assert check_project("team/nmt") == PROJECT
     monkeypatch.setenv("WANDB_BASE_URL", "https://wandb.example.org")
     with pytest.raises(InputError, match="no key here"):
-        check_wandb("team/nmt")
+        check_project("team/nmt")
 
 
 def test_the_command_refuses_before_it_reads_a_run(monkeypatch, tmp_path):
@@ -125,8 +131,9 @@ def test_panels_show_what_runs_log(pair, tmp_path):
     ]
     by_length = found["By length: newstest"]
     assert {panel.x for panel in by_length} == {"length/words"}
-    scores = ["bleu", "bleu_no_unk", "brevity_penalty", "length_ratio", "nll_per_word"]
-    scores += ["spread", "alignment_error_rate"]
+    scores = ["bleu", "bleu_no_unk", "sacrebleu", "chrf", "nll_per_word", "length_ratio"]
+    scores += ["brevity_penalty", "attention_entropy", "eos_weight", "alignment_error_rate"]
+    scores += ["precision", "recall", "eos_share"]
     assert [panel.y for panel in by_length] == [[f"length/newstest/{score}"] for score in scores]
     assert drawn(by_length + found["By length: mine"]) <= logged.names
     assert {panel.x for panel in found["Validation"]} == {"trainer/global_step"}
@@ -148,7 +155,7 @@ def test_without_attention_nothing_is_asked_of_it(pair):
     found = {part.title: part.panels for part in parts(pair[:1])}
     assert "Alignments" not in found
     everything = drawn([panel for panels in found.values() for panel in panels])
-    assert not [name for name in everything if "spread" in name or "alignment" in name]
+    assert not [name for name in everything if "entropy" in name or "alignment" in name]
 
 
 @needs_extra

@@ -137,8 +137,13 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert [each["words"] for each in entries][:2] == ["1-10", "11-20"]
     assert [each["sentences"] for each in entries] == [each[1] for each in wanted]
     assert entries[1]["bleu_low"] == pytest.approx(expected["by_length"][1]["low"])
-    aligned = expected["alignment"]["by_length"][1]["error_rate"]
-    assert entries[1]["alignment_error_rate"] == pytest.approx(aligned)
+    aligned = expected["by_length"][1]["alignment_error_rate"]
+    assert entries[1]["alignment_error_rate"] == pytest.approx(aligned["score"])
+    assert entries[1]["alignment_error_rate_high"] == 0.3
+    assert entries[1]["recall"] == pytest.approx(0.9 - 11 / 400)
+    known = entries[1]["bleu_no_unk"], entries[1]["bleu_no_unk_sentences"]
+    no_unk = expected["by_length"][1]["no_unk"]
+    assert known == pytest.approx((no_unk["score"], no_unk["sentences"]))
 
     summary = {}
     for record in records:
@@ -146,6 +151,8 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
             summary |= record["summary"].get("update", {})
     assert summary["test/newstest/bleu"] == pytest.approx(expected["bleu"]["all"]["score"])
     assert summary["test/newstest/alignment_error_rate"] == pytest.approx(0.11)
+    assert summary["test/newstest/alignment_error_rate_low"] == pytest.approx(0.1)
+    assert summary["test/newstest/nll_per_word"] == pytest.approx(1.8)
     assert summary["parameters"] == 2_345_678
 
 

@@ -1,4 +1,4 @@
-// What one kept decoding says: weights, energies, spread, the step in words, and which sentences are worth a look.
+// What one kept decoding says: weights, energies, entropy, the step in words, and which sentences are worth a look.
 //
 // Legend: S source words (with </s>), T target words (with </s>); i a target step, j a source position.
 
@@ -97,9 +97,9 @@ export function reordering(decoding) {
   return best;
 }
 
-export function meanSpread(decoding) {
+export function meanEntropy(decoding) {
   if (!decoding.weights) return null;
-  const values = decoding.spread ?? decoding.weights.map(entropy);
+  const values = decoding.entropy ?? decoding.weights.map(entropy);
   return values.reduce((total, value) => total + value, 0) / values.length;
 }
 
@@ -135,13 +135,13 @@ export function presets(sentences) {
   return { words: words?.sentence ?? null, reordered, long };
 }
 
-/** Sentences in the order asked for: `length`, `difference` (largest first) or `spread` (widest first). */
+/** Sentences in the order asked for: `length`, `difference` (largest first) or `entropy` (widest first). */
 export function ordered(sentences, by) {
-  const spread = (sentence) => {
+  const widest = (sentence) => {
     const packed = Object.values(sentence.by).find((run) => run.w);
-    return packed ? meanSpread(unpackDecoding(packed, sentence.source)) : -1;
+    return packed ? meanEntropy(unpackDecoding(packed, sentence.source)) : -1;
   };
-  const value = { length: (s) => s.length, difference: (s) => -difference(s), spread: (s) => -spread(s) }[by];
+  const value = { length: (s) => s.length, difference: (s) => -difference(s), entropy: (s) => -widest(s) }[by];
   const keyed = sentences.map((sentence) => [value(sentence), sentence]);
   keyed.sort((a, b) => a[0] - b[0] || a[1].length - b[1].length || a[1].id - b[1].id);
   return keyed.map(([, sentence]) => sentence);

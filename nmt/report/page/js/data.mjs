@@ -1,11 +1,6 @@
-// Payloads of the page: plain JSON for what is small, deflated base64 for what is large.
+// Payloads of the page: deflated JSON in base64.
 
 import { byId } from "./dom.mjs";
-
-export function readJson(identity) {
-  const element = byId(identity);
-  return element ? JSON.parse(element.textContent) : null;
-}
 
 /** Text that was deflated and written in base64. */
 export async function inflate(base64) {

@@ -1,7 +1,7 @@
 // The alignment explorer: pick a sentence, step through what was written, see what was read for each word.
 
 import { byId, h, setOptions } from "./dom.mjs";
-import { energies, entropy, expectationText, inWords, leastEnergy, meanSpread, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
+import { energies, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
 
@@ -42,9 +42,9 @@ export function startExplorer(alignments) {
     const words = sentence.source.slice(0, -1).join(" ");
     const start = words.length > 60 ? `${words.slice(0, 59)}…` : words;
     if (ui.sort.value === "difference") return `${fixed(difference(sentence), 1)} · ${start}`;
-    if (ui.sort.value === "spread") {
+    if (ui.sort.value === "entropy") {
       const packed = Object.values(sentence.by).find((run) => run.w);
-      return `${packed ? fixed(meanSpread(unpackDecoding(packed, sentence.source))) : "–"} nats · ${start}`;
+      return `${packed ? fixed(meanEntropy(unpackDecoding(packed, sentence.source))) : "–"} nats · ${start}`;
     }
     return `${sentence.length} · ${start}`;
   }
@@ -132,8 +132,8 @@ export function startExplorer(alignments) {
       row.classList.toggle("most", weight === most);
     });
     follow(bars[weights.indexOf(most)].row);
-    const spread = decoding.spread?.[i] ?? entropy(weights);
-    ui.totals.textContent = `Sum of the weights ${fixed(sum(weights))}; spread ${fixed(spread)} nats (all alike would be ${fixed(Math.log(weights.length))}).`;
+    const nats = decoding.entropy?.[i] ?? entropy(weights);
+    ui.totals.textContent = `Sum of the weights ${fixed(sum(weights))}; entropy ${fixed(nats)} nats (all alike would be ${fixed(Math.log(weights.length))}).`;
   }
   /** Brings the row of the largest weight into view within its own table, never moving the page. */
   function follow(row) {

@@ -1,7 +1,7 @@
 // Starts the page: theme, what is said of runs, then what is kept of sentences.
 
 import { byId } from "./dom.mjs";
-import { readJson, unpack } from "./data.mjs";
+import { unpack } from "./data.mjs";
 import { startExplorer } from "./explorer.mjs";
 import { startOverview } from "./overview.mjs";
 import { startTranslations } from "./translations.mjs";
@@ -18,7 +18,7 @@ function startTheme(redraw) {
 }
 
 async function start() {
-  const data = readJson("overview");
+  const data = await unpack("overview");
   const overview = data ? startOverview(data) : null;
   startTheme(() => overview?.redraw());
   const drawn = overview?.changed();

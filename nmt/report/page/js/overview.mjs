@@ -3,11 +3,11 @@
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { COLOURS, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { METRICS, bucketCounts, lengthRows, level, looks, passing, trainingRows } from "./series.mjs";
+import { bucketCounts, lengthRows, level, looks, passing, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
-const TRAINING = { nll: "Training NLL, nats a word", nll_per_word: "Development NLL, nats a word", bleu: "Development BLEU" };
+const TRAINING = { train_nll_per_word: "Training NLL, nats a word", nll_per_word: "Development NLL, nats a word", bleu: "Development BLEU" };
 
 /** Starts the part of the page that speaks of runs as wholes; returns {changed, on}. */
 export function startOverview(overview) {
@@ -17,6 +17,7 @@ export function startOverview(overview) {
   const listeners = [];
   const set = byId("set");
   const metric = byId("metric");
+  const tested = byId("tested");
   const grouped = byId("grouped");
   const bands = byId("bands");
   const training = byId("training-metric");
@@ -76,14 +77,14 @@ export function startOverview(overview) {
   async function lengthChart() {
     const rows = lengthRows(overview, set.value, metric.value, on, grouped.checked);
     const names = shown().filter((name) => rows.some((row) => row.series === name));
-    const { title, digits } = METRICS[metric.value];
+    const { title, digits, ratio } = overview.scores[metric.value];
     const element = byId("length-chart");
     byId("length-empty").hidden = names.length > 0;
     const words = overview.sets[set.value].bucket_by === "target" ? "reference words" : "source words";
     const counts = bucketCounts(overview, set.value, metric.value);
     const banded = bands.checked && rows.some((row) => row.low !== null);
     if (names.length === 0) erase(element);
-    else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: metric.value !== "brevity" && metric.value !== "ratio", width: width(element), theme: theme(), words }));
+    else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: !ratio, width: width(element), theme: theme(), words }));
     legend(byId("length-legend"), names, lookOf);
     dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
     const share = level(overview, set.value, on);
@@ -106,15 +107,19 @@ export function startOverview(overview) {
     return Promise.all([scored ? lengthChart() : null, trainingChart()]);
   }
   function metrics() {
-    const rows = overview.sets[set.value].rows;
-    setOptions(metric, Object.entries(METRICS).filter(([key]) => rows.some((row) => row[key])).map(([key, { title }]) => [key, title]));
+    const { rows, scores, significance } = overview.sets[set.value];
+    const titled = (keys) => keys.map((key) => [key, overview.scores[key].title]);
+    setOptions(metric, titled(scores.filter((key) => rows.some((row) => row[key]))));
+    setOptions(tested, titled(Object.keys(significance)));
   }
   function tables() {
     for (const block of document.querySelectorAll("[data-set]")) block.hidden = block.dataset.set !== set.value;
     for (const row of document.querySelectorAll("tr[data-run]")) row.hidden = !on.has(row.dataset.run);
   }
   function significance() {
-    matrix(overview.sets[set.value], overview.runs.map((run) => run.label).filter((label) => on.has(label)));
+    const labels = overview.runs.map((run) => run.label);
+    const shownLabels = labels.filter((label) => on.has(label));
+    matrix(overview.sets[set.value], tested.value, overview.scores[tested.value], labels, shownLabels);
   }
   function changed() {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;
@@ -134,7 +139,7 @@ export function startOverview(overview) {
   for (const control of [metric, bands]) control.addEventListener("change", lengthChart);
   training.addEventListener("change", trainingChart);
   grouped.addEventListener("change", changed);
-  byId("bucket").addEventListener("change", significance);
+  for (const control of [tested, byId("bucket")]) control.addEventListener("change", significance);
   new ResizeObserver(([entry]) => {
     if (Math.abs(entry.contentRect.width - drawnAt) > 8) charts();
   }).observe(byId("runs-section"));

@@ -1,17 +1,5 @@
 // From the runs that are switched on to the lines of a chart.
 
-/** The y axes: title, decimals, and whether the figure has an interval of its own. */
-export const METRICS = {
-  all: { title: "BLEU, all", digits: 2 },
-  no_unk: { title: "BLEU, no UNK", digits: 2 },
-  sacrebleu: { title: "sacreBLEU", digits: 2 },
-  nll: { title: "NLL, nats a word", digits: 3 },
-  aer: { title: "Alignment error rate", digits: 3 },
-  brevity: { title: "Brevity penalty", digits: 3 },
-  ratio: { title: "Length ratio", digits: 3 },
-  spread: { title: "Spread of the attention, nats", digits: 2 },
-};
-
 /** Labels of the runs that pass every filter: `chosen` is {key: Set of values switched off}. */
 export function passing(overview, off) {
   return overview.runs
@@ -72,9 +60,9 @@ export function lengthRows(overview, set, metric, on, grouped) {
       const [, low, high] = members[0][metric];
       return { ...place(members[0], metric), series, value, low, high, note: low === null ? "one run" : `one run, ${confidence[members[0].run]} interval` };
     }
-    const spread = deviation(values);
+    const sd = deviation(values);
     const note = `mean ± standard deviation of ${values.length} runs`;
-    return { ...place(members[0], metric), series, value, low: value - spread, high: value + spread, note };
+    return { ...place(members[0], metric), series, value, low: value - sd, high: value + sd, note };
   });
 }
 

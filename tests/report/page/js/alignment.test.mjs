@@ -31,7 +31,7 @@ test("energies are log weight plus log normaliser, none for no weight", () => {
   assert.ok(Math.abs(a.leastEnergy({ z: [3], floor: 0.001 }, 0) - (Math.log(0.001) + 3)) < 1e-12);
 });
 
-test("the spread is the entropy in nats", () => {
+test("the entropy is in nats", () => {
   assert.equal(Math.abs(a.entropy([1, 0, 0])), 0);
   assert.ok(Math.abs(a.entropy([0.25, 0.25, 0.25, 0.25]) - Math.log(4)) < 1e-12);
 });
@@ -82,7 +82,7 @@ test("presets choose the diagonal, the phrase turned round and the longest", () 
   assert.deepEqual(a.presets([{ ...sentences[0], by: { e: { target: ["x"] } } }]).words, null);
 });
 
-test("sentences sort by length, by difference between runs, by spread", () => {
+test("sentences sort by length, by difference between runs, by entropy", () => {
   const wide = sentence(5, 5, [0, 1, 2, 3, 4]);
   wide.by.search.w = wide.by.search.w.map(() => code(1 / 6));
   const apart = sentence(6, 7, [0, 1, 2, 3, 4, 5, 6], { encdec: { target: ["x"], bleu: 12.5, score: -9 } });
@@ -90,5 +90,5 @@ test("sentences sort by length, by difference between runs, by spread", () => {
   assert.equal(a.difference(apart), 27.5);
   assert.deepEqual(a.ordered(sentences, "length").map((s) => s.id), [5, 6, 4]);
   assert.deepEqual(a.ordered(sentences, "difference").map((s) => s.id), [6, 5, 4]);
-  assert.equal(a.ordered(sentences, "spread")[0].id, 5);
+  assert.equal(a.ordered(sentences, "entropy")[0].id, 5);
 });

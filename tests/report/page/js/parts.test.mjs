@@ -8,7 +8,7 @@ import { readLink, writeLink } from "../../../../nmt/report/page/js/explorer.mjs
 import { fixed, percent, pValue, signed } from "../../../../nmt/report/page/js/format.mjs";
 import { layout } from "../../../../nmt/report/page/js/heatmap.mjs";
 import * as series from "../../../../nmt/report/page/js/series.mjs";
-import { pairs, stars } from "../../../../nmt/report/page/js/significance.mjs";
+import { pairs, stars, verdict } from "../../../../nmt/report/page/js/significance.mjs";
 import { compare } from "../../../../nmt/report/page/js/tables.mjs";
 import { chosen } from "../../../../nmt/report/page/js/translations.mjs";
 
@@ -45,9 +45,9 @@ test("links to a sentence survive any name", () => {
 
 const overview = {
   runs: [
-    { label: "e1", group: 0, history: [{ update: 10, nll: 3 }] },
-    { label: "s1", group: 1, history: [{ update: 10, nll: 2 }, { update: 20, nll: 1 }] },
-    { label: "s2", group: 1, history: [{ update: 10, nll: 1 }, { update: 20, nll: null }] },
+    { label: "e1", group: 0, history: [{ update: 10, train_nll_per_word: 3 }] },
+    { label: "s1", group: 1, history: [{ update: 10, train_nll_per_word: 2 }, { update: 20, train_nll_per_word: 1 }] },
+    { label: "s2", group: 1, history: [{ update: 10, train_nll_per_word: 1 }, { update: 20, train_nll_per_word: null }] },
   ],
   groups: ["e", "s"],
   filters: [{ key: "model", title: "Model", values: ["E", "S", "S"] }, { key: "seed", title: "Seed", values: ["1", "1", "2"] }],
@@ -55,10 +55,10 @@ const overview = {
     t: {
       confidence: { e1: "90 %", s1: "95 %", s2: "95 %" },
       rows: [
-        { run: "e1", bucket: "1–10", from: 1, all: [10, 8, 12, 4], no_unk: [12, 9, 13, 2] },
-        { run: "s1", bucket: "1–10", from: 1, all: [20, 18, 22, 4] },
-        { run: "s2", bucket: "1–10", from: 1, all: [24, 22, 26, 4] },
-        { run: "s2", bucket: "11+", from: 11, all: [9, null, null, 3] },
+        { run: "e1", bucket: "1-10", from: 1, bleu: [10, 8, 12, 4], bleu_no_unk: [12, 9, 13, 2] },
+        { run: "s1", bucket: "1-10", from: 1, bleu: [20, 18, 22, 4] },
+        { run: "s2", bucket: "1-10", from: 1, bleu: [24, 22, 26, 4] },
+        { run: "s2", bucket: "11+", from: 11, bleu: [9, null, null, 3] },
       ],
     },
   },
@@ -71,33 +71,33 @@ test("filters work together", () => {
 });
 
 test("seeds are grouped into mean and standard deviation", () => {
-  const rows = series.lengthRows(overview, "t", "all", on, true);
-  const grouped = rows.find((row) => row.series === "s" && row.bucket === "1–10");
+  const rows = series.lengthRows(overview, "t", "bleu", on, true);
+  const grouped = rows.find((row) => row.series === "s" && row.bucket === "1-10");
   assert.equal(grouped.value, 22);
   assert.ok(Math.abs(grouped.high - 22 - Math.SQRT2 * 2) < 1e-12);
   const alone = rows.find((row) => row.series === "e");
   assert.deepEqual([alone.value, alone.low, alone.high], [10, 8, 12]);
-  assert.equal(series.lengthRows(overview, "t", "aer", on, false).length, 0);
-  assert.deepEqual(series.lengthRows(overview, "t", "all", new Set(["s2"]), false).map((row) => row.value), [24, 9]);
+  assert.equal(series.lengthRows(overview, "t", "alignment_error_rate", on, false).length, 0);
+  assert.deepEqual(series.lengthRows(overview, "t", "bleu", new Set(["s2"]), false).map((row) => row.value), [24, 9]);
 });
 
 test("buckets are counted once each, shortest first, as each score counts", () => {
   const counts = (metric) => series.bucketCounts(overview, "t", metric).map((row) => [row.bucket, row.sentences]);
-  assert.deepEqual(counts("all"), [["1–10", 4], ["11+", 3]]);
-  assert.deepEqual(counts("no_unk"), [["1–10", 2], ["11+", 0]]);
-  assert.equal(series.lengthRows(overview, "t", "no_unk", on, false)[0].sentences, 2);
+  assert.deepEqual(counts("bleu"), [["1-10", 4], ["11+", 3]]);
+  assert.deepEqual(counts("bleu_no_unk"), [["1-10", 2], ["11+", 0]]);
+  assert.equal(series.lengthRows(overview, "t", "bleu_no_unk", on, false)[0].sentences, 2);
 });
 
 test("bands have the confidence level of their run", () => {
   assert.equal(series.level(overview, "t", on), "90 %/95 %");
   assert.equal(series.level(overview, "t", new Set(["s1", "s2"])), "95 %");
-  const notes = (grouped) => series.lengthRows(overview, "t", "all", on, grouped).map((row) => row.note);
+  const notes = (grouped) => series.lengthRows(overview, "t", "bleu", on, grouped).map((row) => row.note);
   assert.deepEqual(notes(false), ["90 % interval", "95 % interval", "95 % interval", ""]);
   assert.equal(notes(true)[0], "one run, 90 % interval");
 });
 
 test("training curves leave out what was not measured", () => {
-  const rows = series.trainingRows(overview, "nll", on, true);
+  const rows = series.trainingRows(overview, "train_nll_per_word", on, true);
   assert.deepEqual(rows.map(({ series: name, update, value }) => [name, update, value]), [["e", 10, 3], ["s", 10, 1.5], ["s", 20, 1]]);
 });
 
@@ -113,7 +113,7 @@ test("specifications hold data only as data", () => {
   const theme = { text: "#000", grid: "#eee", axis: "#999", bar: "#888", font: "x", colours: ["#111", "#222"] };
   const look = () => ({ colour: 1, variant: 0 });
   const hostile = "datum['x'] <b>";
-  const rows = [{ series: hostile, bucket: "1–10", from: 1, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
+  const rows = [{ series: hostile, bucket: "1-10", from: 1, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
   const spec = lengthSpec({ rows, counts: rows, names: [hostile], look, title: "BLEU", digits: 2, bands: true, zero: true, width: 300, theme, words: "source words" });
   assert.equal(spec.vconcat[0].layer.length, 3);
   assert.deepEqual(spec.vconcat[0].layer[1].encoding.color.scale.range, ["#222"]);
@@ -129,10 +129,12 @@ test("specifications hold data only as data", () => {
 });
 
 test("differences read both ways round", () => {
-  const rows = [["a", "b", "all", 2.5, 1, 4, 0.01, 0.02, 30], ["a", "b", "1–10", 9, 8, 10, 0, 0, 3]];
-  const found = pairs(rows, "all");
+  const rows = [[1, 0, "all", 2.5, 1, 4, 0.01, 0.02, 30], [1, 0, "1-10", 9, 8, 10, 0, 0, 3]];
+  const found = pairs(rows, "all", ["b", "a"]);
   assert.equal(found.size, 2);
   assert.deepEqual(found.get("b\na"), { delta: -2.5, low: -4, high: -1, p: 0.01, corrected: 0.02, sentences: 30 });
+  assert.equal(pairs([[0, 1, "all", 2, null, null, null, null, 5]], "all", ["a", "b"]).get("b\na").low, null);
+  assert.deepEqual([[2, true], [2, false], [-2, false], [2, null]].map(([delta, up]) => verdict(delta, up)), ["better", "worse", "better", "level"]);
   assert.deepEqual([0.2, 0.04, 0.004, 0.0004, null].map(stars), ["", "*", "**", "***", ""]);
 });
 

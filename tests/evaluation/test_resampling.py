@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt.evaluation.bleu import bleu, bleu_scores, sentence_statistics
-from nmt.evaluation.bootstrap import Interval, interval, resampled_sums
+from nmt.evaluation.resampling import Interval, interval, resampled_sums
 
 
 def statistics(pairs):
@@ -21,7 +21,7 @@ def test_sums_are_those_of_the_sentences_drawn():
 def test_drawing_in_chunks_changes_nothing(monkeypatch):
     rows = np.arange(26).reshape(13, 2)
     whole = resampled_sums(rows, 100)
-    monkeypatch.setattr("nmt.evaluation.bootstrap.CHUNK", 64 * 13)
+    monkeypatch.setattr("nmt.evaluation.resampling.CHUNK", 64 * 13)
     np.testing.assert_array_equal(resampled_sums(rows, 100), whole)
 
 

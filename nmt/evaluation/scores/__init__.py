@@ -1,0 +1,106 @@
+"""The scores that a test set gets: a registry, one file a score or a family of them.
+
+To add one: a subclass of `Score` in a file here and its place in `REGISTERED`, or one of your own
+module, named in `evaluation.scores` (docs/own-score.md).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+from nmt.evaluation.scores.alignment import AlignmentErrorRate, EosShare, Precision, Recall
+from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
+from nmt.evaluation.scores.base import Score
+from nmt.evaluation.scores.bleu import Bleu, BrevityPenalty, LengthRatio
+from nmt.evaluation.scores.chrf import ChrF
+from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
+from nmt.evaluation.scores.sacrebleu import SacreBleu
+from nmt.evaluation.scores.ter import Ter
+from nmt.utils.errors import InputError
+
+__all__ = ["REGISTERED", "Score", "choose_scores", "own_modules"]
+
+REGISTERED: dict[str, Score] = {
+    score.key: score
+    for score in (
+        Bleu(),
+        SacreBleu(),
+        ChrF(),
+        Ter(),
+        NllPerSentence(),
+        NllPerWord(),
+        Perplexity(),
+        LengthRatio(),
+        BrevityPenalty(),
+        AttentionEntropy(),
+        EosWeight(),
+        AlignmentErrorRate(),
+        Precision(),
+        Recall(),
+        EosShare(),
+    )
+}
+
+
+# What else stands beside scores in a test set's results and in a row of `by_length`.
+RESERVED = {
+    *("pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "degradation"),
+    *("from", "to", "sentences", "score", "low", "high", "no_unk", "bleu_no_unk", "mean_length"),
+    *("run", "bucket", "group"),
+}
+
+
+def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -> list[Score]:
+    """The scores of these names, BLEU always and first.
+
+    Args:
+        names: of `REGISTERED`, or dotted: a subclass of `Score`, or an object of one, in a module of
+            one's own, which is imported. None: those that are on by default.
+        key: of the configuration, for the message.
+
+    Raises:
+        InputError: naming what is not known, and what is.
+
+    >>> [score.key for score in choose_scores(["chrf", "bleu"])]
+    ['bleu', 'chrf']
+    """
+    if names is None:
+        return [score for score in REGISTERED.values() if score.default]
+    chosen = {"bleu": REGISTERED["bleu"]}
+    for name in names:
+        score = _own(name, key) if "." in name else REGISTERED.get(name)
+        if score is None:
+            raise InputError(
+                f"{key}: no score '{name}'; there are {', '.join(REGISTERED)}, "
+                "and one of your own as MODULE.NAME"
+            )
+        if chosen.setdefault(score.key, score) is not score:
+            raise InputError(f"{key}: two scores have the key '{score.key}'; give yours another")
+    return list(chosen.values())
+
+
+def own_modules(names: Sequence[str] | None) -> list[str]:
+    """The modules that choosing these scores would import.
+
+    >>> own_modules(["bleu", "mine.scores.ExactMatch"])
+    ['mine.scores']
+    """
+    return [name.rpartition(".")[0] for name in names or () if "." in name]
+
+
+def _own(name: str, key: str) -> Score:
+    module, _, attribute = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+        score = found() if isinstance(found, type) else found
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{key}: {name}: {reason} (is its module importable here?)") from error
+    if not isinstance(score, Score):
+        raise InputError(f"{key}: {name}: not an nmt.evaluation.scores.Score")
+    if not getattr(score, "key", "").isidentifier():
+        raise InputError(f"{key}: {name}: its `key` must be a name, such as exact_match")
+    if score.key in REGISTERED or score.key in RESERVED:
+        raise InputError(f"{key}: {name}: the key '{score.key}' is taken; give it another")
+    return score

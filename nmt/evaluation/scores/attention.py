@@ -1,0 +1,38 @@
+"""Where the attention lies while the reference is force-decoded: means over sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt.evaluation.scores.base import Record, Score, quotient
+
+
+class _Mean(Score):
+    """The mean over sentences of what the record holds under the score's key."""
+
+    higher_is_better = None
+
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        value = record.get(self.key)
+        return None if value is None else (value, 1)
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return quotient(sums[..., 0], sums[..., 1])
+
+
+class AttentionEntropy(_Mean):
+    """Entropy of a target step's weights: 0 where one word has them all."""
+
+    key = "attention_entropy"
+    title = "Attention entropy"
+    unit = "nats"
+
+
+class EosWeight(_Mean):
+    """Mean weight on the source `</s>` over the target words."""
+
+    key = "eos_weight"
+    title = "Attention on </s>"
+    digits = 3

@@ -1,0 +1,88 @@
+"""What a score is: statistics of a sentence that add up, and the formula of their sums.
+
+Legend: F statistics of a sentence; ... any leading axes (resamples, runs, buckets).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+Record = Mapping[str, Any]  # a sentence, see nmt.evaluation.records
+
+
+class Score(ABC):
+    """A score of any set of sentences, made of statistics that are summed over them.
+
+    Attributes:
+        key: in results.json, tables, pages and W&B.
+        title: for people.
+        unit: of its values, such as `nats`; empty: a share or a plain number; `ratio`: near 1.
+        digits: decimals that are shown.
+        higher_is_better: None where neither way is.
+        by_length: whether it is also given for each length bucket.
+        default: whether it is chosen where nothing else is asked for.
+        slow: whether its statistics take long: they are kept in the records (`statistics`), and
+            those of records without them are computed only where the score is named.
+        section: the object of a test set's results that holds it; empty: the test set's own.
+    """
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    unit: ClassVar[str] = ""
+    digits: ClassVar[int] = 2
+    higher_is_better: ClassVar[bool | None] = True
+    by_length: ClassVar[bool] = True
+    default: ClassVar[bool] = True
+    slow: ClassVar[bool] = False
+    section: ClassVar[str] = ""
+
+    @abstractmethod
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        """F numbers of a sentence; None of one that the score says nothing about."""
+
+    @abstractmethod
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        """Sums of statistics (..., F) -> the score (...) float64; NaN where it is undefined."""
+
+    @property
+    def signature(self) -> str | None:
+        """How it was computed, where there is a standard way to say so (sacrebleu's)."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """What a page needs to show the score without its code: its entry of results.json."""
+        return {
+            "title": self.title,
+            "unit": self.unit,
+            "digits": self.digits,
+            "higher_is_better": self.higher_is_better,
+            "by_length": self.by_length,
+        }
+
+    def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
+        """The statistics of N sentences: (N, F) float64; a row of NaN where there are none.
+
+        Args:
+            compute: whether statistics that the records do not hold are computed.
+        """
+        rows = [self._row(record, compute) for record in records]
+        width = max((len(row) for row in rows if row is not None), default=1)
+        empty = [np.nan] * width
+        found = [empty if row is None else row for row in rows]
+        return np.array(found, dtype=np.float64).reshape(len(found), width)
+
+    def _row(self, record: Record, compute: bool) -> Sequence[float] | None:
+        stored: Mapping[str, Sequence[float]] = record.get("statistics") or {}
+        if self.key in stored:
+            return stored[self.key]
+        return self.statistics(record) if compute else None
+
+
+def quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """above / below; NaN where `below` is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below != 0, above / below, np.nan)

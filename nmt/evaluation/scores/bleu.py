@@ -1,0 +1,61 @@
+"""BLEU on tokens, and what it says of length: the ten integers of `nmt.evaluation.bleu`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt.evaluation.bleu import (
+    HYPOTHESIS_LENGTH,
+    REFERENCE_LENGTH,
+    bleu_scores,
+    brevity_penalties,
+)
+from nmt.evaluation.scores.base import Record, Score, quotient
+
+
+class Bleu(Score):
+    """Corpus BLEU (Papineni et al., 2002) on tokens, case kept.
+
+    Args:
+        field: of the record that holds the statistics.
+    """
+
+    key = "bleu"
+    title = "BLEU"
+    unit = "points"
+
+    def __init__(self, field: str = "bleu_stats") -> None:
+        self.field = field
+
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        return record.get(self.field)
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return bleu_scores(sums)
+
+
+class LengthRatio(Bleu):
+    """Words of the hypotheses for each word of the references."""
+
+    key = "length_ratio"
+    title = "Length ratio"
+    unit = "ratio"
+    digits = 3
+    higher_is_better = None
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return quotient(sums[..., HYPOTHESIS_LENGTH], sums[..., REFERENCE_LENGTH])
+
+
+class BrevityPenalty(Bleu):
+    """BLEU's factor for short output, 0 to 1."""
+
+    key = "brevity_penalty"
+    title = "Brevity penalty"
+    unit = "ratio"
+    digits = 3
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return brevity_penalties(sums)

@@ -1,0 +1,69 @@
+"""Outside systems beside runs: their hypotheses, scored as the runs' are."""
+
+from __future__ import annotations
+
+from nmt.config.schema import CompareConfig, EvaluationConfig
+from nmt.data.tokenise import tokeniser
+from nmt.evaluation.external import read_external
+from nmt.evaluation.scores import REGISTERED
+from nmt.report.comparison import edges, scored_sets
+from nmt.report.runs import Run, known_scores, outside_system
+from nmt.utils.errors import InputError
+
+
+def read_system(name: str, files: dict[str, str], runs: list[Run], config: CompareConfig) -> Run:
+    """Another system's hypotheses, a file a test set, scored as the runs' are.
+
+    Of the runs on a set the first that has a shortlist says how it was scored: which sentences are
+    without unknown words is not known of subwords.
+
+    Args:
+        name: the system's.
+        files: by test set.
+        runs: those that the system stands beside.
+        config: resamples behind its intervals, and scores that are asked for.
+
+    Raises:
+        InputError: for the name of a run, a system without files, a test set that no run was scored
+            on, or a file that does not fit it.
+    """
+    if name in {run.label for run in runs}:
+        raise InputError(f"external.{name}: a run has this name; give the system another")
+    if not files:
+        raise InputError(f"external.{name}: names no file; give external.{name}.<test set>=FILE")
+    sentences, settings = {}, {}
+    for test_set, path in files.items():
+        key = f"external.{name}.{test_set}"
+        scored = [run for run in runs if test_set in run.sets and run.translations(test_set)]
+        if not scored:
+            known = ", ".join(scored_sets(runs)) or "none"
+            raise InputError(f"{key}: no run was tested on {test_set}; the runs have: {known}")
+        run = max(scored, key=lambda run: has_shortlist(run, test_set))
+        moses = tokeniser(run.flat["data.languages"][1], run.flat["tokenizer.normalise"])
+        sentences[test_set] = read_external(
+            path,
+            run.translations(test_set),
+            tokenise=moses.tokenise,
+            detokenise=moses.detokenise,
+            key=key,
+        )
+        settings[test_set] = EvaluationConfig(
+            edges=edges([run], test_set),
+            bucket_by=run.results["test"][test_set]["bucket_by"],
+            resamples=config.resamples,
+            confidence=run.confidence(test_set),
+            scores=scores_beside(runs, config.scores),
+        )
+    return outside_system(name, sentences, settings)
+
+
+def scores_beside(runs: list[Run], asked: list[str] | None) -> list[str]:
+    """The scores that a system gets: those asked for, and those of nmt that the runs have."""
+    return list(
+        dict.fromkeys([*(key for key in known_scores(runs) if key in REGISTERED), *(asked or ())])
+    )
+
+
+def has_shortlist(run: Run, test_set: str) -> bool:
+    """Whether a run's records of a test set tell which sentences have unknown words."""
+    return any(row.get("no_unk") is not None for row in run.translations(test_set))

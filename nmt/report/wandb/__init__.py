@@ -1,0 +1,1 @@
+"""What W&B shows of a run, and the dashboards that lay runs over one another."""
