@@ -14,6 +14,7 @@ from torch.nn.functional import linear
 
 from nmt.layers.attention import Attention, AttentionOutput, FixedContext, index_hypotheses
 from nmt.layers.fused.graphs import GraphCache
+from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.memory import Memory
@@ -54,7 +55,8 @@ class Decoder(nn.Module):
     `forward` are for looking at: with `recurrence="fused"` no gradient flows into them from
     outside. With `graphs` a fused recurrence trained on a GPU is replayed from CUDA graphs.
 
-    Raises ValueError for an unknown `state_input` or `recurrence`.
+    Raises ValueError for an unknown `state_input` or `recurrence`, and for `fused` with a context
+    of one's own that has no `run_fused` (see `Attention`).
     """
 
     def __init__(
@@ -75,6 +77,11 @@ class Decoder(nn.Module):
             raise ValueError(f"state_input is {state_input!r}; it must be 'previous' or 'current'")
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
+        if recurrence == "fused" and not fits_forward(context, "run_fused"):
+            raise ValueError(
+                f"recurrence is 'fused', but {type(context).__name__} says only how a step is computed "
+                "(`forward`): add a method `run_fused`, or use recurrence 'plain'"
+            )
         self.state_input = state_input
         self.recurrence = recurrence
         self.graph_cache = GraphCache() if graphs else None

@@ -19,6 +19,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.fused.inheritance import fits_forward
+
 CACHED = 2**17  # entries of a buffer that a CPU is to keep in its cache
 
 
@@ -42,27 +44,14 @@ def scan_of(scoring: nn.Module, keys: Tensor) -> ScoringScan:
         return scan
     return (
         StepwiseScan(scoring, keys)
-        if _derives(scoring, "backward")
+        if fits_forward(scoring, "backward")
         else AutogradScan(scoring, keys)
     )
 
 
 def has_scan(scoring: nn.Module) -> bool:
     """Whether the scoring function brings a scan of its own."""
-    return _derives(scoring, "scan")
-
-
-def _derives(scoring: nn.Module, method: str) -> bool:
-    """Whether `method` differentiates the module's `forward`, and not one that it has replaced.
-
-    A subclass that overrides `forward` alone inherits the derivative of another function.
-    """
-    for owner in type(scoring).__mro__:
-        if method in vars(owner):
-            return callable(getattr(scoring, method))
-        if "forward" in vars(owner):
-            return False
-    return False
+    return fits_forward(scoring, "scan")
 
 
 class StepwiseScan:
