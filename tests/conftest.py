@@ -20,7 +20,7 @@ from omegaconf import DictConfig
 from nmt.cli.command import exit_code
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.config.validation import load, validate_keys
-from tests.helpers.processes import WORKER, Ended, Process, start
+from tests.helpers.processes import WORKER, Ended, Process, run, start
 
 LONGEST = [
     f"tests/{name}.py"
@@ -99,8 +99,11 @@ class Program:
     def start(self, command: str, *typed: str, **options: Any) -> Process:
         return start(f"nmt.{command}", *typed, cwd=self.folder, **options)
 
-    def __call__(self, command: str, *typed: str, stdin: bytes = b"") -> Ended:
-        return self.start(command, *typed, stdin=stdin).wait()
+    def __call__(
+        self, command: str, *typed: str, stdin: bytes = b"", figures: bool = True
+    ) -> Ended:
+        """Runs the command to its end; without `figures` none are drawn, which saves seconds."""
+        return run(command, *typed, cwd=self.folder, stdin=stdin, figures=figures)
 
 
 @pytest.fixture(scope="session")
@@ -115,12 +118,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if WORKER in os.environ else base) / "trained"
 
-    def run(name: str, *typed: str) -> Path:
+    def train_once(name: str, *typed: str) -> Path:
         made = shared / name
         made.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{made}.lock"):
             if not (made / "done").exists():
-                ended = start("nmt.train", *typed, f"hydra.run.dir={name}", cwd=made).wait()
+                typed = (*typed, f"hydra.run.dir={name}")
+                ended = run("train", *typed, cwd=made, figures=True)
                 assert ended.code == 0, ended.err
                 assert ended.out == ""
                 (made / "done").touch()
@@ -130,7 +134,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
             )
         return program.folder / name
 
-    return run
+    return train_once
 
 
 @pytest.fixture(scope="session")

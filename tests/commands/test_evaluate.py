@@ -38,9 +38,8 @@ class TestEvaluate:
         mine = {"source": "s", "target": "t", "alignment": "gold"}
         typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
         typed += ["+data.test.mine.alignment_base=1", "+data.test.mine.tokenised=true"]
-        ended = program(
-            "evaluate", BEST, *typed, "sets=[mine]", "search=greedy", "hydra.run.dir=mine", *QUICK
-        )
+        typed += ["sets=[mine]", "search=greedy", "hydra.run.dir=mine"]
+        ended = program("evaluate", BEST, *typed, *QUICK, figures=False)
         assert ended.code == 0, ended.err
         found = results(program.folder / "mine")["test"]
         assert list(found) == ["mine"]
@@ -69,7 +68,7 @@ class TestEvaluate:
 
     def test_sentences_joined_into_longer_ones(self, program, rnnsearch):
         typed = ("+stress=lengths", "stress.lengths=[20,40,900]", "stress.pairs=3", "sets=[test]")
-        ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK)
+        ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK, figures=False)
         assert ended.code == 0, ended.err
         assert "stress.lengths=[900]: test has too few sentences in a row to join" in ended.err
         found = results(program.folder / "stress")["test"]
@@ -83,7 +82,7 @@ class TestEvaluate:
 
     def test_a_group_has_the_values_of_the_stored_regime(self, program, rnnsearch):
         typed = ("data=grammar", "search=greedy", "sets=[test]", "hydra.run.dir=grammar")
-        ended = program("evaluate", BEST, *typed, *QUICK)
+        ended = program("evaluate", BEST, *typed, *QUICK, figures=False)
         assert ended.code == 0, ended.err
         found = results(program.folder / "grammar")
         assert found["test"]["test"]["pairs"] == 12  # 1,000 in the default regime

@@ -275,6 +275,7 @@ def _server() -> Path:
 def serve(path: Path, session: int) -> None:
     """Forks for every request until the process `session`, whose tests are served, has ended."""
     _import_everything()
+    _bundle_charts()
     gc.collect()
     gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -311,6 +312,26 @@ def _import_everything() -> None:
         if not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of a package that only an extra brings
                 importlib.import_module(module.name)
+
+
+def _bundle_charts() -> None:
+    """Has the library of charts, which takes seconds to bundle, at hand for every page.
+
+    It is made in a fork, since threads that bundle do not survive in the forks that follow.
+    """
+    from nmt.report.page import embed
+
+    read, write = os.pipe()
+    if os.fork() == 0:
+        with os.fdopen(write, "w", encoding="utf-8") as stream:
+            stream.write(embed.chart_library())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as stream:
+        library = stream.read()
+    os.wait()
+    assert library
+    embed.chart_library = functools.cache(lambda: library)
 
 
 def _alive(process: int) -> bool:
