@@ -25,7 +25,7 @@ translate *overrides:
 compare *overrides:
     uv run python -m nmt.compare "$@"
 
-# The tests that every commit passes (under 10 minutes on two cores)
+# The tests that every commit passes (under 5 minutes on two idle cores)
 test *options:
     uv run pytest "$@"
 
