@@ -7,6 +7,7 @@ reader to have. Among them are a scoring function and a model from outside the p
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib.util
 import io
 import json
@@ -25,6 +26,7 @@ from nmt.models import build_model
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
 from tests.helpers.processes import run
+from tests.report.page.elements import Elements
 
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
 LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files
@@ -222,6 +224,65 @@ class TestOwnScoring:
             assert f"RNNsearch-50 ({name}, beam_size 2)" in page
 
 
+class TestOwnScore:
+    """A score from outside the package: measured, shown, tested, and not imported for a stranger."""
+
+    def test_it_is_in_the_results(self, play):
+        played = play("own-score.md")
+        found = played.results("search")
+        about = {"title": "Word recall", "unit": "", "digits": 3}
+        about |= {"higher_is_better": True, "by_length": True}
+        assert found["scores"]["word_recall"] == about
+        assert "chrf" in found["scores"]
+        lines = (played.folder / "runs/search/translations/by_length.jsonl").read_text()
+        score = played.module("my_scores").WordRecall()
+        counts = [score.statistics(json.loads(line)) for line in lines.splitlines()]
+        result = found["test"]["by_length"]
+        matched, words = map(sum, zip(*counts, strict=True))
+        assert 0 < result["word_recall"]["score"] == pytest.approx(matched / words)
+        rows = result["by_length"]
+        assert [row["word_recall"]["score"] for row in rows] == [
+            pytest.approx(matched / words) for matched, words in counts
+        ]
+        interval = result["word_recall"]
+        assert interval["low"] < interval["score"] < interval["high"]
+        assert "word_recall" not in played.results("encdec")["scores"]
+        assert "word_recall" in played.results("greedy")["test"]["test"]
+
+    def test_it_is_on_the_page_and_in_the_tables(self, play):
+        folder = play("own-score.md").folder / "comparison"
+        page = Elements((folder / "comparison.html").read_text()).packed("overview")
+        assert page["scores"]["word_recall"]["title"] == "Word recall"
+        compared = page["sets"]["by_length"]
+        assert "word_recall" in compared["scores"]
+        assert {row["run"] for row in compared["rows"] if "word_recall" in row} == {
+            run["label"] for run in page["runs"]
+        }
+        assert list(compared["significance"]) == ["bleu", "word_recall"]
+        assert "Word recall" in (folder / "tables/tables.md").read_text()
+        for name in ("by_length", "significance"):
+            with open(folder / f"tables/{name}_by_length.csv", newline="") as file:
+                rows = [row for row in csv.DictReader(file) if row["score"] == "word_recall"]
+            assert len(rows) == {"by_length": 3, "significance": 3 * 8}[name]
+
+    def test_its_module_is_imported_only_where_it_is_typed_or_trusted(self, play):
+        folder = play("own-score.md").folder
+        there = {"PYTHONPATH": str(folder)}
+        typed = "checkpoint=runs/search/checkpoints/best.ckpt"
+        ended = run("evaluate", typed, *TINY["evaluate"], cwd=folder, env=there)
+        assert ended.code == 2
+        assert "add trust=[my_scores]" in ended.err
+        chosen = ("evaluation.scores=[chrf]", "sets=[test]", "hydra.run.dir=elsewhere")
+        assert run("evaluate", typed, *chosen, *TINY["evaluate"], cwd=folder, env=there).code == 0
+        (folder / "away").mkdir()
+        shown = run("compare", "runs=[../runs/*]", *TINY["compare"], cwd=folder / "away")
+        assert shown.code == 0, shown.said
+        page = Elements((folder / "away/comparison/comparison.html").read_text())
+        compared = page.packed("overview")["sets"]["test"]
+        assert "word_recall" in compared["scores"]
+        assert "word_recall" not in compared["significance"]
+
+
 class TestOwnModel:
     def test_it_is_trained_with_a_key_of_its_own(self, play):
         played = play("own-model.md")
@@ -240,7 +301,7 @@ class TestOwnModel:
         typed = ("--config-dir", "my_conf", "model=rnnmean", "scoring=dot", *TINY["train"])
         ended = run("train", *typed, cwd=folder, env={"PYTHONPATH": str(folder)}, stdin=b"")
         assert ended.code == 2
-        assert "scoring=nmt.layers.scoring.Dot: RNNmean reads one fixed vector" in ended.said
+        assert "scoring=nmt.layers.scoring.Dot: RNNmean reads one fixed vector" in ended.err
 
     def test_without_a_share_it_is_rnnencdec(self, play):
         """And with all of it the summary is the mean, padding left out."""

@@ -146,6 +146,7 @@ def test_all_are_registered_and_ter_is_off():
     assert [s.key for s in choose_scores(None)] == [key for key in REGISTERED if key != "ter"]
     assert [s.key for s in choose_scores(["ter", "chrf"])] == ["bleu", "ter", "chrf"]
     assert [s.key for s in choose_scores([])] == ["bleu"]
+    assert [s.key for s in choose_scores(["default", "ter"])][-2:] == ["eos_share", "ter"]
 
 
 OWN = """

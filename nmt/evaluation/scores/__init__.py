@@ -43,6 +43,8 @@ REGISTERED: dict[str, Score] = {
 }
 
 
+DEFAULT = "default"  # stands for the scores that are on by default
+
 # What else stands beside scores in a test set's results and in a row of `by_length`.
 RESERVED = {
     *("pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "degradation"),
@@ -56,7 +58,7 @@ def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -
 
     Args:
         names: of `REGISTERED`, or dotted: a subclass of `Score`, or an object of one, in a module of
-            one's own, which is imported. None: those that are on by default.
+            one's own, which is imported. `default`, and None: those that are on by default.
         key: of the configuration, for the message.
 
     Raises:
@@ -65,15 +67,13 @@ def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -
     >>> [score.key for score in choose_scores(["chrf", "bleu"])]
     ['bleu', 'chrf']
     """
-    if names is None:
-        return [score for score in REGISTERED.values() if score.default]
     chosen = {"bleu": REGISTERED["bleu"]}
-    for name in names:
+    for name in _expanded([DEFAULT] if names is None else names):
         score = _own(name, key) if "." in name else REGISTERED.get(name)
         if score is None:
             raise InputError(
                 f"{key}: no score '{name}'; there are {', '.join(REGISTERED)}, "
-                "and one of your own as MODULE.NAME"
+                f"{DEFAULT}, and one of your own as MODULE.NAME"
             )
         if chosen.setdefault(score.key, score) is not score:
             raise InputError(f"{key}: two scores have the key '{score.key}'; give yours another")
@@ -87,6 +87,12 @@ def own_modules(names: Sequence[str] | None) -> list[str]:
     ['mine.scores']
     """
     return [name.rpartition(".")[0] for name in names or () if "." in name]
+
+
+def _expanded(names: Sequence[str]) -> list[str]:
+    """The names with those that are on by default in place of `default`."""
+    on = [key for key, score in REGISTERED.items() if score.default]
+    return [each for name in names for each in (on if name == DEFAULT else [name])]
 
 
 def _own(name: str, key: str) -> Score:
