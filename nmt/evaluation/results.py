@@ -69,7 +69,7 @@ PACKAGES = (
 )
 
 
-def build(
+def assemble(
     *,
     name: str,
     title: str,
@@ -118,17 +118,17 @@ def build(
         "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),
         "history": results_v1.present_history(history),
         "test": test,
-        "scores": describe_scores(scores, test),
+        "scores": score_descriptions(scores, test),
     }
     if sources is not None:
         content["sources"] = sources
     return as_json(content)
 
 
-def describe_scores(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
+def score_descriptions(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
     """`scores` of results.json: how to show those that some test set has, in the given order."""
     return {
-        score.key: score.describe()
+        score.key: score.description()
         for score in scores
         if any(score_of(result, score.key) is not None for result in test.values())
     }

@@ -56,7 +56,7 @@ def convert(content: Mapping[str, Any]) -> dict[str, Any]:
         "valid": renamed(content["valid"], HISTORY_KEYS),
         "history": present_history(content["history"]),
         "test": tests,
-        "scores": {key: score.describe() for key, score in REGISTERED.items() if key in found},
+        "scores": {key: score.description() for key, score in REGISTERED.items() if key in found},
     }
 
 

@@ -123,7 +123,7 @@ def compare_set(
         results[run.label] = result
     for score in scores:
         if any(score_of(result, score.key) for result in results.values()):
-            known.setdefault(score.key, score.describe())
+            known.setdefault(score.key, score.description())
     level = max(confidence.values(), default=CONFIDENCE)
     return SetComparison(
         name=name,

@@ -324,7 +324,7 @@ def outside_system(
         "name": label,
         "title": label,
         "test": scores,
-        "scores": results.describe_scores(list(chosen), scores),
+        "scores": results.score_descriptions(list(chosen), scores),
     }
     return Run(
         label, content, lines={("translations", name): rows for name, rows in sentences.items()}

@@ -1,4 +1,4 @@
-"""The tables of a comparison: the paper's Tables 1 and 2, length, significance, settings."""
+"""The tables of a comparison: scores as in the paper's Table 1, seeds, lengths, significance."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.evaluation.published import SOURCE, TEST_SET, published_rows
+from nmt.evaluation.paper import TEST_SET, paper_rows
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.groups import grouped
-from nmt.report.runs import MISSING, Run, differing_keys
+from nmt.report.run_tables import differences_table, paper_table, training_table
+from nmt.report.runs import Run
 from nmt.report.table import Column, Spread, Table, heading, levels
 
 WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
@@ -25,7 +26,7 @@ WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|publish
 
 def scores_table(comparison: SetComparison) -> Table:
     """A table like the paper's Table 1, with more scores, the paper's own figures beside them."""
-    published = {row["experiment"]: row for row in published_rows() if row["experiment"]}
+    published = {row["experiment"]: row for row in paper_rows() if row["experiment"]}
     rows = []
     for run in comparison.runs:
         beside = published.get(run.results.get("experiment"), {})
@@ -58,7 +59,7 @@ def scores_table(comparison: SetComparison) -> Table:
 
 def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
     """How to show every score of a comparison, by key; BLEU and BLEU without unknown words first."""
-    bleu = comparison.known.get("bleu") or REGISTERED["bleu"].describe()
+    bleu = comparison.known.get("bleu") or REGISTERED["bleu"].description()
     return {
         "bleu": bleu | {"title": "BLEU, all"},
         "bleu_no_unk": bleu | {"title": "BLEU, no UNK"},
@@ -71,23 +72,6 @@ def _score_columns(comparison: SetComparison) -> list[Column]:
         Column(key, heading(about), about["digits"])
         for key, about in shown_scores(comparison).items()
     ]
-
-
-def published_table() -> Table:
-    """Every row of the paper, as published."""
-    columns = [
-        Column("name", "System", text=True),
-        Column("bleu_all", "BLEU all"),
-        Column("bleu_no_unk", "BLEU no UNK"),
-        Column("updates", "Updates", 0),
-        Column("epochs", "Epochs", 1),
-        Column("hours", "Hours", 0),
-        Column("device", "Device", text=True),
-        Column("train_nll", "Train NLL", 1),
-        Column("valid_nll", "Dev. NLL", 1),
-    ]
-    note = f"As published, on {TEST_SET}: {SOURCE}."
-    return Table("published", "The paper's figures", columns, published_rows(), [note])
 
 
 def seeds_table(comparison: SetComparison) -> Table:
@@ -118,43 +102,6 @@ def seeds_table(comparison: SetComparison) -> Table:
             "Mean ± standard deviation over seeds; BLEU by number of words in the columns on the right."
         ],
     )
-
-
-def training_table(runs: Sequence[Run]) -> Table:
-    """A table like the paper's Table 2: what the training took."""
-    rows = []
-    for run in runs:
-        train, valid = run.results.get("train") or {}, run.results.get("valid") or {}
-        if not train:
-            continue
-        rows.append(
-            {
-                "run": run.label,
-                "updates": train.get("updates"),
-                "epochs": train.get("epochs"),
-                "hours": train.get("hours"),
-                "device": train.get("device"),
-                "train_nll": train.get("nll_per_sentence"),
-                "valid_nll": valid.get("nll_per_sentence"),
-                "words": train.get("target_words_per_second"),
-                "parameters": run.results.get("parameters"),
-                "memory": _gigabytes(train.get("peak_memory")),
-            }
-        )
-    columns = [
-        Column("run", "Run", text=True),
-        Column("updates", "Updates", 0),
-        Column("epochs", "Epochs", 1),
-        Column("hours", "Hours", 2),
-        Column("device", "Device", text=True),
-        Column("train_nll", "Train NLL"),
-        Column("valid_nll", "Dev. NLL"),
-        Column("words", "Target words/s", 0),
-        Column("parameters", "Parameters", 0),
-        Column("memory", "Peak memory, GB", 2),
-    ]
-    note = "NLL in nats a sentence; hours are accumulated over resumes."
-    return Table("training", "Training (as Table 2)", columns, rows, [note])
 
 
 def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None) -> Table:
@@ -235,18 +182,6 @@ def significance_table(comparison: SetComparison) -> Table:
     return Table(f"significance_{comparison.name}", title, columns, rows, [note])
 
 
-def differences_table(runs: Sequence[Run]) -> Table:
-    """The configuration keys in which runs differ, one row a key."""
-    rows = [
-        {"key": key, **{run.label: _value(v) for run, v in zip(runs, values, strict=True)}}
-        for key, values in differing_keys(runs).items()
-    ]
-    configured = [run for run in runs if not run.external]
-    columns = [Column("key", "Key", text=True)]
-    columns += [Column(run.label, run.label, text=True) for run in configured]
-    return Table("differences", "Where the configurations differ", columns, rows)
-
-
 def write_tables(
     runs: Sequence[Run], comparisons: Sequence[SetComparison], folder: str | Path
 ) -> list[Path]:
@@ -278,7 +213,7 @@ def all_tables(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> lis
         significance_table,
     )
     tables = [make(comparison) for comparison in comparisons for make in makers]
-    tables += [training_table(runs), published_table(), differences_table(runs)]
+    tables += [training_table(runs), paper_table(), differences_table(runs)]
     return [table for table in tables if table.rows]
 
 
@@ -327,13 +262,3 @@ def _spread(values: Iterable[float | None]) -> Spread | float | None:
     if len(known) < 2:
         return known[0] if known else None
     return Spread(statistics.mean(known), statistics.stdev(known))
-
-
-def _value(value: Any) -> str | None:
-    if value is MISSING:
-        return None
-    return "null" if value is None else str(value)
-
-
-def _gigabytes(size: float | None) -> float | None:
-    return None if size is None else size / 1e9

@@ -87,10 +87,10 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     Args:
         run: the run.
         outcome: of its training.
-        described: what else `nmt.evaluation.results.build` takes.
+        described: what else `nmt.evaluation.results.assemble` takes.
     """
     config, folder = run.config, run.folder
-    content = results.build(
+    content = results.assemble(
         name=config.name,
         experiment=config.experiment,
         regime=config.regime,

@@ -51,6 +51,33 @@ class TestRefusals:
         assert said.format(**paths) in last_line(ended.err)
         assert "Traceback" not in ended.err
 
+    @pytest.mark.parametrize(
+        ("command", "typed", "said"),
+        [
+            ("train", "evaluation.scores=[chrf,blue]", "evaluation.scores: no score 'blue'; there"),
+            (
+                "train",
+                "evaluation.scores=[nowhere.Mine]",
+                "evaluation.scores: nowhere.Mine: No mod",
+            ),
+            (
+                "compare",
+                "scores=[blue]",
+                "scores: no score 'blue'; there are bleu, sacrebleu, chrf",
+            ),
+        ],
+    )
+    def test_unknown_scores(self, program, command, typed, said):
+        """Before text is prepared or a run is read."""
+        where = ["runs=[nowhere]"] if command == "compare" else ["hydra.run.dir=unknown_score"]
+        before = files(program.folder)
+        ended = program(command, typed, *where)
+        assert ended.code == 2
+        assert last_line(ended.err).startswith(f"nmt: {said}")
+        assert not [
+            path for path in set(files(program.folder)) - set(before) if "data/" in str(path)
+        ]
+
     def test_files_that_were_not_named(self, program):
         ended = program("prepare", "data=text")
         assert ended.code == 2

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from nmt.evaluation import results
+from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "results_schema.md"
 
 
-def content(**more):
+def arguments():
     test = {
         "by_length": {
             "pairs": 2,
@@ -20,25 +21,28 @@ def content(**more):
             "by_length": [],
         }
     }
-    return results.build(
-        name="rnnsearch50-50",
-        title="RNNsearch-50",
-        experiment="rnnsearch50",
-        regime="laptop",
-        model="RNNsearch",
-        scoring="Additive",
-        max_length=50,
-        seed=1,
-        parameters=1234,
-        config={"data": {"max_length": 50}},
-        overrides=["seed=1"],
-        command="python -m nmt.train",
-        train={"updates": np.int64(100), "nll_per_sentence": np.float32(2.5)},
-        valid={"perplexity": float("nan")},
-        history=[{"update": 50, "nll_per_word": 2.0}],
-        test=test,
-        **more,
-    )
+    return {
+        "name": "rnnsearch50-50",
+        "title": "RNNsearch-50",
+        "experiment": "rnnsearch50",
+        "regime": "laptop",
+        "model": "RNNsearch",
+        "scoring": "Additive",
+        "max_length": 50,
+        "seed": 1,
+        "parameters": 1234,
+        "config": {"data": {"max_length": 50}},
+        "overrides": ["seed=1"],
+        "command": "python -m nmt.train",
+        "train": {"updates": np.int64(100), "nll_per_sentence": np.float32(2.5)},
+        "valid": {"perplexity": float("nan")},
+        "history": [{"update": 50, "nll_per_word": 2.0}],
+        "test": test,
+    }
+
+
+def content(**more):
+    return results.assemble(**arguments(), **more)
 
 
 def test_there_and_back(tmp_path):
@@ -52,6 +56,20 @@ def test_there_and_back(tmp_path):
         assert found["valid"] == {"perplexity": None}
         assert found["sources"] == {"checkpoint": "a/best.ckpt"}
         assert found["versions"]["sacrebleu"].startswith("2.")
+
+
+def test_validations_of_an_older_checkpoint_get_the_present_keys():
+    before = {"update": 50, "nll": 2.5, "nll_per_word": 2.0, "attention_on_end": 0.25}
+    found = results.assemble(**(arguments() | {"history": [before], "valid": before}))
+    now = {"update": 50, "train_nll_per_word": 2.5, "nll_per_word": 2.0, "eos_weight": 0.25}
+    assert found["history"] == [now]
+    assert found["valid"] == now
+
+
+def test_scores_that_a_set_has_are_described():
+    found = content(scores=[REGISTERED["bleu"], REGISTERED["ter"]])
+    assert list(found["scores"]) == ["bleu"]
+    assert found["scores"]["bleu"]["digits"] == 2
 
 
 def test_a_failed_write_leaves_the_old_file_whole(tmp_path, monkeypatch):

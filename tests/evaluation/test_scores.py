@@ -187,7 +187,7 @@ def test_a_class_or_an_object_of_ones_own(own_module):
         bleu, own = choose_scores(["bleu", f"{own_module}.{name}"])
         assert isinstance(own, Score)
         assert (bleu.key, own.key) == ("bleu", "exact_match")
-    assert own.describe() == {
+    assert own.description() == {
         **{"title": "Exact match", "unit": "", "digits": 2},
         **{"higher_is_better": True, "by_length": True},
     }

@@ -165,7 +165,7 @@ def make_run(
         ],
         "test": tests,
         "scores": {
-            key: score.describe()
+            key: score.description()
             for key, score in REGISTERED.items()
             if key != "ter" and (attention or key not in WITH_ATTENTION)
         },

@@ -16,7 +16,7 @@ from tests.helpers.run_folders import make_run
 
 def run_of(buckets, label="RNNsearch-50", **result):
     test = {"pairs": 90, "bucket_by": "source", "search": {"beam_size": 12}, "by_length": buckets}
-    known = {key: score.describe() for key, score in REGISTERED.items()}
+    known = {key: score.description() for key, score in REGISTERED.items()}
     return Run(label, {"config": {"seed": 1}, "test": {"dev": {**test, **result}}, "scores": known})
 
 

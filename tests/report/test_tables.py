@@ -4,15 +4,14 @@ from pathlib import Path
 
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
+from nmt.report.run_tables import differences_table, training_table
 from nmt.report.runs import Run
 from nmt.report.table import Column, Spread, Table, show
 from nmt.report.tables import (
-    differences_table,
     lengths_table,
     scores_table,
     seeds_table,
     significance_table,
-    training_table,
     write_tables,
 )
 

@@ -53,7 +53,7 @@ class Score(ABC):
         """How it was computed, where there is a standard way to say so (sacrebleu's)."""
         return None
 
-    def describe(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """What a page needs to show the score without its code: its entry of results.json."""
         return {
             "title": self.title,

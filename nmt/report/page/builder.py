@@ -17,16 +17,10 @@ from nmt.report.page import embed
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
+from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import Run
 from nmt.report.table import Column, Spread, Table, show
-from nmt.report.tables import (
-    differences_table,
-    lengths_table,
-    published_table,
-    scores_table,
-    seeds_table,
-    training_table,
-)
+from nmt.report.tables import lengths_table, scores_table, seeds_table
 from nmt.utils.files import write_text
 
 LEAST_WORDS = 30
@@ -176,7 +170,7 @@ def _overview_sections(
         notes="".join(f'<p class="notes">{escape(note)}</p>' for note in notes),
         lengths=_per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
         scores=_per_set(comparisons, scores_table) + _per_set(comparisons, seeds_table, "group"),
-        published=f"<details><summary>The paper's figures</summary>{_table(published_table(), 'name')}</details>",
+        published=f"<details><summary>The paper's figures</summary>{_table(paper_table(), 'name')}</details>",
         training=_table(training_table(runs)),
         fewest=FEWEST,
     )

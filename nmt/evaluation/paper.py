@@ -11,7 +11,7 @@ TEST_SET = "newstest2014"
 
 
 @dataclass(frozen=True)
-class Published:
+class PaperRow:
     """A row of the paper; None where the paper gives no figure.
 
     Attributes:
@@ -42,17 +42,17 @@ class Published:
 _TITAN, _K6000 = "TITAN Black", "Quadro K6000"
 
 ROWS = (
-    Published("RNNencdec-30", "rnnencdec30", 13.93, 24.19, 846_000, 6.4, 109, _TITAN, 28.1, 53.0),
-    Published("RNNsearch-30", "rnnsearch30", 21.50, 31.44, 471_000, 3.6, 113, _TITAN, 26.7, 47.2),
-    Published("RNNencdec-50", "rnnencdec50", 17.82, 26.71, 600_000, 4.5, 108, _K6000, 44.0, 43.6),
-    Published("RNNsearch-50", "rnnsearch50", 26.75, 34.16, 288_000, 2.2, 111, _K6000, 40.7, 38.1),
-    Published(
+    PaperRow("RNNencdec-30", "rnnencdec30", 13.93, 24.19, 846_000, 6.4, 109, _TITAN, 28.1, 53.0),
+    PaperRow("RNNsearch-30", "rnnsearch30", 21.50, 31.44, 471_000, 3.6, 113, _TITAN, 26.7, 47.2),
+    PaperRow("RNNencdec-50", "rnnencdec50", 17.82, 26.71, 600_000, 4.5, 108, _K6000, 44.0, 43.6),
+    PaperRow("RNNsearch-50", "rnnsearch50", 26.75, 34.16, 288_000, 2.2, 111, _K6000, 40.7, 38.1),
+    PaperRow(
         "RNNsearch-50*", "rnnsearch50_long", 28.45, 36.15, 667_000, 5.0, 252, _K6000, 36.7, 35.2
     ),
-    Published("Moses", None, 33.30, 35.63),
+    PaperRow("Moses", None, 33.30, 35.63),
 )
 
 
-def published_rows() -> list[dict[str, Any]]:
+def paper_rows() -> list[dict[str, Any]]:
     """Every row of the paper as plain data, in the order of Table 1."""
     return [row.row() for row in ROWS]

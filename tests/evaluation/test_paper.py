@@ -1,8 +1,8 @@
-from nmt.evaluation.published import ROWS, published_rows
+from nmt.evaluation.paper import ROWS, paper_rows
 
 
 def test_the_papers_figures():
-    rows = {row["name"]: row for row in published_rows()}
+    rows = {row["name"]: row for row in paper_rows()}
     assert len(rows) == len(ROWS) == 6
     assert all(row["published"] and "ICLR 2015" in row["source"] for row in rows.values())
     assert rows["RNNsearch-50"]["bleu_all"] == 26.75

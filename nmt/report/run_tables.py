@@ -1,0 +1,86 @@
+"""Tables of runs as wholes: their training, their settings, and the paper's own figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nmt.evaluation.paper import SOURCE, TEST_SET, paper_rows
+from nmt.report.runs import MISSING, Run, differing_keys
+from nmt.report.table import Column, Table
+
+
+def paper_table() -> Table:
+    """Every row of the paper, as published."""
+    columns = [
+        Column("name", "System", text=True),
+        Column("bleu_all", "BLEU all"),
+        Column("bleu_no_unk", "BLEU no UNK"),
+        Column("updates", "Updates", 0),
+        Column("epochs", "Epochs", 1),
+        Column("hours", "Hours", 0),
+        Column("device", "Device", text=True),
+        Column("train_nll", "Train NLL", 1),
+        Column("valid_nll", "Dev. NLL", 1),
+    ]
+    note = f"As published, on {TEST_SET}: {SOURCE}."
+    return Table("published", "The paper's figures", columns, paper_rows(), [note])
+
+
+def training_table(runs: Sequence[Run]) -> Table:
+    """A table like the paper's Table 2: what the training took."""
+    rows = []
+    for run in runs:
+        train, valid = run.results.get("train") or {}, run.results.get("valid") or {}
+        if not train:
+            continue
+        rows.append(
+            {
+                "run": run.label,
+                "updates": train.get("updates"),
+                "epochs": train.get("epochs"),
+                "hours": train.get("hours"),
+                "device": train.get("device"),
+                "train_nll": train.get("nll_per_sentence"),
+                "valid_nll": valid.get("nll_per_sentence"),
+                "words": train.get("target_words_per_second"),
+                "parameters": run.results.get("parameters"),
+                "memory": _gigabytes(train.get("peak_memory")),
+            }
+        )
+    columns = [
+        Column("run", "Run", text=True),
+        Column("updates", "Updates", 0),
+        Column("epochs", "Epochs", 1),
+        Column("hours", "Hours", 2),
+        Column("device", "Device", text=True),
+        Column("train_nll", "Train NLL"),
+        Column("valid_nll", "Dev. NLL"),
+        Column("words", "Target words/s", 0),
+        Column("parameters", "Parameters", 0),
+        Column("memory", "Peak memory, GB", 2),
+    ]
+    note = "NLL in nats a sentence; hours are accumulated over resumes."
+    return Table("training", "Training (as Table 2)", columns, rows, [note])
+
+
+def differences_table(runs: Sequence[Run]) -> Table:
+    """The configuration keys in which runs differ, one row a key."""
+    rows = [
+        {"key": key, **{run.label: _value(v) for run, v in zip(runs, values, strict=True)}}
+        for key, values in differing_keys(runs).items()
+    ]
+    configured = [run for run in runs if not run.external]
+    columns = [Column("key", "Key", text=True)]
+    columns += [Column(run.label, run.label, text=True) for run in configured]
+    return Table("differences", "Where the configurations differ", columns, rows)
+
+
+def _value(value: Any) -> str | None:
+    if value is MISSING:
+        return None
+    return "null" if value is None else str(value)
+
+
+def _gigabytes(size: float | None) -> float | None:
+    return None if size is None else size / 1e9
