@@ -37,11 +37,11 @@ _LIVING = (
 )
 
 
-def _placeable(verb: Verb, subject: Referent, kind: str) -> bool:
+def _placeable(verb: Verb, subject: Referent, construction: str) -> bool:
     """Whether it may be said where, and has not been said yet."""
     return (
-        kind != "locative"
-        and subject.kind in ("person", "animal")
+        construction != "locative"
+        and subject.noun_class in ("person", "animal")
         and "building" not in verb.objects
         and "area" not in verb.objects
     )
@@ -54,42 +54,42 @@ class Circumstances(Verbs):
         """Writes a phrase that says where; `small`: of what may lie on or under furniture."""
         self.placed = len(self.source)
         if self.draw() < _NAMED_PLACE:
-            kind = ("city", "country-f", "country-m")[self.draw() % 3]
-            name = lexicon.names[kind].pick(self.draw)
+            noun_class = ("city", "country-f", "country-m")[self.draw() % 3]
+            name = lexicon.names[noun_class].pick(self.draw)
             self.source += ("in", name.english)
             at = len(self.source) - 2
             words = {
                 "city": ("à", name.french),
                 "country-f": ("en", name.french),
                 "country-m": ("à", "~le", name.french),
-            }[kind]
+            }[noun_class]
             self.words += words
             article = [Links(possible=(at,))] * (len(words) - 2)
             self.links += [Links((at,)), *article, Links((at + 1,))]
             return
-        source, target, sure, kinds = _PLACES.pick(self.draw)
-        while kinds == ("surface",) and not small:
-            source, target, sure, kinds = _PLACES.pick(self.draw)
+        source, target, sure, noun_classes = _PLACES.pick(self.draw)
+        while noun_classes == ("surface",) and not small:
+            source, target, sure, noun_classes = _PLACES.pick(self.draw)
         if source == ("between",) and budget < 6:
             source, target, sure = ("in",), ("dans",), ((0, 0),)
-            kinds = ("building", "area")
+            noun_classes = ("building", "area")
         self.put_block(source, target, sure)
         if source == ("between",):
-            self.noun_phrase(kinds, 2, definite=True, singular=True)
+            self.noun_phrase(noun_classes, 2, definite=True, singular=True)
             self.put("and", "et")
-            self.noun_phrase(kinds, budget - 4, definite=True, singular=True)
+            self.noun_phrase(noun_classes, budget - 4, definite=True, singular=True)
         else:
             self.noun_phrase(
-                kinds, budget - len(source), definite=target[-1] == "de", singular=True
+                noun_classes, budget - len(source), definite=target[-1] == "de", singular=True
             )
 
-    def circumstances(self, subject: Referent, budget: int, verb: Verb, kind: str) -> None:
+    def circumstances(self, subject: Referent, budget: int, verb: Verb, construction: str) -> None:
         """Writes what for, where, with whom or when, in what is left of the budget."""
         start = len(self.source)
         roll = self.draw() % 100
         if budget < 3 or roll < 12:
             return
-        willed = verb.willed and subject.kind == "person"
+        willed = verb.willed and subject.noun_class == "person"
         if willed and roll < 30 and budget >= 6:
             self.put_block(("in", "order", "to"), ("pour",))
             self.action(subject, budget - 3)
@@ -99,21 +99,25 @@ class Circumstances(Verbs):
             else:
                 self.put_block(("before",), ("avant", "de"), ((0, 0),))
             self.action(subject, min(budget - 1, 6), gerund=True, definite=True)
-        elif roll < 65 and start - self.placed > 8 and _placeable(verb, subject, kind):
+        elif roll < 65 and start - self.placed > 8 and _placeable(verb, subject, construction):
             self.place(min(budget, 7), small="thing" in verb.objects)
-        elif roll < 82 and subject.kind == "person" and kind in ("intransitive", "locative"):
+        elif (
+            roll < 82
+            and subject.noun_class == "person"
+            and construction in ("intransitive", "locative")
+        ):
             self.put("with", "avec")
             if self.chance(0.3):
                 self.name()
             else:
                 self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        elif roll < 75 and willed and verb.objects not in _LIVING and kind == "transitive":
+        elif roll < 75 and willed and verb.objects not in _LIVING and construction == "transitive":
             self.put("for", "pour")
             if self.chance(0.3):
                 self.name()
             else:
                 self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        elif subject.kind not in ("event", "contest", "idea", "matter") and self.chance(0.5):
+        elif subject.noun_class not in ("event", "contest", "idea", "matter") and self.chance(0.5):
             self.time(budget)
             return
         left = budget - (len(self.source) - start)

@@ -34,7 +34,7 @@ _BACK = {
     (False, True): ("they", "ils"),
     (True, True): ("they", "elles"),
 }
-_KINDS = Weighted(
+_NOUN_CLASSES = Weighted(
     [
         "person",
         "org",
@@ -66,14 +66,14 @@ class Clauses(Predicates):
     crowd = 0  # groups of persons mentioned so far: "they" must have but one
 
     # -- subjects -------------------------------------------------------------------------------
-    def subject(self, budget: int, kind: str | None = None) -> Referent:
+    def subject(self, budget: int, noun_class: str | None = None) -> Referent:
         """Writes a subject of a class (None: any) in about `budget` words."""
-        if kind is None:
+        if noun_class is None:
             last = self.last
             if last is not None and self.chance(0.42):
                 if last.person in (JE, NOUS, VOUS):
                     return self._speaker(last)
-                if last.kind == "person" and (not last.plural or self.crowd == 1):
+                if last.noun_class == "person" and (not last.plural or self.crowd == 1):
                     self.put(*_BACK[last.feminine, last.plural])
                     return last
             roll = self.draw() % 100
@@ -86,14 +86,14 @@ class Clauses(Predicates):
                 referent = self.name()
                 self.last = referent
                 return referent
-            kind = _KINDS.pick(self.draw)
-        referent = self.noun_phrase((kind,), budget, subject=True)
-        if kind == "person" and referent.plural:
+            noun_class = _NOUN_CLASSES.pick(self.draw)
+        referent = self.noun_phrase((noun_class,), budget, subject=True)
+        if noun_class == "person" and referent.plural:
             self.crowd += 1
-        if kind == "person" and budget >= 5 and self.depth == 0 and self.chance(0.08):
+        if noun_class == "person" and budget >= 5 and self.depth == 0 and self.chance(0.08):
             self.put("and", "et")
-            other = self.noun_phrase((kind,), 3)
-            referent = Referent(ILS, referent.feminine and other.feminine, True, kind)
+            other = self.noun_phrase((noun_class,), 3)
+            referent = Referent(ILS, referent.feminine and other.feminine, True, noun_class)
             self.crowd += 1
         self.last = referent
         return referent
@@ -107,7 +107,7 @@ class Clauses(Predicates):
 
     # -- what follows a noun --------------------------------------------------------------------
     def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
-        referent = Referent(ILS if plural else IL, noun.feminine, plural, noun.kind)
+        referent = Referent(ILS if plural else IL, noun.feminine, plural, noun.noun_class)
         if budget >= 4 and self.depth < 2 and self.chance(0.5):
             outer = self.tense, self.last
             self.depth += 1
@@ -116,28 +116,29 @@ class Clauses(Predicates):
             self.tense, self.last = outer
             return
         roll = self.draw() % 100
-        if noun.kind == "opening":
+        if noun.noun_class == "opening":
             self.put("of", "de")
             self.noun_phrase(("building",), budget - 1, definite=True, singular=True)
-        elif noun.kind in ("person", "org") and roll < 25:
-            kind = "city" if roll < 12 else "country-f" if roll < 20 else "country-m"
-            name = lexicon.names[kind].pick(self.draw)
+        elif noun.noun_class in ("person", "org") and roll < 25:
+            noun_class = "city" if roll < 12 else "country-f" if roll < 20 else "country-m"
+            name = lexicon.names[noun_class].pick(self.draw)
             self.put("from", "de")
-            if kind == "country-m":
+            if noun_class == "country-m":
                 self.words.append("~le")
                 self.links.append(Links(possible=(len(self.source),)))
             self.put(name.english, name.french)
-        elif noun.kind in ("idea", "matter") and roll < 60:
+        elif noun.noun_class in ("idea", "matter") and roll < 60:
             self.put("of", "de")
             self.depth += 1
             self.noun_phrase(("org", "person"), budget - 1, definite=True, singular=True)
             self.depth -= 1
-        elif noun.kind in ("thing", "text", "clothes", "food") and roll < 60:
+        elif noun.noun_class in ("thing", "text", "clothes", "food") and roll < 60:
             self.depth += 1
             self.place(budget, small=True)
             self.depth -= 1
         elif (
-            noun.kind in ("person", "animal", "building", "spot", "route", "vehicle") and roll < 50
+            noun.noun_class in ("person", "animal", "building", "spot", "route", "vehicle")
+            and roll < 50
         ):
             self.depth += 1
             self.place(budget)
@@ -147,13 +148,13 @@ class Clauses(Predicates):
         """Writes a relative clause about `noun`."""
         self.tense = _RELATIVE[_BASE.get(self.tense, self.tense)].pick(self.draw)
         roll = self.draw() % 100
-        acting = verbs_on(noun.kind)
-        if noun.kind in ("area", "building") and roll < 40:
+        acting = verbs_on(noun.noun_class)
+        if noun.noun_class in ("area", "building") and roll < 40:
             self.put("where", "où")
             self.last = None
             subject = self.person(3)
             self.predicate(subject, budget - 4)
-        elif noun.kind == "person" and roll < 12 and budget >= 6:
+        elif noun.noun_class == "person" and roll < 12 and budget >= 6:
             self.source.append("whose")
             at = (len(self.source) - 1,)
             owned = self.noun((("animal", "building", "vehicle")[self.draw() % 3],), False)
@@ -161,7 +162,7 @@ class Clauses(Predicates):
             self.words += ("dont", "~les" if plural else "~la" if owned.feminine else "~le")
             self.links += (Links(at), Links(possible=at))
             self._head(owned, plural, None, None)
-            subject = Referent(ILS if plural else IL, owned.feminine, plural, owned.kind)
+            subject = Referent(ILS if plural else IL, owned.feminine, plural, owned.noun_class)
             self.predicate(subject, budget - 2)
         elif acting is not None and roll < 60:
             self.put("that", "que")
@@ -177,7 +178,7 @@ class Clauses(Predicates):
                 preceding=noun,
             )
         else:
-            self.put("who" if noun.kind == "person" else "which", "qui")
+            self.put("who" if noun.noun_class == "person" else "which", "qui")
             self.predicate(noun, budget - 1)
 
     def person(self, budget: int) -> Referent:

@@ -41,27 +41,33 @@ class Descriptions(Circumstances):
         tense = self.tense
         if tense == PROGRESSIVE:
             tense = PAST
-        before = adjectives_of(subject.kind, True)
-        after = adjectives_of(subject.kind, False)
+        before = adjectives_of(subject.noun_class, True)
+        after = adjectives_of(subject.noun_class, False)
         roll = self.draw() % 100
-        either = before is not None and subject.kind in ("person", "animal", "building")
+        either = before is not None and subject.noun_class in ("person", "animal", "building")
         choice = before if after is None or (either and roll < 20) else after
         start = len(self.source)
-        if roll > 85 and budget >= 4 and subject.kind in ("person", "animal"):
+        if roll > 85 and budget >= 4 and subject.noun_class in ("person", "animal"):
             self.verb(BE, subject, tense, self.negation(tense))
             self.place(budget - (len(self.source) - start))
             return
         assert choice is not None
         adjective = self.quality(choice)
         while adjective.english in _NEVER_SAID_OF or (
-            subject.kind != "person" and adjective.english in _ABSOLUTE
+            subject.noun_class != "person" and adjective.english in _ABSOLUTE
         ):
             adjective = choice.pick(self.draw)
         gradable = adjective.english not in _ABSOLUTE
-        verb = LINKING.pick(self.draw) if subject.kind == "person" else BE
+        verb = LINKING.pick(self.draw) if subject.noun_class == "person" else BE
         self.verb(verb, subject, tense, self.negation(tense))
         left = budget - (len(self.source) - start)
-        if verb is BE and left >= 5 and subject.kind == "person" and gradable and self.chance(0.3):
+        if (
+            verb is BE
+            and left >= 5
+            and subject.noun_class == "person"
+            and gradable
+            and self.chance(0.3)
+        ):
             self.put("as", "aussi")
             self.adjective(adjective, subject)
             self.put("as", "que")
@@ -74,7 +80,7 @@ class Descriptions(Circumstances):
             degree = lexicon.adverbs["degree"].pick(self.draw)
             self.put(degree.english, degree.french)
         self.adjective(adjective, subject)
-        mood = verb is BE and subject.kind == "person" and gradable and choice is after
+        mood = verb is BE and subject.noun_class == "person" and gradable and choice is after
         if mood and left >= 4 and self.chance(0.4):
             self.time(left - 1)
 
@@ -85,11 +91,11 @@ class Descriptions(Circumstances):
         verb = verbs.pick(self.draw)
         while verb.preposition is not None or verb.particle is not None or not verb.willed:
             verb = verbs.pick(self.draw)
-        kind = verb.objects[self.draw() % len(verb.objects)]
-        if kind == "person":
+        noun_class = verb.objects[self.draw() % len(verb.objects)]
+        if noun_class == "person":
             subject = self.subject(max(2, budget - 6), "person")
         else:
-            subject = self.noun_phrase((kind,), max(2, (budget - 4) // 2), definite=True)
+            subject = self.noun_phrase((noun_class,), max(2, (budget - 4) // 2), definite=True)
         compound = _EVENT if tense == PAST else BE
         self.verb(compound, subject, tense, self.negation(tense), passive=verb)
         self.put("by", "par")
@@ -100,14 +106,14 @@ class Descriptions(Circumstances):
 
     def existential(self, budget: int, tense: str) -> None:
         """Writes that there is something somewhere."""
-        kinds = ("person", "animal", "thing", "vehicle")
-        noun = self.noun((kinds[self.draw() % 4],))
+        noun_classes = ("person", "animal", "thing", "vehicle")
+        noun = self.noun((noun_classes[self.draw() % 4],))
         plural = self.chance(0.4)
         be = ("is", "are") if tense == PRESENT else ("was", "were")
         self.put_block(
             ("there", be[plural]), ("il", "y", "a" if tense == PRESENT else "avait"), ((1, 2),)
         )
-        choice = adjectives_of(noun.kind, False)
+        choice = adjectives_of(noun.noun_class, False)
         adjective = choice.pick(self.draw) if choice is not None and self.chance(0.4) else None
         if plural:
             determiner = "some" if self.chance(0.4) else "number"
@@ -115,8 +121,8 @@ class Descriptions(Circumstances):
         else:
             self._determiner("a", noun, False, None, adjective, None, False)
         self._head(noun, plural, None, adjective)
-        self.place(max(3, budget - 4), small=noun.kind == "thing")
+        self.place(max(3, budget - 4), small=noun.noun_class == "thing")
 
     @abstractmethod
-    def subject(self, budget: int, kind: str | None = None) -> Referent:
+    def subject(self, budget: int, noun_class: str | None = None) -> Referent:
         """Writes a subject."""

@@ -23,7 +23,7 @@ class Noun(NamedTuple):
     english: tuple[str, str]
     french: tuple[str, str]
     feminine: bool
-    kind: str  # semantic class
+    noun_class: str  # semantic class
     mass: bool
     relation: bool  # a person who is somebody's (friend, doctor)
 
@@ -109,10 +109,12 @@ def _pair(word: str, rule: str) -> tuple[str, str]:
     return singular, plural or (english if rule == "english" else french).noun_plural(singular)
 
 
-def _noun(entry: str, kind: str, feminine: bool, mass: bool) -> Noun:
+def _noun(entry: str, noun_class: str, feminine: bool, mass: bool) -> Noun:
     left, right = entry.split()
     relation = left.split("/")[0] in _RELATIONS
-    return Noun(_pair(left, "english"), _pair(right, "french"), feminine, kind, mass, relation)
+    return Noun(
+        _pair(left, "english"), _pair(right, "french"), feminine, noun_class, mass, relation
+    )
 
 
 def _adjective(entry: str, before: bool) -> Adjective:
@@ -171,18 +173,20 @@ phrases: dict[str, Weighted[Phrase]] = {}
 
 
 def _load() -> None:
-    for (kind, gender, *mass), entries in _sections("nouns"):
+    for (noun_class, gender, *mass), entries in _sections("nouns"):
         for rank, entry in enumerate(entries):
-            share = 0.4 if gender == "f" and kind == "person" else 1.0
-            weight = (0.7 if mass else 1.0) * (1 if kind != "person" else 1 + share)
-            nouns[kind].append(
-                (_noun(entry, kind, gender == "f", bool(mass)), weight / (rank + 1 + _OFFSET))
+            share = 0.4 if gender == "f" and noun_class == "person" else 1.0
+            weight = (0.7 if mass else 1.0) * (1 if noun_class != "person" else 1 + share)
+            nouns[noun_class].append(
+                (_noun(entry, noun_class, gender == "f", bool(mass)), weight / (rank + 1 + _OFFSET))
             )
-    for (position, *kinds), entries in _sections("adjectives"):
+    for (position, *noun_classes), entries in _sections("adjectives"):
         for rank, entry in enumerate(entries):
             adjective = _adjective(entry, position == "before")
-            for kind in kinds:
-                adjectives[kind, adjective.before].append((adjective, 1 / (rank + 1 + _OFFSET)))
+            for noun_class in noun_classes:
+                adjectives[noun_class, adjective.before].append(
+                    (adjective, 1 / (rank + 1 + _OFFSET))
+                )
     for (construction, *classes), entries in _sections("verbs"):
         split = classes.index(">") if ">" in classes else len(classes)
         subjects, objects = tuple(classes[:split]), tuple(classes[split + 1 :])
@@ -192,11 +196,11 @@ def _load() -> None:
                 verb = verb._replace(particle=None)  # its `to` belongs to the infinitive
             weight = math.sqrt(len(entries)) / (rank + 1 + _OFFSET)
             verbs[construction].append((verb, weight))
-    for (kind,), entries in _sections("adverbs"):
-        adverbs[kind] = _weighted([_name(entry, False) for entry in entries])
-    for (kind,), entries in _sections("names"):
-        female = kind in ("woman", "country-f")
-        names[kind] = _weighted([_name(entry, female) for entry in entries])
+    for (section,), entries in _sections("adverbs"):
+        adverbs[section] = _weighted([_name(entry, False) for entry in entries])
+    for (section,), entries in _sections("names"):
+        female = section in ("woman", "country-f")
+        names[section] = _weighted([_name(entry, female) for entry in entries])
     for (tense,), entries in _sections("phrases", separator="\n"):
         phrases[tense] = _weighted([_phrase(entry) for entry in entries])
 

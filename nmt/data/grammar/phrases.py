@@ -26,20 +26,27 @@ class Referent(NamedTuple):
     person: int
     feminine: bool
     plural: bool
-    kind: str  # semantic class
+    noun_class: str  # semantic class
 
 
 @cache
-def nouns_of(kinds: tuple[str, ...], mass: bool = True) -> Weighted[Noun]:
+def nouns_of(noun_classes: tuple[str, ...], mass: bool = True) -> Weighted[Noun]:
     """Nouns of any of these classes, each class as likely as another."""
-    pairs = [pair for kind in kinds for pair in lexicon.nouns[kind] if mass or not pair[0].mass]
-    shares = {kind: sum(w for _, w in lexicon.nouns[kind]) for kind in kinds}
-    return Weighted([noun for noun, _ in pairs], [w / shares[noun.kind] for noun, w in pairs])
+    pairs = [
+        pair
+        for noun_class in noun_classes
+        for pair in lexicon.nouns[noun_class]
+        if mass or not pair[0].mass
+    ]
+    shares = {
+        noun_class: sum(w for _, w in lexicon.nouns[noun_class]) for noun_class in noun_classes
+    }
+    return Weighted([noun for noun, _ in pairs], [w / shares[noun.noun_class] for noun, w in pairs])
 
 
 @cache
-def adjectives_of(kind: str, before: bool) -> Weighted[Adjective] | None:
-    pairs = lexicon.adjectives.get((kind, before))
+def adjectives_of(noun_class: str, before: bool) -> Weighted[Adjective] | None:
+    pairs = lexicon.adjectives.get((noun_class, before))
     return Weighted([a for a, _ in pairs], [w for _, w in pairs]) if pairs else None
 
 
@@ -139,8 +146,8 @@ class Nouns(ABC):
                 )
             )
 
-    def noun(self, kinds: tuple[str, ...], mass: bool = True) -> Noun:
-        choice = nouns_of(kinds, mass)
+    def noun(self, noun_classes: tuple[str, ...], mass: bool = True) -> Noun:
+        choice = nouns_of(noun_classes, mass)
         noun = choice.pick(self.draw)
         for _ in range(3):
             if noun not in self.used:
@@ -158,17 +165,17 @@ class Nouns(ABC):
         self.used.append(adjective)
         return adjective
 
-    def name(self, kind: str | None = None) -> Referent:
+    def name(self, noun_class: str | None = None) -> Referent:
         """A person's name."""
-        if kind is None:
-            kind = "man" if self.draw() < HALF else "woman"
-        name = lexicon.names[kind].pick(self.draw)
+        if noun_class is None:
+            noun_class = "man" if self.draw() < HALF else "woman"
+        name = lexicon.names[noun_class].pick(self.draw)
         self.put(name.english, name.french)
         return Referent(IL, name.feminine, False, "person")
 
     def noun_phrase(
         self,
-        kinds: tuple[str, ...],
+        noun_classes: tuple[str, ...],
         budget: int,
         owner: Referent | None = None,
         definite: bool = False,
@@ -179,7 +186,7 @@ class Nouns(ABC):
         """Writes a noun phrase of at least two words.
 
         Args:
-            kinds: semantic classes the noun may have.
+            noun_classes: semantic classes the noun may have.
             budget: English words to use, kept to as far as the draws allow.
             owner: whose a possessive says it is; None: no possessive.
             definite: only determiners that a French preposition with `de` leaves alone.
@@ -187,25 +194,28 @@ class Nouns(ABC):
             singular: no plural.
             subject: of a clause, where `every` reads well.
         """
-        noun = self.noun(kinds)
+        noun = self.noun(noun_classes)
         plural = not noun.mass and not singular and self.draw() < _PLURAL_SHARE
         choice = _MASS if noun.mass else _PLURAL if plural else _SINGULAR
         determiner = choice.pick(self.draw)
         if (
-            (determiner == "own" and (owner is None or owner.kind not in ("person", "org")))
+            (determiner == "own" and (owner is None or owner.noun_class not in ("person", "org")))
             or (definite and determiner not in _DEFINITE)
             or (determiner == "every" and not subject)
-            or (determiner in ("own", "'s") and noun.kind == "person" and not noun.relation)
-            or (determiner == "'s" and (budget < 4 or noun.kind in _OWNERLESS or self.depth > 1))
+            or (determiner in ("own", "'s") and noun.noun_class == "person" and not noun.relation)
+            or (
+                determiner == "'s"
+                and (budget < 4 or noun.noun_class in _OWNERLESS or self.depth > 1)
+            )
             or (negated and determiner not in ("the", "a", "some", "own", "this"))
         ):
             determiner = "the"
         extra = budget - 2
         before = after = None
         if extra > 0 and self.draw() < HALF:
-            before = adjectives_of(noun.kind, True) if self.chance(0.5) else None
-            both = extra > 1 and noun.kind in _CONCRETE and self.chance(0.25)
-            after = adjectives_of(noun.kind, False) if before is None or both else None
+            before = adjectives_of(noun.noun_class, True) if self.chance(0.5) else None
+            both = extra > 1 and noun.noun_class in _CONCRETE and self.chance(0.25)
+            after = adjectives_of(noun.noun_class, False) if before is None or both else None
         first = self.quality(before) if before is not None else None
         second = self.quality(after) if after is not None else None
         extra -= (first is not None) + (second is not None)
@@ -221,7 +231,7 @@ class Nouns(ABC):
         self.links += possessor_links
         if extra >= 3 and determiner != "every" and not negated:
             self.modifier(noun, plural, extra)
-        return Referent(ILS if plural else IL, noun.feminine, plural, noun.kind)
+        return Referent(ILS if plural else IL, noun.feminine, plural, noun.noun_class)
 
     def _possessor(self, noun: Noun) -> tuple[list[str], list[Links]]:
         """Writes `the king 's` and the article of what he owns; returns the French `de ~le roi`."""
@@ -270,7 +280,7 @@ class Nouns(ABC):
         elif determiner == "own":
             assert owner is not None
             if owner.person == IL:
-                word = "its" if owner.kind == "org" else "her" if owner.feminine else "his"
+                word = "its" if owner.noun_class == "org" else "her" if owner.feminine else "his"
                 forms = _OF_ONE
             else:
                 word, forms = _POSSESSIVES[owner.person]

@@ -48,8 +48,10 @@ class Predicates(Descriptions):
 
     def predicate(self, subject: Referent, budget: int) -> None:
         """Writes what is said of a subject in about `budget` words."""
-        kind = subject.kind
-        choice = (_PERSON_PREDICATES if kind == "person" else _OTHER_PREDICATES).pick(self.draw)
+        noun_class = subject.noun_class
+        choice = (_PERSON_PREDICATES if noun_class == "person" else _OTHER_PREDICATES).pick(
+            self.draw
+        )
         start = len(self.source)
         small = {"report": 7 if self.depth < 2 else 999, "control": 5}.get(choice, 0)
         if budget < small:
@@ -59,11 +61,11 @@ class Predicates(Descriptions):
         if choice in ("transitive", "locative") and budget < 3:
             choice = "intransitive"
         speaker = subject.person in (JE, NOUS, VOUS)
-        if choice == "be" and (speaker or kind not in _DESCRIBABLE):
+        if choice == "be" and (speaker or noun_class not in _DESCRIBABLE):
             choice = "transitive" if budget >= 3 else "intransitive"
-        verbs = verbs_of(choice, kind) if choice != "be" else None
+        verbs = verbs_of(choice, noun_class) if choice != "be" else None
         if choice == "be" or verbs is None:
-            verbs = verbs_of("intransitive", kind) if choice != "be" else None
+            verbs = verbs_of("intransitive", noun_class) if choice != "be" else None
             if verbs is None:
                 self.description(subject, budget)
                 return
@@ -85,8 +87,8 @@ class Predicates(Descriptions):
     def _transitive(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
         negation = self.negation(tense)
         adverb = None if negation else self.adverb(verb, tense, subject)
-        kinds = verb.objects
-        if kinds == ("person",) and self.chance(0.25):
+        noun_classes = verb.objects
+        if noun_classes == ("person",) and self.chance(0.25):
             dative = verb.preposition == "à"
             pronoun = self.pronoun(dative, self.is_compound(verb, tense), subject)
             if pronoun is not None:
@@ -97,11 +99,11 @@ class Predicates(Descriptions):
         self.preposition(verb)
         budget = self._object_budget(budget - (len(self.source) - start))
         owner = subject
-        if kinds == ("person",) and self.chance(0.3):
+        if noun_classes == ("person",) and self.chance(0.3):
             self.name()
             return
         thing = self.noun_phrase(
-            kinds,
+            noun_classes,
             budget,
             owner,
             negated=negation is not None and verb.preposition is None,
@@ -112,8 +114,8 @@ class Predicates(Descriptions):
 
     def _again(self, first: Verb, subject: Referent, thing: Referent, tense: str) -> None:
         """Seldom goes on with a second verb whose object is a pronoun: `and eats it`."""
-        verbs = verbs_on(thing.kind)
-        if verbs is None or subject.kind != "person" or thing.kind == "person":
+        verbs = verbs_on(thing.noun_class)
+        if verbs is None or subject.noun_class != "person" or thing.noun_class == "person":
             return
         if self.depth or not self.chance(0.22):
             return
@@ -146,8 +148,8 @@ class Predicates(Descriptions):
                 self.words[-1] = "à"
                 self.put(name.english, name.french)
                 return
-        kinds = ("building",) if verb.preposition == "à" else ("building", "area")
-        self.noun_phrase(kinds, self._object_budget(left), subject, definite=True)
+        noun_classes = ("building",) if verb.preposition == "à" else ("building", "area")
+        self.noun_phrase(noun_classes, self._object_budget(left), subject, definite=True)
 
     def _ditransitive(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
         negation = self.negation(tense)
@@ -224,15 +226,15 @@ class Predicates(Descriptions):
             definite: whether the object is.
             to: positions of English words that the French infinitive stands for too.
         """
-        kind = "transitive" if budget >= 3 and self.chance(0.85) else "intransitive"
-        verbs = verbs_of(kind, "person")
+        construction = "transitive" if budget >= 3 and self.chance(0.85) else "intransitive"
+        verbs = verbs_of(construction, "person")
         assert verbs is not None
         verb = verbs.pick(self.draw)
         while not verb.willed or verb.preposition is not None:
             verb = verbs.pick(self.draw)
         start = len(self.source)
         self.infinitive(verb, subject, to, gerund)
-        if kind == "transitive":
+        if construction == "transitive":
             left = budget - (len(self.source) - start)
             if verb.objects == ("person",) and self.chance(0.4):
                 self.name()
@@ -240,7 +242,7 @@ class Predicates(Descriptions):
                 self.noun_phrase(
                     verb.objects, self._object_budget(left), subject, definite=definite
                 )
-        self.circumstances(subject, budget - (len(self.source) - start), verb, kind)
+        self.circumstances(subject, budget - (len(self.source) - start), verb, construction)
 
     def _report(self, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
         """Writes a verb of saying or thinking and the clause that is said."""

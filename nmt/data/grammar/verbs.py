@@ -89,12 +89,12 @@ def verbs_of(construction: str, subject: str) -> Weighted[Verb] | None:
 
 
 @cache
-def verbs_on(kind: str) -> Weighted[Verb] | None:
+def verbs_on(noun_class: str) -> Weighted[Verb] | None:
     """Verbs that persons may do to this class: direct object in both languages."""
     pairs = [
         (verb, weight / len(verb.objects))
         for verb, weight in lexicon.verbs["transitive"]
-        if kind in verb.objects and "person" in verb.subjects and verb.preposition is None
+        if noun_class in verb.objects and "person" in verb.subjects and verb.preposition is None
     ]
     return Weighted([v for v, _ in pairs], [w for _, w in pairs]) if pairs else None
 
@@ -114,11 +114,11 @@ class Verbs(Nouns):
         return NOT if tense in (PAST, CONDITIONAL) else NO_LONGER
 
     def adverb(self, verb: Verb, tense: str, subject: Referent) -> Name | None:
-        alive = subject.kind in ("person", "animal")
+        alive = subject.noun_class in ("person", "animal")
         if tense == PRESENT and alive and not verb.state and self.chance(0.12):
             return lexicon.adverbs["frequency"].pick(self.draw)
         handled = verb.willed and verb.objects and "idea" not in verb.objects
-        if handled and subject.kind == "person" and self.chance(0.12):
+        if handled and subject.noun_class == "person" and self.chance(0.12):
             return lexicon.adverbs["manner"].pick(self.draw)
         return None
 

@@ -203,7 +203,7 @@ def test_noun_phrases(
     links: str,
 ) -> None:
     word = noun_of(noun)
-    first, second = (name and adjective_of(name, word.kind) for name in adjectives)
+    first, second = (name and adjective_of(name, word.noun_class) for name in adjectives)
     sentence = Sentence(stream("test"), 10)
     sentence._determiner(determiner, word, plural, first, second, SHE, False)
     sentence._head(word, plural, first, second)
