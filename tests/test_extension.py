@@ -74,6 +74,33 @@ FILES = {
               mine: {source: test.en, target: test.fr, tokenised: true}
         """,
     },
+    "score": {
+        "my_exact.py": """
+            import numpy as np
+            from nmt.evaluation.scores import Score
+
+            class Exact(Score):
+                key, title, unit, digits = "exact", "Exact words, %", "", 1
+
+                def statistics(self, record):
+                    written, wanted = record["hypothesis"], record["reference"]
+                    return [sum(a == b for a, b in zip(written, wanted)), len(wanted)]
+
+                def combine(self, sums):
+                    return 100 * sums[..., 0] / np.maximum(sums[..., 1], 1)
+        """,
+    },
+    "figure": {
+        "my_figure.py": """
+            from matplotlib.figure import Figure
+
+            def counts(run, bins=4):
+                figure = Figure(figsize=(2, 1))
+                rows = run.translations("mine")
+                figure.subplots().hist([row["length"] for row in rows], bins)
+                return figure
+        """,
+    },
     "optimizer": {
         "my_optimizer.py": """
             import torch
@@ -129,6 +156,8 @@ PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
     *("model=mean", "scoring=distance", "data=mine", "optimizer=sign", "callbacks=steps"),
     *("trainer.max_steps=3", "data.batch_size=8", "hydra.run.dir=run"),
+    *("evaluation.scores=[chrf,my_exact.Exact]", "evaluation.resamples=50"),
+    *("+report.own.counts._target_=my_figure.counts", "+report.own.counts.bins=3"),
 )
 MODULES = sorted({name[:-3] for files in FILES.values() for name in files if name.endswith(".py")})
 
@@ -149,7 +178,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }.items():
             text = "".join(f"{' '.join(words)}\n" for words in lines)
             (folder / f"{split}.{language}").write_text(text)
-    ended = run("train", "--config-dir=my_conf", *TINY, *TYPED, cwd=folder)
+    ended = run("train", "--config-dir=my_conf", *TINY, *TYPED, cwd=folder, figures=True)
     assert ended.code == 0, ended.err
     return folder
 
@@ -191,6 +220,33 @@ def test_a_data_set(folder):
         "mine": PAIRS["test"]
     }
     assert found["train"]["epochs"] == pytest.approx(3 * 8 / PAIRS["train"])
+
+
+def test_a_score(folder):
+    """For the whole set and for each length, with intervals, and described for those without it."""
+    found = results(folder)
+    assert found["scores"]["exact"] == {
+        **{"title": "Exact words, %", "unit": "", "digits": 1},
+        **{"higher_is_better": True, "by_length": True},
+    }
+    lines = (folder / "run/translations/mine.jsonl").read_text().splitlines()
+    right = words = 0
+    for row in map(json.loads, lines):
+        right += sum(a == b for a, b in zip(row["hypothesis"], row["reference"], strict=False))
+        words += len(row["reference"])
+    score = found["test"]["mine"]["exact"]
+    assert score["score"] == pytest.approx(100 * right / words)
+    assert score["low"] <= score["score"] <= score["high"]
+    assert all("exact" in row for row in found["test"]["mine"]["by_length"])
+
+
+def test_a_figure(folder):
+    assert (folder / "run/figures/counts.png").stat().st_size > 500
+    trust = f"trust=[{','.join(MODULES)}]"
+    typed = ("resume=run", trust, "+report.own.other._target_=nowhere.draw")
+    ended = run("train", *typed, cwd=folder)
+    assert ended.code == 2
+    assert "report.own.other._target_=nowhere.draw" in ended.err
 
 
 def test_an_optimizer_and_a_callback(folder):

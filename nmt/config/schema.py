@@ -422,6 +422,11 @@ class ReportConfig(PageConfig):
     figures: list[str] = key(
         ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
     )
+    own: dict[str, Any] = key(
+        {},
+        "figures of your own by name, each a _target_: a function of the finished run that returns "
+        "a matplotlib Figure",
+    )
 
 
 @dataclass

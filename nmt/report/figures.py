@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hydra.utils import get_method, instantiate
+
 from nmt.config.schema import ReportConfig
 from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
@@ -28,6 +30,7 @@ from nmt.report.lengths import (
 )
 from nmt.report.runs import Run, read_run
 from nmt.report.style import PAPER, file_name, save, style
+from nmt.utils.errors import InputError
 
 __all__ = [
     "draw_for_papers",
@@ -48,7 +51,8 @@ def draw_run(
     """Draws the figures of every test set into `folder`/figures and returns their files.
 
     <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
-    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long.
+    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long;
+    and the figures of `report.own` under their names.
 
     Args:
         results: content of results.json where that file, a run's last, is not yet written.
@@ -76,7 +80,26 @@ def draw_run(
         for row in spread_over_lengths(rows, report.heatmaps):
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
             written += draw_heatmap(row, file, formats)
+    for figure, settings in report.own.items():
+        with style():
+            drawn = instantiate(settings, run)
+            written += save(drawn, folder / FOLDER / figure, list(report.figures))
     return written
+
+
+def check_own(report: ReportConfig) -> None:
+    """Refuses figures of one's own that name no function; raises InputError."""
+    for figure, settings in report.own.items():
+        target = settings.get("_target_") if isinstance(settings, dict) else None
+        if not target:
+            raise InputError(
+                f"report.own.{figure}: names no function; type +report.own.{figure}._target_=…"
+            )
+        try:
+            get_method(target)
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"report.own.{figure}._target_={target}: {reason}") from error
 
 
 def draw_for_papers(

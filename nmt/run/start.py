@@ -30,6 +30,7 @@ from nmt.inference.trained import TrainedModel, from_checkpoint
 from nmt.models import build_model
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.optimizer import check_optimizer
+from nmt.report.figures import check_own
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.training.callbacks import make_callbacks
@@ -174,6 +175,7 @@ def check_early(config: Config) -> None:
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
     check_optimizer(config.optimizer, config.trainer.max_steps)
+    check_own(config.report)
     make_callbacks(config)
     lightning_arguments(config.trainer, Path())
     with torch.device("meta"):
