@@ -106,9 +106,9 @@ class Trainer:
         self.net = net.to(device)
         self.bf16 = bf16
         self.device = device
-        config = OptimizerConfig(lr=1.0, options={"rho": 0.95, "foreach": True})
+        config = OptimizerConfig(lr=1.0, options={"rho": 0.95})
         if size.optimizer == "adam":
-            config = OptimizerConfig("torch.optim.Adam", lr=1e-3, options={"fused": True})
+            config = OptimizerConfig("torch.optim.Adam", lr=1e-3)
         self.optimizer = make_optimizer(net.parameters(), config, 1)["optimizer"]
 
     def gradient(self, words: Words) -> None:

@@ -50,12 +50,11 @@ def renamed_to(path: str) -> str | None:
 def _optimizer(old: dict[str, Any]) -> dict[str, Any]:
     """The section `optimizer` of a version that knew two update rules and three schedules by name."""
     if old["name"] == "adam":
-        betas = [old["beta1"], old["beta2"]]
-        target, options = "Adam", {"betas": betas, "eps": old["eps"], "fused": True}
+        options = {"betas": [old["beta1"], old["beta2"]], "eps": old["eps"]}
     else:
-        target, options = "Adadelta", {"rho": old["rho"], "eps": old["eps"], "foreach": True}
+        options = {"rho": old["rho"], "eps": old["eps"]}
     return {
-        "_target_": f"torch.optim.{target}",
+        "_target_": f"torch.optim.{'Adam' if old['name'] == 'adam' else 'Adadelta'}",
         "options": options,
         "schedule": {"_target_": f"nmt.models.optimizer.{old['schedule']}"},
         **{name: old[name] for name in ("lr", "clip_norm", "warmup", "decay_from")},

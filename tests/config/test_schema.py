@@ -109,7 +109,7 @@ def test_the_papers_regime_is_the_papers(composer):
     )
     rule = config.optimizer
     assert (rule._target_, rule.lr, rule.clip_norm) == ("torch.optim.Adadelta", 1.0, 1.0)
-    assert rule.options == {"rho": 0.95, "eps": 1e-6, "foreach": True}
+    assert rule.options == {"rho": 0.95, "eps": 1e-6}
     assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
     assert (config.model.init, config.model.state_input) == ("paper", "previous")
     assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)

@@ -13,7 +13,7 @@ from nmt.models import build_model
 from nmt.models.optimizer import check_optimizer, make_optimizer
 from nmt.utils.errors import InputError
 
-ADADELTA = OptimizerConfig(options={"rho": 0.95, "eps": 1e-6, "foreach": True})
+ADADELTA = OptimizerConfig(options={"rho": 0.95, "eps": 1e-6})
 ADAM = {"_target_": "torch.optim.Adam"}
 
 
@@ -54,7 +54,7 @@ def test_adadelta_is_the_papers():
 
 
 def test_adam_is_kingmas():
-    options = {"betas": [0.8, 0.9], "eps": 1e-8, "fused": True}
+    options = {"betas": [0.8, 0.9], "eps": 1e-8}
     rule = OptimizerConfig(**ADAM, lr=0.01, options=options)
     rng = np.random.default_rng(3)
     start, gradients = rng.normal(size=5), rng.normal(size=(4, 5))
@@ -91,6 +91,14 @@ def test_adam_is_kingmas():
 def test_schedules_of_a_hundred_updates(settings, shares):
     found = rates(OptimizerConfig(lr=3.0, **settings), 100, 101)
     assert {update: found[update] / 3 for update in shares} == pytest.approx(shares)
+
+
+@pytest.mark.parametrize(("name", "way"), [("Adadelta", "foreach"), ("Adam", "fused")])
+def test_of_the_same_updates_the_fastest_are_made_unless_others_are_typed(name, way):
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    for options, expected in (({}, True), ({way: False}, False)):
+        rule = OptimizerConfig(f"torch.optim.{name}", options=options)
+        assert make_optimizer([parameter], rule, 1)["optimizer"].defaults[way] is expected
 
 
 def test_the_schedule_is_stepped_once_an_update():
