@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nmt.config.renamed import upgrade
 from nmt.evaluation.scores import REGISTERED
 
 RECORD_KEYS = {"spread": "attention_entropy", "end_weight": "eos_weight"}
@@ -53,6 +54,7 @@ def convert(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **content,
         "schema": 2,
+        "config": upgrade(content["config"]),
         "valid": renamed(content["valid"], HISTORY_KEYS),
         "history": present_history(content["history"]),
         "test": tests,

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from nmt.config.renamed import upgrade
 from nmt.evaluation import records, results, results_v1
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.utils.errors import InputError
@@ -23,13 +24,19 @@ def read():
 
 def test_what_stays(old, read):
     assert (old["schema"], read["schema"]) == (1, 2)
-    changed = {"schema", "test", "history", "valid", "scores"}
+    changed = {"schema", "config", "test", "history", "valid", "scores"}
     assert {key: old[key] for key in old if key not in changed} == {
         key: read[key] for key in read if key not in changed
     }
     for name, result in old["test"].items():
         for key in ("pairs", "search", "bucket_by", "confidence", "bleu"):
             assert read["test"][name][key] == result[key]
+
+
+def test_the_configuration_has_the_present_keys(old, read):
+    assert read["config"] == upgrade(old["config"])
+    assert read["config"]["optimizer"]["_target_"] == "torch.optim.Adam"
+    assert "name" not in read["config"]["optimizer"]
 
 
 def test_scores_of_a_set(old, read):
