@@ -370,8 +370,8 @@ class EvaluationConfig:
 
     scores: list[str] | None = key(
         None,
-        "scores besides BLEU, such as [chrf,ter], [default,ter], or one of your own as MODULE.NAME; "
-        "null: default, which is all but ter",
+        "scores besides BLEU, such as [chrf,ter], [default,ter], or one of your own as "
+        "MODULE.NAME; null: default, which is all but ter",
     )
     edges: list[int] = key(
         list(EDGES),

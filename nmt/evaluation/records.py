@@ -75,8 +75,8 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
     Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
     hypothesis with `</s>`), `reference`, `score`, `weights` (T, S), `log_normaliser` (T,),
-    `attention_entropy` (T,) (these three null without attention), `log_probability` (T,) and `runners_up`
-    (T, 5, [token, log-probability]).
+    `attention_entropy` (T,) (these three null without attention), `log_probability` (T,) and
+    `runners_up` (T, 5, [token, log-probability]).
     """
     path = Path(folder) / "alignments" / f"{check_set_name(name)}.jsonl"
     _write_lines(path, (_json(_rounded(row)) for row in in_order(rows)))

@@ -2,10 +2,10 @@
 
 A quantity is given as one row of numbers a sentence and a function of their sums: BLEU of the ten
 statistics, the alignment error rate of link counts, a mean of a sum and a count. The bootstrap
-(Efron, 1979; for BLEU: Koehn, 2004) draws as many sentences as there are, with replacement; approximate
-randomisation (Riezler and Maxwell, 2005) draws which sentences two systems exchange. Either is one
-matrix product for all resamples, and what is drawn depends on the number of sentences alone: every
-score and every run is resampled alike, so that resamples of two of them can be set against each other.
+(Efron, 1979; for BLEU: Koehn, 2004) draws as many sentences as there are, with replacement;
+approximate randomisation (Riezler and Maxwell, 2005) draws which sentences two systems exchange.
+Either is one matrix product for all resamples, and what is drawn depends on the number of sentences
+alone: every score and every run is resampled alike, and resamples of two of them can be subtracted.
 
 Legend: N sentences, F numbers a sentence, R resamples.
 """

@@ -49,7 +49,7 @@ def summarise(
 
     Args:
         records: of `nmt.evaluation.records`; at least one.
-        settings: the scores, edges and side of the buckets, resamples and confidence of the intervals.
+        settings: scores, edges and side of the buckets, resamples and confidence of intervals.
         search: the search settings that made the hypotheses, to stand beside the scores.
 
     Returns:
@@ -133,7 +133,7 @@ class Measured:
         """Raises ValueError where a sentence occurs twice.
 
         Args:
-            compute_slow: whether statistics that take long are computed where the records lack them.
+            compute_slow: whether statistics that take long are computed where records lack them.
         """
         ordered = in_order(records)
         self.resamples, self.confidence = settings.resamples, settings.confidence

@@ -45,13 +45,14 @@ class SetComparison:
     Attributes:
         name: of the test set.
         runs: those that were scored on it.
-        results: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on the
-            shared subset, and scores filled in that the records give and results.json lacks.
+        results: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on
+            the shared subset, and scores filled in that the records give and results.json lacks.
         known: how to show each score that some run has, by key: the entries of results.json.
         decay: by label.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
-        confidence: share of the resamples inside the intervals by label; differences have the largest.
+        confidence: share of the resamples inside the intervals by label; that of differences is the
+            largest.
         significance: rows of `nmt.evaluation.significance.compare` by key of the score.
     """
 
@@ -93,8 +94,8 @@ def compare_set(
         runs: those not scored on the set are passed over.
         resamples: bootstrap resamples behind the intervals of shared subsets; resamples and trials
             behind each test.
-        scores: that are tested, and computed where only the records give them. None: those of nmt that
-            results.json of some run has; what takes long is not computed anew.
+        scores: that are tested, and computed where only the records give them. None: those of nmt
+            that results.json of some run has; what takes long is not computed anew.
     """
     present = [run for run in runs if name in run.sets]
     known = known_scores(present)

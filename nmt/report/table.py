@@ -27,7 +27,7 @@ class Column:
         return self if self.digits is not None else replace(self, digits=row["digits"])
 
 
-class Spread(NamedTuple):
+class MeanAndDeviation(NamedTuple):
     """A figure of several runs: its mean and its (sample) standard deviation."""
 
     mean: float
@@ -36,7 +36,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows by column key. A cell is None, text, a number, (score, low, high), or a Spread.
+    """Rows by column key. A cell is None, text, a number, (score, low, high) or MeanAndDeviation.
 
     Attributes:
         notes: what a reader must know to read the numbers, a sentence each.
@@ -82,7 +82,7 @@ def show(value: Any, column: Column) -> str:
     """A cell as people read it; a dash where there is nothing."""
     if value is None:
         return "–"
-    if isinstance(value, Spread):
+    if isinstance(value, MeanAndDeviation):
         return f"{value.mean:.{column.digits}f} ± {value.deviation:.{column.digits}f}"
     if isinstance(value, tuple):
         score, low, high = value
@@ -99,8 +99,8 @@ def show(value: Any, column: Column) -> str:
 def heading(about: Mapping[str, Any]) -> str:
     """The title of a score with its unit, from its entry of results.json.
 
-    >>> heading({"title": "NLL a word", "unit": "nats"}), heading({"title": "BLEU", "unit": "points"})
-    ('NLL a word (nats)', 'BLEU')
+    >>> heading({"title": "NLL a word", "unit": "nats"}), heading({"title": "TER", "unit": "points"})
+    ('NLL a word (nats)', 'TER')
     """
     unit = about["unit"]
     return about["title"] if unit in ("", "points", "ratio") else f"{about['title']} ({unit})"
@@ -118,7 +118,7 @@ def levels(shares: Iterable[float]) -> str:
 def _beside(cells: Iterable[Any]) -> tuple[str, ...]:
     """Endings of the further CSV columns that a column needs."""
     found = list(cells)
-    if any(isinstance(cell, Spread) for cell in found):
+    if any(isinstance(cell, MeanAndDeviation) for cell in found):
         return ("sd",)
     return ("low", "high") if any(isinstance(cell, tuple) for cell in found) else ()
 

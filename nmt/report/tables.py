@@ -18,7 +18,7 @@ from nmt.report.disambiguation import renamed_sets
 from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import Run
-from nmt.report.table import Column, Spread, Table, heading, levels
+from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels
 
 WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
 """Names of the tables that `all_tables` may give."""
@@ -58,7 +58,7 @@ def scores_table(comparison: SetComparison) -> Table:
 
 
 def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
-    """How to show every score of a comparison, by key; BLEU and BLEU without unknown words first."""
+    """How to show every score of a comparison, by key; BLEU first, then without unknown words."""
     bleu = comparison.known.get("bleu") or REGISTERED["bleu"].description()
     return {
         "bleu": bleu | {"title": "BLEU, all"},
@@ -83,10 +83,14 @@ def seeds_table(comparison: SetComparison) -> Table:
         results = [comparison.results[run.label] for run in runs]
         cells: dict[str, Any] = {"group": group, "runs": len(runs)}
         for key in shown_scores(comparison):
-            cells[key] = _spread((score_of(result, key) or {}).get("score") for result in results)
+            cells[key] = _mean_and_deviation(
+                (score_of(result, key) or {}).get("score") for result in results
+            )
         for name in names:
             found = (row for run in runs for row in comparison.rows(run.label))
-            cells[name] = _spread(row["score"] for row in found if bucket_name(row) == name)
+            cells[name] = _mean_and_deviation(
+                row["score"] for row in found if bucket_name(row) == name
+            )
         rows.append(cells)
     return Table(
         f"seeds_{comparison.name}",
@@ -256,9 +260,9 @@ def _buckets(comparison: SetComparison) -> list[str]:
     return sorted(starts, key=lambda name: starts[name])
 
 
-def _spread(values: Iterable[float | None]) -> Spread | float | None:
+def _mean_and_deviation(values: Iterable[float | None]) -> MeanAndDeviation | float | None:
     """Mean and deviation of what is known; of a single run its figure."""
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return known[0] if known else None
-    return Spread(statistics.mean(known), statistics.stdev(known))
+    return MeanAndDeviation(statistics.mean(known), statistics.stdev(known))

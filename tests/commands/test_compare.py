@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 
-from nmt.config.schema import EvaluationConfig
+from nmt.config.schema import CompareConfig, EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.results import score_descriptions
+from nmt.evaluation.scores import choose_scores
 from nmt.report.outside import read_system
 from nmt.report.runs import Run
 from tests.helpers.produced import QUICK, files, last_line, lines, results
@@ -55,7 +57,7 @@ class TestCompare:
         assert ended.code == 0, ended.err
         assert "test-2 is the test set test of RNNsearch-50" in ended.err
         significance = (program.folder / "apart/tables/significance_test.csv").read_text()
-        assert len({tuple(row.split(",")[:2]) for row in significance.splitlines()[1:]}) == 1
+        assert len({tuple(row.split(",")[1:3]) for row in significance.splitlines()[1:]}) == 1
         assert (program.folder / "apart/tables/scores_test-2.csv").is_file()
         assert not (program.folder / "apart/tables/significance_test-2.csv").exists()
 
@@ -95,7 +97,9 @@ def scored_run(label, records, **evaluation):
     }
     settings = EvaluationConfig(resamples=0, **evaluation)
     scores = summary.summarise(records, settings)
-    results = {"config": config, "test": {"dev": scores}}
+    tests = {"dev": scores}
+    about = score_descriptions(choose_scores(None), tests)
+    results = {"config": config, "test": tests, "scores": about}
     return Run(label, results, lines={("translations", "dev"): records})
 
 
@@ -133,7 +137,7 @@ def hypotheses(tmp_path, records):
 def test_another_system_is_scored_as_the_runs_were(records, hypotheses):
     settings = {"edges": [4, 8], "bucket_by": "target", "confidence": 0.5}
     run = scored_run("a", records, **settings)
-    moses = read_system("moses", {"dev": hypotheses}, [run], resamples=40)
+    moses = read_system("moses", {"dev": hypotheses}, [run], CompareConfig(resamples=40))
     scores = moses.results["test"]["dev"]
     assert (scores["bucket_by"], scores["confidence"]) == ("target", 0.5)
     assert [(row["to"], row["sentences"]) for row in scores["by_length"]] == [
@@ -143,13 +147,18 @@ def test_another_system_is_scored_as_the_runs_were(records, hypotheses):
     ]
     expected = EvaluationConfig(resamples=40, **settings)
     assert scores == summary.summarise(moses.translations("dev"), expected)
+    asked = CompareConfig(resamples=0, scores=["ter"])
+    alike = read_system("moses", {"dev": hypotheses}, [run], asked).results
+    assert set(alike["scores"]) == {
+        *("bleu", "sacrebleu", "chrf", "ter", "length_ratio", "brevity_penalty")
+    }
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_another_system_has_its_unknown_words_from_a_shortlist(records, hypotheses, order):
     pieces = [{**row, "no_unk": None, "bleu_stats_no_unk": None} for row in records]
     runs = [scored_run("words", records), scored_run("bpe", pieces)][::order]
-    moses = read_system("moses", {"dev": hypotheses}, runs, resamples=0)
+    moses = read_system("moses", {"dev": hypotheses}, runs, CompareConfig(resamples=0))
     assert moses.results["test"]["dev"]["bleu"]["no_unk"]["sentences"] == 3
 
 

@@ -6,7 +6,7 @@ from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.run_tables import differences_table, training_table
 from nmt.report.runs import Run
-from nmt.report.table import Column, Spread, Table, show
+from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import (
     lengths_table,
     scores_table,
@@ -32,7 +32,10 @@ def test_markup_and_bars_are_harmless_in_markdown() -> None:
 def test_deviations_have_a_column_in_csv() -> None:
     columns = [Column("group", "Group", text=True), Column("all", "BLEU", 1)]
     table = Table(
-        "t", "T", columns, [{"group": "a", "all": Spread(20.25, 1.5)}, {"group": "b", "all": 3.0}]
+        "t",
+        "T",
+        columns,
+        [{"group": "a", "all": MeanAndDeviation(20.25, 1.5)}, {"group": "b", "all": 3.0}],
     )
     assert "| a | 20.2 ± 1.5 |" in table.markdown()
     assert table.csv().splitlines() == ["group,all,all_sd", "a,20.25,1.5", "b,3.0,"]

@@ -19,7 +19,7 @@ from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import Run
-from nmt.report.table import Column, Spread, Table, show
+from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import lengths_table, scores_table, seeds_table
 from nmt.utils.files import write_text
 
@@ -217,7 +217,7 @@ def _table(table: Table, key: str = "run") -> str:
 def _cell(value: Any, column: Column) -> str:
     if column.text:
         return f'<td class="text">{escape(show(value, column))}</td>'
-    if isinstance(value, Spread):
+    if isinstance(value, MeanAndDeviation):
         number, text = value.mean, escape(show(value.mean, column))
         text += f' <span class="interval">± {value.deviation:.{column.digits}f}</span>'
     elif isinstance(value, tuple):
