@@ -99,11 +99,12 @@ class Program:
     def start(self, command: str, *typed: str, **options: Any) -> Process:
         return start(f"nmt.{command}", *typed, cwd=self.folder, **options)
 
-    def __call__(
-        self, command: str, *typed: str, stdin: bytes = b"", figures: bool = True
-    ) -> Ended:
-        """Runs the command to its end; without `figures` none are drawn, which saves seconds."""
-        return run(command, *typed, cwd=self.folder, stdin=stdin, figures=figures)
+    def __call__(self, command: str, *typed: str, figures: bool = True, **options: Any) -> Ended:
+        """Runs the command to its end; without `figures` none are drawn, which saves seconds.
+
+        `options` are those of `tests.helpers.processes.start`.
+        """
+        return run(command, *typed, cwd=self.folder, figures=figures, **options)
 
 
 @pytest.fixture(scope="session")

@@ -113,8 +113,8 @@ def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
         assert ended.code == code, ended.err
         assert ("if you trust it, add trust=[mine]" in ended.err) == (code == 2)
     again = json.loads((tmp_path / "again0/results.json").read_text())
-    key = "nll_per_sentence"
-    assert again["test"]["test"][key] == pytest.approx(results["test"]["test"][key], rel=1e-6)
+    before, after = (found["test"]["test"]["nll_per_sentence"] for found in (results, again))
+    assert after["score"] == pytest.approx(before["score"], rel=1e-6)
 
 
 @pytest.mark.parametrize(
