@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, get_type_hints
 
+EDGES = (10, 20, 30, 40, 50, 60)  # last length of each bucket where nothing says another
+CONFIDENCE = 0.95  # share of the resamples inside an interval, likewise
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "value"}
 
 

@@ -1,0 +1,59 @@
+"""Keys of the model: its class, its sizes, how its equations are run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.config.keys import key
+
+INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
+
+
+@dataclass
+class SizeConfig:
+    """Sizes of the layers; the paper's letters and values in brackets."""
+
+    hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
+    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
+    alignment: int = key(
+        256, "entries of the space that queries and keys are compared in (n', 1000)", minimum=1
+    )
+    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
+
+
+@dataclass
+class ModelConfig:
+    """Which model is trained, and how its equations are run."""
+
+    _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
+    title: str = key("RNNsearch", "the model's name in tables and figures")
+    scoring: dict[str, Any] | None = key(
+        None, "scoring function of the attention (group `scoring`)"
+    )
+    state_input: str = key(
+        "previous",
+        "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
+        choices=("previous", "current"),
+    )
+    init: str = key("paper", "initialisation of the weights", choices=INITS)
+    dropout: float = key(
+        0.0, "share of embedding and readout entries dropped in training", minimum=0, below=1
+    )
+    recurrence: str = key(
+        "fused",
+        "plain: readable loop under autograd; fused: own backward over the whole sentence",
+        choices=("plain", "fused"),
+    )
+    graphs: bool = key(
+        True,
+        "capture the recurrence in CUDA graphs (fused, on a GPU, batches of sentences)",
+        runtime=True,
+    )
+    hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)
+    embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
+    alignment: int | None = key(
+        None, "see size.alignment; null: the model has no attention, and no scoring", minimum=1
+    )
+    maxout: int = key("${size.maxout}", "see size.maxout", minimum=1)
+    options: dict[str, Any] = key({}, "keys of a model of your own, by name")
