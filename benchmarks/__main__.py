@@ -18,7 +18,7 @@ import torch
 from benchmarks import gpu
 from benchmarks.memory import measure
 from benchmarks.work import BATCH, POOL, SIZES, Net, Size, Trainer, pool, rectangle, seconds
-from nmt.config.schema import SearchConfig
+from nmt.config import SearchConfig
 from nmt.search import beam_search
 
 VERSIONS = [("plain", False), ("fused", False), ("plain", True), ("fused", True)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import OptimizerConfig
+from nmt.config import OptimizerConfig
 from nmt.layers import (
     Additive,
     Attention,

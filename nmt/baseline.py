@@ -28,7 +28,7 @@ SECTIONS = (
 @command("baseline")
 def main(composed: DictConfig) -> None:
     """A run from training text to results.json."""
-    from nmt.config.schema import plain
+    from nmt.config.schema import to_containers
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.run import start, test
@@ -40,7 +40,7 @@ def main(composed: DictConfig) -> None:
         tables = run.folder.path / "phrase_based"
         with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
             scores = test.evaluate_system(run, system.translate_all, text)
-            config = plain(run.config)
+            config = to_containers(run.config)
             publish(
                 run,
                 Outcome(train, valid),

@@ -13,7 +13,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.command import command
-from nmt.config.schema import CompareConfig
+from nmt.config import CompareConfig
 
 log = logging.getLogger(__name__)
 

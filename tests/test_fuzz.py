@@ -10,7 +10,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config.schema import Config, TextConfig
+from nmt.config import Config, TextConfig
 from nmt.config.validation import load
 from nmt.data.prepare import prepare
 from nmt.inference.stream import batches_of_lines

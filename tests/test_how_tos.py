@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import Config, ModelConfig
+from nmt.config import Config, ModelConfig
 from nmt.data.grammar import draw
 from nmt.models import build_model
 from tests.helpers import ROOT

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from benchmarks.work import BATCH, SIZES, Net, Trainer, pool, rectangle, seconds
-from nmt.config.schema import SearchConfig
+from nmt.config import SearchConfig
 from nmt.search import beam_search
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -27,7 +27,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import STARTED, conf_folder, register_configs
 from nmt.cli.explain import NOT_A_NAME, explain
-from nmt.config.schema import SCHEMAS, Config
+from nmt.config import Config
+from nmt.config.schema import SCHEMAS
 from nmt.config.validation import validate, validate_keys
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError

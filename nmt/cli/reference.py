@@ -16,8 +16,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs
+from nmt.config import TextConfig, TrainConfig
 from nmt.config.keys import bounds, entries, inherited, type_name
-from nmt.config.schema import SCHEMAS, TextConfig, TrainConfig
+from nmt.config.schema import SCHEMAS
 
 HEAD = """\
 # Configuration

@@ -1,31 +1,25 @@
 """Every key: its type, meaning and bounds; what goes together; what a command line may change."""
 
-from nmt.config.schema import (
+from nmt.config.data import DataConfig, FilterConfig, GrammarConfig, TextConfig, TokenizerConfig
+from nmt.config.evaluation import (
     AlignmentConfig,
-    BaselineConfig,
-    CheckpointConfig,
-    CompareConfig,
-    Config,
-    DataConfig,
-    EvaluateConfig,
     EvaluationConfig,
-    FilterConfig,
-    GrammarConfig,
-    LoggerConfig,
-    ModelConfig,
-    OptimizerConfig,
     PageConfig,
     PhraseBasedConfig,
     ReportConfig,
     SearchConfig,
-    SizeConfig,
     StressConfig,
-    TextConfig,
-    TokenizerConfig,
+)
+from nmt.config.model import ModelConfig, SizeConfig
+from nmt.config.schema import (
+    BaselineConfig,
+    CompareConfig,
+    Config,
+    EvaluateConfig,
     TrainConfig,
-    TrainerConfig,
     TranslateConfig,
 )
+from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
 __all__ = [
     "AlignmentConfig",

@@ -17,7 +17,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config.keys import below, inherited, marked
-from nmt.config.schema import Config, SizeConfig, TrainConfig
+from nmt.config.model import SizeConfig
+from nmt.config.schema import Config, TrainConfig
 from nmt.utils.errors import InputError
 
 GROUPS = {

@@ -16,9 +16,8 @@ from typing import Any, ClassVar
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from nmt.config.data import DataConfig, FilterConfig, GrammarConfig, TextConfig, TokenizerConfig
+from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.evaluation import (
-    AlignmentConfig,
     EvaluationConfig,
     PageConfig,
     PhraseBasedConfig,
@@ -26,7 +25,7 @@ from nmt.config.evaluation import (
     SearchConfig,
     StressConfig,
 )
-from nmt.config.keys import CONFIDENCE, EDGES, key, marked
+from nmt.config.keys import key, marked
 from nmt.config.model import ModelConfig, SizeConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
@@ -189,43 +188,8 @@ def scoring_of(model: ModelConfig | DictConfig) -> str | None:
     return (model.scoring or {}).get("_target_")
 
 
-def plain(config: Any) -> dict[str, Any]:
+def to_containers(config: Any) -> dict[str, Any]:
     """A configuration, or a section of one, as dictionaries and lists, for files and checkpoints."""
     if isinstance(config, DictConfig):
         config = OmegaConf.to_object(config)
     return dataclasses.asdict(config)
-
-
-__all__ = [
-    "CONFIDENCE",
-    "EDGES",
-    "RUNTIME_KEYS",
-    "SCHEMAS",
-    "AlignmentConfig",
-    "BaselineConfig",
-    "CheckpointConfig",
-    "CompareConfig",
-    "Config",
-    "DataConfig",
-    "EvaluateConfig",
-    "EvaluationConfig",
-    "FilterConfig",
-    "GrammarConfig",
-    "LoggerConfig",
-    "ModelConfig",
-    "OptimizerConfig",
-    "PageConfig",
-    "PhraseBasedConfig",
-    "ReportConfig",
-    "SearchConfig",
-    "SizeConfig",
-    "StressConfig",
-    "TextConfig",
-    "TokenizerConfig",
-    "TrainConfig",
-    "TrainerConfig",
-    "TranslateConfig",
-    "plain",
-    "register",
-    "scoring_of",
-]

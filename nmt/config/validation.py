@@ -13,8 +13,9 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.renamed import renamed_to
-from nmt.config.schema import Config, DataConfig, TextConfig, TokenizerConfig, scoring_of
+from nmt.config.schema import Config, scoring_of
 from nmt.utils.errors import InputError
 
 # Arguments of Lightning's Trainer that this program sets itself, or cannot work with.

@@ -15,7 +15,7 @@ import datasets
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config import TokenizerConfig
 from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.cache import build_once
 from nmt.data.load_vocabulary import load_vocabulary

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig, TokenizerConfig, plain
+from nmt.config import DataConfig, TokenizerConfig
+from nmt.config.schema import to_containers
 from nmt.data.splits import HeldOut
 from nmt.data.tokenised import TokenisedText
 from nmt.data.vocabulary import UNKNOWN
@@ -54,12 +55,12 @@ def write_manifest(
         "settings": {
             "languages": list(data.languages),
             "train": _given(data.train),
-            "filters": plain(data.filters),
+            "filters": to_containers(data.filters),
             "selection": data.selection,
             "selection_target_words": data.selection_target_words,
             "selection_order": data.selection_order,
             "in_domain": _given(data.in_domain),
-            "tokenizer": plain(tokenizer),
+            "tokenizer": to_containers(tokenizer),
         },
         "lines": text.lines,
         "empty": text.empty,
@@ -143,4 +144,4 @@ def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
 
 def _given(section: Any) -> dict[str, Any]:
     """The keys of a section of text that say something."""
-    return {name: value for name, value in plain(section).items() if value}
+    return {name: value for name, value in to_containers(section).items() if value}

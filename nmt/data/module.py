@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from nmt.config.schema import Config
+from nmt.config import Config
 from nmt.config.validation import check_batch_size
 from nmt.data.batch import Batch
 from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches

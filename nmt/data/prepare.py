@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
+from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.validation import check_text
 from nmt.data import manifest
 from nmt.data.encode import encode_text

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from nmt.config.schema import EDGES
+from nmt.config.keys import EDGES
 from nmt.evaluation.alignment import COUNTS
 from nmt.evaluation.bleu import WIDTH, bleu
 from nmt.evaluation.buckets import assign, buckets

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.schema import CONFIDENCE
+from nmt.config.keys import CONFIDENCE
 
 SEED = 12345  # one seed for every run, so that two runs on one test set are resampled alike
 CHUNK = 1 << 22  # sentences drawn at a time: bounds the memory of a resample of a large set

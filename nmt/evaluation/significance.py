@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config.schema import CONFIDENCE
+from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.resampling import (
     SEED,

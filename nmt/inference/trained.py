@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nmt.config.schema import Config
+from nmt.config import Config
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator

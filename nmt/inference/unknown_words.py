@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from nmt.config.schema import SearchConfig
+from nmt.config import SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.splits import Split
 from nmt.data.vocabulary import END, UNKNOWN

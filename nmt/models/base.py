@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig, OptimizerConfig
+from nmt.config import ModelConfig, OptimizerConfig
 from nmt.data.batch import Batch
 from nmt.layers import (
     Attention,

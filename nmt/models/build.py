@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_class, get_object, instantiate
 from torch import nn
 
-from nmt.config.schema import Config, ModelConfig, scoring_of
+from nmt.config import Config, ModelConfig
+from nmt.config.schema import scoring_of
 from nmt.config.targets import LISTED
 from nmt.utils.errors import InputError
 

@@ -20,8 +20,9 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.config import Config, SearchConfig, TrainConfig
 from nmt.config.renamed import upgrade
-from nmt.config.schema import Config, SearchConfig, TrainConfig, plain
+from nmt.config.schema import to_containers
 from nmt.config.validation import load, validate
 from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.vocabulary import Vocabulary
@@ -110,7 +111,7 @@ def description(
     """What the checkpoints of a run say of it from the first one on (`Translator.description`)."""
     return {
         "format": FORMAT,
-        "config": plain(config),
+        "config": to_containers(config),
         "source_vocabulary": source_vocabulary.state(),
         "target_vocabulary": target_vocabulary.state(),
         "fingerprint": fingerprint,

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
-from nmt.config.schema import OptimizerConfig
+from nmt.config import OptimizerConfig
 from nmt.utils.errors import InputError
 
 FASTEST = {  # of the ways that torch has of making the same update

@@ -17,7 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt.config.schema import PhraseBasedConfig
+from nmt.config import PhraseBasedConfig
 from nmt.utils.optional import need
 
 EXTRA = "phrase-based"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config.schema import BaselineConfig, Config
+from nmt.config import BaselineConfig, Config
 from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system

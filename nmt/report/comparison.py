@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config.schema import CONFIDENCE, EDGES, EvaluationConfig
+from nmt.config import EvaluationConfig
+from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score

@@ -11,7 +11,7 @@ from typing import Any
 
 from hydra.utils import get_method, instantiate
 
-from nmt.config.schema import ReportConfig
+from nmt.config import ReportConfig
 from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.heatmap import (

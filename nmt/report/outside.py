@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmt.config.schema import CompareConfig, EvaluationConfig
+from nmt.config import CompareConfig, EvaluationConfig
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.external import read_external
 from nmt.evaluation.scores import REGISTERED

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nmt.config.keys import below
-from nmt.config.schema import CONFIDENCE, RUNTIME_KEYS
+from nmt.config.keys import CONFIDENCE, below
+from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.utils.errors import InputError

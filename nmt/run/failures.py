@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from nmt.config.schema import Config
+from nmt.config import Config
 from nmt.utils.errors import RunError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

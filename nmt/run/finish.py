@@ -11,7 +11,7 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 
-from nmt.config.schema import plain, scoring_of
+from nmt.config.schema import scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.models import Translator
@@ -76,7 +76,7 @@ def finish(run: Run, model: Translator, scores: dict[str, Any], outcome: Outcome
         model=config.model._target_.rpartition(".")[2],
         scoring=scoring.rpartition(".")[2],
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        config=plain(config),
+        config=to_containers(config),
         test=scores,
     )
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from nmt.config.schema import Config, TrainConfig, scoring_of
+from nmt.config import Config, TrainConfig
+from nmt.config.schema import scoring_of
 from nmt.data.module import TranslationData
 from nmt.data.prepare import Prepared
 from nmt.inference.test_loop import mean_nll

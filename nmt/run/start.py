@@ -15,9 +15,10 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 
+from nmt.config import Config, EvaluateConfig, TranslateConfig
 from nmt.config.keys import below
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
-from nmt.config.schema import Config, EvaluateConfig, TranslateConfig, plain
+from nmt.config.schema import to_containers
 from nmt.config.targets import own_modules
 from nmt.config.validation import load, validate
 from nmt.data import prepare
@@ -184,7 +185,7 @@ def check_early(config: Config) -> None:
 
 def own_code(config: DictConfig | Config) -> list[str]:
     """Modules of the code it names: whoever typed or trained a configuration trusts them."""
-    return [*own_modules(plain(config)), *modules_of_scores(config.evaluation.scores)]
+    return [*own_modules(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
 
 
 def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config.schema import Config, StressConfig, TextConfig
+from nmt.config import Config, StressConfig, TextConfig
 from nmt.data.batch import Batch
 from nmt.data.batches import evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out

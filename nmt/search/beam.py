@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config.schema import SearchConfig
+from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
 from nmt.search.candidates import Continuations, best_continuations
 from nmt.search.hypothesis import Hypothesis, Trellis, normalised

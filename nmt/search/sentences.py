@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from nmt.config.schema import SearchConfig
+from nmt.config import SearchConfig
 from nmt.data.batch import pad
 from nmt.data.batches import evaluation_batches
 from nmt.search.beam import Searchable, beam_search

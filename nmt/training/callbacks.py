@@ -6,7 +6,7 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from pytorch_lightning import callbacks as known
 
-from nmt.config.schema import Config
+from nmt.config import Config
 from nmt.utils.errors import InputError
 
 # What does not work beside this program's own callbacks, and what serves instead.

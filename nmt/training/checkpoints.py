@@ -18,7 +18,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from nmt.config.schema import TrainConfig
+from nmt.config import TrainConfig
 from nmt.models.checkpoint import Progress, store_progress, stored_progress, write_checkpoint
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.training.lightning import accumulating, complete_loops

@@ -15,7 +15,8 @@ from typing import Any
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from nmt.config.schema import Config, LoggerConfig, plain
+from nmt.config import Config, LoggerConfig
+from nmt.config.schema import to_containers
 from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import define_metrics, warn_on_error
 from nmt.training.lightning import is_offline, wandb_settings
@@ -142,7 +143,7 @@ class ResumableWandbLogger(WandbLogger):
             group=options.group or sweep_folder(),
             tags=[*options.tags, config.experiment, config.regime],
             offline=mode == "offline",
-            config=plain(config),
+            config=to_containers(config),
             resume=None if mode == "offline" else "allow",
             settings={"console": "off", "silent": True},
         )

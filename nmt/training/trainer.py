@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, SimpleProfiler
 
-from nmt.config.schema import Config, TrainerConfig
+from nmt.config import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
 from nmt.training.lightning import LoopbackDDP, leave_signals_alone
 from nmt.utils.devices import resolve_precision, use_threads

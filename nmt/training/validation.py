@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchmetrics import MetricCollection, SumMetric
 
-from nmt.config.schema import Config, SearchConfig
+from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
 from nmt.evaluation.alignment import Gold, gold_links, sentence_counts, word_weights

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from nmt.config.schema import CompareConfig, EvaluationConfig
+from nmt.config import CompareConfig, EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.results import score_descriptions

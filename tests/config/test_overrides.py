@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
+from nmt.config import EvaluateConfig, TrainConfig, TranslateConfig
 from nmt.config.overrides import (
     FROZEN,
     RESUMABLE,
@@ -13,7 +14,7 @@ from nmt.config.overrides import (
     refuse_changes,
     typed_paths,
 )
-from nmt.config.schema import RUNTIME_KEYS, EvaluateConfig, TrainConfig, TranslateConfig, plain
+from nmt.config.schema import RUNTIME_KEYS, to_containers
 from nmt.config.validation import load, validate
 from nmt.utils.errors import InputError
 
@@ -21,7 +22,7 @@ from nmt.utils.errors import InputError
 @pytest.fixture(scope="module")
 def stored(composer):
     """The resolved configuration of a run, as a checkpoint gives it back."""
-    values = plain(load(composer("+experiment=rnnsearch30", "regime=tiny", "seed=5")))
+    values = to_containers(load(composer("+experiment=rnnsearch30", "regime=tiny", "seed=5")))
     config = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
     validate(config)
     return config

@@ -10,9 +10,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from nmt.cli.explain import explain
+from nmt.config import TrainConfig
 from nmt.config.keys import entries
 from nmt.config.renamed import RENAMED, renamed_to, upgrade
-from nmt.config.schema import TrainConfig
 from nmt.config.validation import load, validate_keys
 from nmt.models.checkpoint import stored_config
 from nmt.utils.errors import InputError

@@ -13,8 +13,9 @@ from omegaconf import OmegaConf
 
 from nmt.cli.composition import conf_folder
 from nmt.cli.reference import reference, type_name
+from nmt.config import TrainConfig
 from nmt.config.keys import entries
-from nmt.config.schema import SCHEMAS, TrainConfig, plain
+from nmt.config.schema import SCHEMAS, to_containers
 from nmt.config.validation import NOT_LIGHTNINGS, load
 
 MODELS = {
@@ -231,9 +232,9 @@ def test_new_entries_take_a_plus(composer):
 
 def test_a_configuration_read_back_is_the_same(composer):
     config = composer("+experiment=rnnsearch30", "+data.test.mine.source=f", "seed=7")
-    values = plain(load(config))
+    values = to_containers(load(config))
     again = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
-    assert plain(load(again)) == values
+    assert to_containers(load(again)) == values
 
 
 # what is typed (several overrides separated by spaces), and a part of what is said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.config.schema import DataConfig, TokenizerConfig
+from nmt.config import DataConfig, TokenizerConfig
 from nmt.config.validation import check_set_name, check_text
 from nmt.utils.errors import InputError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config.schema import Config, TextConfig
+from nmt.config import Config, TextConfig
 
 WORDS = ("le", "chat", "noir", "dort", "sous", "la", "table", "rouge", "hier", "encore")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from omegaconf import DictConfig
 
-from nmt.config.schema import TextConfig
+from nmt.config import TextConfig
 from nmt.data.cache import build_once
 from nmt.data.prepare import prepare, prepare_held_out, summary_table
 from nmt.utils.errors import InputError

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from nmt.config.schema import EDGES
+from nmt.config.keys import EDGES
 from nmt.evaluation.scores import REGISTERED
 
 RUN_OF_SCHEMA_1 = Path(__file__).parent / "run_of_schema_1"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import Config, EvaluationConfig, ModelConfig, SearchConfig
+from nmt.config import Config, EvaluationConfig, ModelConfig, SearchConfig
 from nmt.data.batch import collate
 from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.vocabulary import UNKNOWN

@@ -5,7 +5,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config.schema import Config
+from nmt.config import Config
 from nmt.config.validation import validate
 from nmt.data.splits import HeldOut
 from nmt.data.word_vocabulary import WordVocabulary

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.config.schema import INITS
+from nmt.config.model import INITS
 from nmt.layers import initialise
 from nmt.layers.initialisation import INITS as LAYER_INITS
 from tests.layers.nets import Net

@@ -8,7 +8,8 @@ import pytest
 import torch
 from hydra.utils import get_object
 
-from nmt.config.schema import Config, ModelConfig, plain
+from nmt.config import Config, ModelConfig
+from nmt.config.schema import to_containers
 from nmt.config.targets import LISTED
 from nmt.models import RNNencdec, RNNsearch, build_model
 from nmt.models.build import build_scoring, reject_untrusted_targets
@@ -88,7 +89,7 @@ def test_what_cannot_be_built_is_refused_by_its_key(model, said):
 @pytest.mark.parametrize("scoring", [None, {"_target_": None}, ADDITIVE])
 def test_a_stored_size_of_what_a_model_lacks_is_no_attention(scoring, tmp_path):
     """Some checkpoints of RNNencdec hold the size of an alignment space that it does not have."""
-    stored = plain(config(scoring=scoring))
+    stored = to_containers(config(scoring=scoring))
     read = stored_config(stored, tmp_path / "best.ckpt")
     assert read.model.alignment == (7 if scoring == ADDITIVE else None)
     assert read.model.maxout == 3

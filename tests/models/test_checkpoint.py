@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config.schema import Config, SearchConfig
+from nmt.config import Config, SearchConfig
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.models import build_model
 from nmt.models.checkpoint import (

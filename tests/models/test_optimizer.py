@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.config import Config, ModelConfig, OptimizerConfig
 from nmt.config.renamed import upgrade
-from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.optimizer import check_optimizer, make_optimizer

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from nmt.config.schema import PhraseBasedConfig
+from nmt.config import PhraseBasedConfig
 from nmt.phrase_based.system import PhraseBased, check_installed, train_system
 from nmt.utils.errors import InputError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nmt.config.schema import ReportConfig
+from nmt.config import ReportConfig
 from nmt.report import figures
 from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_run

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import EvaluationConfig
+from nmt.config import EvaluationConfig
 from nmt.report.runs import (
     MISSING,
     Run,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.config.schema import Config, EvaluationConfig
+from nmt.config import Config, EvaluationConfig
 from nmt.run.start import own_code, refuse_untrusted_scores
 from nmt.utils.errors import InputError
 

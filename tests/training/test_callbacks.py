@@ -8,7 +8,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from nmt.config.schema import Config, LoggerConfig, TrainerConfig
+from nmt.config import Config, LoggerConfig, TrainerConfig
 from nmt.config.validation import load
 from nmt.training.callbacks import make_callbacks
 from nmt.training.trainer import lightning_arguments

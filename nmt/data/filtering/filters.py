@@ -20,7 +20,8 @@ import datasets
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig, FilterConfig, plain
+from nmt.config import DataConfig, FilterConfig
+from nmt.config.schema import to_containers
 from nmt.data.cache import build_once
 from nmt.data.filtering.languages import check_identifier, is_other
 from nmt.data.filtering.selection import best, cross_entropy_differences
@@ -61,7 +62,7 @@ def filter_text(
     """
     asked = {
         name: value
-        for name, value in plain(data.filters).items()
+        for name, value in to_containers(data.filters).items()
         if value != getattr(FilterConfig(), name)
     }
     if not asked and in_domain is None:
@@ -110,7 +111,7 @@ def _build(
     scratch.mkdir()
     workers = processes(len(text.rows))
     judged = text.rows.map(
-        _Judge(FilterConfig(**plain(data.filters)), languages),
+        _Judge(FilterConfig(**to_containers(data.filters)), languages),
         batched=True,
         remove_columns=text.rows.column_names,
         features=JUDGED,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config.schema import DataConfig, TextConfig
+from nmt.config import DataConfig, TextConfig
 from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
 from nmt.data.sources.lines import OPENERS, check_file
 from nmt.data.sources.remote import REMOTE, from_remote

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from nmt.config.schema import DataConfig, TextConfig
+from nmt.config import DataConfig, TextConfig
 from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
 from nmt.data.sources.network import reachable
 from nmt.utils.errors import InputError

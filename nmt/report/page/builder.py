@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from nmt.config.schema import PageConfig
+from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets

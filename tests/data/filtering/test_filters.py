@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from omegaconf import DictConfig
 
-from nmt.config.schema import TextConfig
+from nmt.config import TextConfig
 from nmt.data.filtering.filters import REASONS, first_occurrences
 from nmt.data.prepare import Prepared, prepare, summary_table
 from nmt.utils.errors import InputError

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from omegaconf import DictConfig
 
-from nmt.config.schema import TextConfig
+from nmt.config import TextConfig
 from nmt.data.batches import shuffle
 from nmt.data.filtering.ngrams import closed, cross_entropy, frequent_words, load_model, write_model
 from nmt.data.filtering.selection import best

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config.schema import DataConfig, TextConfig
+from nmt.config import DataConfig, TextConfig
 from nmt.data.sources import remote
 from nmt.data.sources.network import reachable
 from nmt.data.sources.open import open_corpus

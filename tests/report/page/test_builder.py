@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import PageConfig
+from nmt.config import PageConfig
 from nmt.report.comparison import compare_set
 from nmt.report.page import build_explorer, build_page, fitting
 from nmt.report.runs import Run

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import ReportConfig, plain
+from nmt.config import ReportConfig
+from nmt.config.schema import to_containers
 from nmt.config.validation import load
 from nmt.report.figures import draw_run
 from nmt.report.heatmap import choose_four
@@ -177,6 +178,6 @@ def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
     assert sorted(run["tags"]) == ["first", "laptop", "rnnsearch30", "tiny"]
     kept = run["config"]["update"]
     kept.pop("_wandb")
-    assert kept == plain(config)
+    assert kept == to_containers(config)
     assert (kept["seed"], kept["data"]["max_length"]) == (7, 30)
     assert kept["model"]["scoring"] == {"_target_": "nmt.layers.scoring.Dot"}
