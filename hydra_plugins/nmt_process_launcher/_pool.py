@@ -142,7 +142,7 @@ class Pool:
             log.info(
                 "#%d %s: %s",
                 job.number,
-                "goes on" if job.resumed else "starts",
+                "resumes" if job.resumed else "starts",
                 " ".join(job.overrides) or "(no overrides)",
             )
             process = subprocess.Popen(

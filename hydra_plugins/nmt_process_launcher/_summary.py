@@ -9,7 +9,7 @@ from hydra_plugins.nmt_process_launcher._pool import duration
 
 
 def summary(jobs: Sequence[Job], sweep: str, command: str) -> str:
-    """A table of the jobs; below it those that are not done, where their output lies, how to go on.
+    """A table of the jobs; below it those that are not done, where their output lies, how to resume.
 
     Args:
         jobs: the jobs of the sweep, in order.
@@ -40,5 +40,5 @@ def summary(jobs: Sequence[Job], sweep: str, command: str) -> str:
         waiting = [str(job.number) for job in unfinished if job.state is State.WAITING]
         if waiting:
             lines.append(f"not started: {', '.join(waiting)}")
-        lines += ["to go on with what is unfinished:", f"  {command}"]
+        lines += ["to resume what is unfinished:", f"  {command}"]
     return "\n".join(line.rstrip() for line in lines)

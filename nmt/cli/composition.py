@@ -41,7 +41,7 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Name of a run's folder: the run gone on with, the job's id, or the time of the start."""
+    """Name of a run's folder: the resumed run, the job's id, or the time of the start."""
     if resume not in (None, "auto"):
         return str(resume)
     return f"outputs/{job_id(command) or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"

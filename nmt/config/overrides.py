@@ -119,7 +119,7 @@ def apply_typed(
 
 
 def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
-    """Refuses to go on with a run whose result would change.
+    """Refuses to resume a run whose result would change.
 
     Raises:
         InputError: naming the first key that differs, the stored value and the typed one.
@@ -129,8 +129,8 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
         free = below(path, RESUMABLE) and path not in FROZEN
         if before.get(path) != now.get(path) and not free:
             raise InputError(
-                f"{path}={now.get(path)}: the run was started with {before.get(path)}; going on "
-                "with it cannot change this, start a new run instead"
+                f"{path}={now.get(path)}: the run was started with {before.get(path)}; resuming "
+                "it cannot change this, start a new run instead"
             )
 
 

@@ -82,7 +82,7 @@ class TrainConfig(Config):
 
     resume: str | None = key(
         None,
-        "run folder to go on with; auto: hydra.run.dir, if a checkpoint is there",
+        "run folder to resume; auto: hydra.run.dir, if a checkpoint is there",
         runtime=True,
     )
     checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints", runtime=True)

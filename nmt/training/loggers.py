@@ -92,7 +92,7 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
 
 
 class ResumableCSVLogger(CSVLogger):
-    """A metrics.csv that a resumed run goes on with; Lightning's own logger begins it anew.
+    """A metrics.csv that a resumed run continues; Lightning's own logger begins it anew.
 
     Rows from the first step that is logged again on are replaced.
     """
