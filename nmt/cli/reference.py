@@ -6,6 +6,7 @@ python -m nmt.cli.reference > docs/configuration.md
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -72,7 +73,7 @@ def reference(conf: Path) -> str:
         parts.append(f"### {section}: {meanings[section]}\n" if section else "### The run\n")
         if section == "data":
             names = ", ".join(f"`{entry.name}`" for entry in dataclasses.fields(TextConfig))
-            parts.append(f"Each `data.test.NAME` has the keys of `data.valid`: {names}.\n")
+            parts.append(_wrapped(f"Each `data.test.NAME` has the keys of `data.valid`: {names}."))
         parts.append(_table("key | type | default | accepted | meaning", rows))
     parts.append("## Keys of single commands\n")
     for command, schema in SCHEMAS.items():
@@ -86,7 +87,7 @@ def reference(conf: Path) -> str:
             if path.partition(".")[0] not in inherited(schema)
         ]
         table = _table("key | type | default | accepted | meaning", own)
-        parts += [f"### nmt.{command}\n", f"{note}\n", table]
+        parts += [f"### nmt.{command}\n", _wrapped(note), table]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -129,6 +130,11 @@ def _said(file: Path) -> str:
         if not line.startswith(("# @package", "# python")):
             lines.append(line[2:])
     return " ".join(lines).replace("|", "\\|")
+
+
+def _wrapped(text: str) -> str:
+    """A paragraph of lines of at most 120 characters."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _table(head: str, rows: typing.Iterable[str]) -> str:
