@@ -82,11 +82,7 @@ def lengths_figure(
     for column, (key, title) in enumerate(views.items()):
         curves, counts = axes[0, column], axes[1, column]
         for place, (label, members) in enumerate(lines.items()):
-            values, low, high = _curve(members, test_set, edges, key)
-            _draw_curve(curves, place, label, values)
-            colour = run_style(place)["color"]
-            curves.fill_between(range(len(edges)), low, high, color=colour, alpha=0.2, lw=0)
-            curves.vlines(range(len(edges)), low, high, color=colour, alpha=0.5, lw=0.8)
+            _draw_curve(curves, place, label, _curve(members, test_set, edges, key))
         curves.set_title(title)
         _draw_counts(counts, [_points(run, test_set, edges, key) for run in runs])
         _label_buckets(counts, edges)
@@ -118,12 +114,9 @@ def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -
     for key, about in known_scores(runs).items():
         if key == "bleu" or not about["by_length"]:
             continue
-        values = [
-            _mean([_values(_points(run, test_set, edges, key)) for run in members])
-            for members in lines.values()
-        ]
-        if any(np.isfinite(each).any() for each in values):
-            drawn.append((heading(about), values))
+        curves = [_curve(members, test_set, edges, key) for members in lines.values()]
+        if any(np.isfinite(values).any() for values, _, _ in curves):
+            drawn.append((heading(about), curves))
     if not drawn:
         return None
     columns = min(3, len(drawn))
@@ -132,11 +125,12 @@ def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -
     legend_columns, room = _legend(lines, width)
     figure = Figure(figsize=(width, 2.1 * rows + 0.2 + room), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    for panel, (title, values) in zip(axes.flat, drawn, strict=False):
-        for place, (label, each) in enumerate(zip(lines, values, strict=True)):
-            _draw_curve(panel, place, label, each)
+    for panel, (title, curves) in zip(axes.flat, drawn, strict=False):
+        for place, (label, curve) in enumerate(zip(lines, curves, strict=True)):
+            _draw_curve(panel, place, label, curve)
         panel.set_title(title)
-        panel.set_ylim(bottom=min(0, panel.get_ylim()[0]))
+        low, high = panel.get_ylim()
+        panel.set_ylim(min(0, low), high + 0.05 * (high - min(0, low)))  # room for the markers
         _label_buckets(panel, edges, rotation=45)
     for panel in axes.flat[len(drawn) :]:
         panel.remove()
@@ -238,11 +232,19 @@ def _mean(values: Sequence[np.ndarray]) -> np.ndarray:
     return np.nansum(values, 0) / np.where(known, known, np.nan)
 
 
-def _draw_curve(axes: Axes, place: int, label: str, values: np.ndarray) -> None:
+def _draw_curve(
+    axes: Axes, place: int, label: str, curve: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
+    """Draws values with the lower and the upper end of their band, as `_curve` gives them."""
+    values, low, high = curve
     label = shown(label, LABEL)
     # matplotlib leaves labels that begin with _ out of the legend
     label = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
-    axes.plot(range(len(values)), values, label=label, **run_style(place))
+    look = run_style(place)
+    places = range(len(values))
+    axes.plot(places, values, label=label, **look)
+    axes.fill_between(places, low, high, color=look["color"], alpha=0.2, lw=0)
+    axes.vlines(places, low, high, color=look["color"], alpha=0.5, lw=0.8)
 
 
 def _draw_counts(axes: Axes, points: Sequence[Sequence[Point | None]]) -> None:
