@@ -1,4 +1,4 @@
-# `just` lists the recipes; `just train +experiment=rnnencdec50` passes the rest on.
+# `just` lists the recipes; the words after a recipe are passed on: `just train +experiment=rnnencdec50`.
 
 set positional-arguments
 
@@ -9,11 +9,11 @@ default:
 train *overrides='+experiment=rnnsearch50':
     uv run python -m nmt.train "$@"
 
-# Train one job for each combination; the comparison page lies in the sweep's folder at the end
+# Train one job for each combination of values; the comparison page is written to the sweep's folder
 sweep *overrides='+experiment=rnnencdec30,rnnencdec50,rnnsearch30,rnnsearch50':
     uv run python -m nmt.train -m "$@"
 
-# The whole test protocol on a trained model: just evaluate checkpoint=FILE
+# Run the whole test protocol on a trained model: just evaluate checkpoint=FILE
 evaluate *overrides:
     uv run python -m nmt.evaluate "$@"
 
@@ -21,7 +21,7 @@ evaluate *overrides:
 translate *overrides:
     uv run python -m nmt.translate "$@"
 
-# One page for several runs: just compare 'runs=[outputs/*/*]'
+# Compare runs on one page: just compare 'runs=[outputs/*/*]'
 compare *overrides:
     uv run python -m nmt.compare "$@"
 
@@ -29,7 +29,7 @@ compare *overrides:
 test *options:
     uv run pytest "$@"
 
-# All tests, the slow ones and those that drive a browser too
+# All tests, including slow ones and those that drive a browser
 test-all *options:
     uv run pytest -m 'slow or not slow' "$@"
 
@@ -39,7 +39,7 @@ lint:
     uv run ruff format --check .
     uv run mypy
 
-# Mend what lint can mend
+# Fix lint errors that can be fixed automatically, and format
 format:
     uv run ruff check --fix .
     uv run ruff format .

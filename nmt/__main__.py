@@ -1,4 +1,4 @@
-"""Runs the command that is named: `python -m nmt train …`, or `nmt train …` where it is installed.
+"""Runs the named command: `python -m nmt train …`, or `nmt train …` if the package is installed.
 
 Without a name it lists the commands.
 """

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from nmt.cli.command import command
 
-# What of the configuration has a meaning for a system without a model of ours.
+# The sections of the configuration that apply to a phrase-based system.
 SECTIONS = (
     "name",
     "experiment",

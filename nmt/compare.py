@@ -1,4 +1,4 @@
-"""Sets runs, and other systems' translations, side by side on one self-contained page.
+"""Compares runs, and other systems' translations, on one self-contained page.
 
 python -m nmt.compare runs=[multirun/2026-01-31/12-00-00]
 python -m nmt.compare runs=[outputs/*/*] output=mine +external.moses.newstest2014=moses.txt

@@ -1,4 +1,4 @@
-r"""Text to memory-mapped, encoded pairs; `nmt.train` does the same when it needs to.
+r"""Tokenises, filters and encodes text once, into a cache; `nmt.train` does so if needed.
 
 python -m nmt.prepare data=grammar
 python -m nmt.prepare +experiment=rnnsearch50 regime=paper

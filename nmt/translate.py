@@ -4,8 +4,9 @@
     python -m nmt.translate checkpoint=FILE nbest=5 scores=true alignments=pharaoh < source.txt
     python -m nmt.translate checkpoint=FILE heatmap=DIR page=FILE.html < source.txt
 
-With `nbest` above 1 a line gives up to that many, each after the line's number and a tab; `scores`
-and `alignments=pharaoh` add columns, tabs between them. `alignments=json` writes an object a line.
+With `nbest` above 1 up to that many translations are printed per line, each preceded by the line's
+number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs.
+`alignments=json` prints one JSON object per line.
 """
 
 from __future__ import annotations

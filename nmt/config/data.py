@@ -13,7 +13,9 @@ from nmt.config.model import INITS
 class TextConfig:
     """One parallel text: line-aligned files, or a published set fetched by a library."""
 
-    source: str | None = key(None, "file of source sentences, one a line (plain, .gz, .xz or .zst)")
+    source: str | None = key(
+        None, "file of source sentences, one per line (plain, .gz, .xz or .zst)"
+    )
     target: str | None = key(
         None, "file of target sentences, line i the translation of line i of `source`"
     )
@@ -25,37 +27,37 @@ class TextConfig:
     tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
     files: list[str] | None = key(
         None,
-        "files in data.root, put after one another: train stands for train.en and train.fr, or so "
-        "with .gz, .xz or .zst; where a published set is named too, it serves if they are not there",
+        "files in data.root, concatenated: train stands for train.en and train.fr, plain or .gz, .xz, "
+        ".zst; if a published set is named too, it is used where they are missing",
     )
     hub: str | None = key(None, "name of a data set for datasets.load_dataset, such as wmt/wmt14")
     hub_config: str | None = key(
-        None, "its configuration, such as fr-en; pair: the one of hub_pairs for data.languages"
+        None, "its configuration, such as fr-en; pair: the entry of hub_pairs for data.languages"
     )
     hub_pairs: list[str] | None = key(
-        None, "pairs of languages that it has, such as [de-en, fr-en], in either direction"
+        None, "its language pairs, such as [de-en, fr-en], in either direction"
     )
     hub_split: str | None = key(None, "its split, such as train")
     sacrebleu: list[str] | None = key(
         None,
-        "sacrebleu test sets, such as [wmt12, wmt13], put after one another; where hub is named "
-        "too, it serves for languages that one of them has not",
+        "sacrebleu test sets, such as [wmt12, wmt13], concatenated; if hub is named too, it is used "
+        "for languages that they lack",
     )
     grammar: str | None = key(
         None,
-        "drawn from the built-in grammar: at natural lengths, or as many in each length bucket",
+        "sampled from the built-in grammar: with natural lengths, or equally many per length bucket",
         choices=("natural", "by_length"),
     )
     pairs: int | None = key(
         None,
-        "use no more than this many pairs (built-in grammar: draw exactly this many)",
+        "use at most this many pairs (built-in grammar: sample exactly this many)",
         minimum=1,
     )
 
 
 @dataclass
 class GrammarConfig:
-    """Size of the built-in corpus and the distribution it is drawn from."""
+    """Size and length distribution of the built-in corpus."""
 
     train_pairs: int = key(60000, "training pairs", minimum=1)
     valid_pairs: int = key(1000, "development pairs", minimum=1)
@@ -65,34 +67,34 @@ class GrammarConfig:
         1, "seed of the corpus; another seed is another corpus of the same language", minimum=0
     )
     mean_length: float = key(
-        22.0, "mean number of source words of a natural draw", minimum=4, maximum=60
+        22.0, "mean number of source words with natural lengths", minimum=4, maximum=60
     )
-    max_length: int = key(
-        80, "longest sentence drawn, in words of either side", minimum=10, maximum=200
-    )
+    max_length: int = key(80, "longest sentence, in words of either side", minimum=10, maximum=200)
     edges: list[int] = key(
         list(EDGES),
-        "last length of each equally full bucket; longer ones form the open bucket",
+        "last length of each equally full bucket; longer sentences form the open bucket",
         minimum=1,
     )
 
 
 @dataclass
 class FilterConfig:
-    """Training pairs that are left out for what they are; none of them unless asked for."""
+    """Filters of training pairs; all off by default."""
 
     length_ratio: float = key(
-        0.0, "most words of the longer side for each word of the shorter; 0: any", minimum=0
+        0.0,
+        "largest ratio of the words of the longer side to those of the shorter; 0: any",
+        minimum=0,
     )
-    identical: bool = key(False, "leave out pairs whose sides are the same")
+    identical: bool = key(False, "leave out pairs whose sides are identical")
     duplicates: str = key(
         "none",
-        "leave out pairs whose source, target, or both (pair) stood in an earlier pair",
+        "leave out pairs whose source, target, or both (pair) occurred in an earlier pair",
         choices=("none", "pair", "source", "target"),
     )
     other_language: float | None = key(
         None,
-        "leave out pairs with a side that is in another language with more than this probability, "
+        "leave out pairs with a side identified as another language with more than this probability, "
         "such as 0.5 (extra `languages`); null: none",
         minimum=0,
         below=1,
@@ -106,7 +108,7 @@ class DataConfig:
     title: str = key("text", "the corpus' name in tables and figures")
     languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
     root: str | None = key(
-        None, "folder of local copies; relative names of files are taken below it", runtime=True
+        None, "folder of local copies, where relative file names start", runtime=True
     )
     train: TextConfig = key(TextConfig, "training pairs")
     valid: TextConfig = key(TextConfig, "development pairs")
@@ -114,35 +116,37 @@ class DataConfig:
         {}, "test sets by name, each with the keys of data.valid", resumable=True
     )
     grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
-    filters: FilterConfig = key(FilterConfig, "training pairs left out for what they are")
+    filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     init: str = key(
-        "glorot", "model.init that suits the text; taken by regime=laptop and tiny", choices=INITS
+        "glorot",
+        "model.init recommended for the text; used by regime=laptop and tiny",
+        choices=INITS,
     )
     source_shortlist: int = key(
         30000,
-        "source words that suit the text; tokenizer=words takes them for its size",
+        "source shortlist recommended for the text; the default of tokenizer=words",
         minimum=1,
         runtime=True,  # the run's own number is tokenizer.source_size
     )
     target_shortlist: int = key(
         30000,
-        "target words that suit the text; tokenizer=words takes them for its size",
+        "target shortlist recommended for the text; the default of tokenizer=words",
         minimum=1,
         runtime=True,
     )
     selection: str = key(
         "none",
-        "axelrod: of the training pairs keep those nearest to data.in_domain, by the difference of "
+        "axelrod: keep the training pairs most similar to data.in_domain, by the difference of "
         "cross-entropies on both sides (Axelrod et al., 2011; extra `thot`)",
         choices=("none", "axelrod"),
     )
     selection_target_words: int = key(
-        0, "target words that the selected pairs have together, at most", minimum=0
+        0, "most target words of the selected pairs together", minimum=0
     )
     selection_order: int = key(
         4, "longest n-gram of the language models of data.selection", minimum=1, maximum=6
     )
-    in_domain: TextConfig = key(TextConfig, "text that data.selection compares with")
+    in_domain: TextConfig = key(TextConfig, "in-domain text of data.selection")
     max_length: int = key(
         50,
         "longest training sentence, in words of either side before any subword split",
@@ -151,23 +155,31 @@ class DataConfig:
     )
     batch_by: str = key(
         "sentences",
-        "what makes batches alike: batch_size sentences (the paper), or at most batch_tokens tokens",
+        "size of a batch: batch_size sentences (the paper), or at most batch_tokens tokens",
         choices=("sentences", "tokens"),
     )
     batch_size: int = key(
-        80, "sentence pairs an update, over all devices and accumulated micro-batches", minimum=1
+        80, "sentence pairs per update, over all devices and accumulated micro-batches", minimum=1
     )
     batch_tokens: int = key(
         2400,
-        "batch_by=tokens: most tokens an update: its sentences times the longest side of any",
+        "batch_by=tokens: most tokens per update: its sentences times the longest side of any",
         minimum=1,
     )
-    pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
-    pool_order: str = key("ascending", "order of a pool's batches", choices=("ascending", "random"))
+    pool: int = key(
+        20,
+        "batches' worth of pairs that are sorted by length together (a maxi-batch elsewhere)",
+        minimum=1,
+    )
+    pool_order: str = key(
+        "ascending",
+        "order of a pool's batches: by length, or random",
+        choices=("ascending", "random"),
+    )
     cache: str = key("data", "folder of prepared (tokenised and encoded) text", runtime=True)
     workers: int = key(
         0,
-        "processes that make batches ahead of time; 0: the training process itself",
+        "worker processes that prepare batches; 0: the training process itself",
         minimum=0,
         runtime=True,
     )
@@ -175,7 +187,7 @@ class DataConfig:
 
 @dataclass
 class TokenizerConfig:
-    """How a line becomes the symbols the model reads and writes."""
+    """How a line is split into the symbols of the model."""
 
     kind: str = key(
         "words",

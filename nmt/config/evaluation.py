@@ -10,28 +10,29 @@ from nmt.config.keys import CONFIDENCE, EDGES, key
 
 @dataclass
 class SearchConfig:
-    """How the most probable translation is looked for."""
+    """How the most probable translation is searched for."""
 
     beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
-    nbest: int = key(1, "hypotheses returned a sentence; tests score the first", minimum=1)
+    nbest: int = key(1, "hypotheses returned per sentence; tests score the first", minimum=1)
     max_ratio: float = key(
         3.0,
-        "stop after this many symbols for each source symbol, </s> counted",
+        "longest translation, in symbols per source symbol, </s> included",
         above=0,
         resumable=False,
     )
     min_ratio: float = key(
         0.0,
-        "forbid </s> before this many words for each source symbol, </s> counted there",
+        "forbid </s> before this many words per source symbol, source </s> included",
         minimum=0,
     )
     length_penalty: float = key(
         0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
     )
-    batch_size: int = key(64, "sentences translated together", minimum=1)
+    batch_size: int = key(64, "sentences translated at a time", minimum=1)
     replace_unk: str = key(
         "none",
-        "written for <unk>: the attended source word, or its learnt translation",
+        "replacement of <unk>: the attended source word (copy), or its translation in a dictionary "
+        "learnt from the attention",
         choices=("none", "copy", "dictionary"),
     )
 
@@ -45,7 +46,7 @@ class AlignmentConfig:
     )
     statistical_aligners: bool = key(False, "also align with statistical aligners (extra `thot`)")
     statistical_aligner_pairs: int = key(
-        30000, "training pairs that these aligners learn from, besides the test pairs", minimum=0
+        30000, "training pairs for these aligners, in addition to the test pairs", minimum=0
     )
 
 
@@ -55,61 +56,60 @@ class EvaluationConfig:
 
     scores: list[str] | None = key(
         None,
-        "scores besides BLEU, such as [chrf,ter], [default,ter], or one of your own as "
+        "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "
         "MODULE.NAME; null: default, which is all but ter",
     )
     edges: list[int] = key(
         list(EDGES),
-        "last length of each bucket; longer ones form the open bucket",
+        "last length of each bucket; longer sentences form the open bucket",
         minimum=1,
     )
     bucket_by: str = key(
         "source", "side whose words are counted for the bucket", choices=("source", "target")
     )
-    resamples: int = key(1000, "bootstrap resamples behind an interval; 0: no intervals", minimum=0)
+    resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
     confidence: float = key(
         CONFIDENCE, "share of the resamples inside an interval", above=0, below=1
     )
     alignment: AlignmentConfig = key(AlignmentConfig, "alignment error rate")
-    train_sample: int = key(3000, "training pairs whose NLL is reported; 0: none", minimum=0)
+    train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
     dictionary_sample: int = key(
         20000,
-        "training pairs whose attention teaches the dictionary of search.replace_unk; 0: none",
+        "training pairs that the dictionary of search.replace_unk is learnt from; 0: none",
         minimum=0,
     )
 
 
 @dataclass
 class StressConfig:
-    """Neighbouring sentences joined into longer inputs (`+stress=lengths`)."""
+    """Neighbouring sentences concatenated into longer inputs (`+stress=lengths`)."""
 
-    lengths: list[int] = key([], "source words that joined inputs are to reach", minimum=1)
-    pairs: int = key(100, "joined inputs of each length", minimum=1)
+    lengths: list[int] = key([], "lengths of the concatenated inputs, in source words", minimum=1)
+    pairs: int = key(100, "concatenated inputs per length", minimum=1)
 
 
 @dataclass
 class PageConfig:
     """Which sentences a page and its figures show."""
 
-    sentences: int = key(
-        60, "sentences of a test set whose alignment is kept step by step", minimum=0
-    )
+    sentences: int = key(60, "sentences per test set whose alignments are kept", minimum=0)
     sentence: str | None = key(
-        None, "the named sentence of the four-panel figure (source text); none: the set's first"
+        None,
+        "sentence of the first panel of the four-panel figure (source text); null: the first kept",
     )
 
 
 @dataclass
 class ReportConfig(PageConfig):
-    """What a run keeps and draws for people to look at."""
+    """What a run keeps and draws."""
 
-    heatmaps: int = key(8, "alignment heatmaps drawn a test set", minimum=0)
+    heatmaps: int = key(8, "alignment heatmaps per test set", minimum=0)
     figures: list[str] = key(
         ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
     )
     own: dict[str, Any] = key(
         {},
-        "figures of your own by name, each a _target_: a function of the finished run that returns "
+        "your own figures by name, each a _target_: a function of the finished run that returns "
         "a matplotlib Figure",
     )
 
@@ -120,16 +120,18 @@ class PhraseBasedConfig:
 
     alignment: str = key(
         "hmm",
-        "word alignment that phrases are taken from",
+        "word aligner that phrases are extracted with",
         choices=("hmm", "fast_align", "ibm1", "ibm2"),
     )
-    options: int = key(10, "translations of a source phrase that the search considers", minimum=1)
+    options: int = key(10, "translations per source phrase that the search considers", minimum=1)
     stack: int = key(10, "hypotheses kept in each stack of the search", minimum=1)
     reordering: int = key(
-        0, "source words that the search may jump over; 0: none but inside phrases", minimum=0
+        0,
+        "source words that the search may skip over; 0: reordering only within phrases",
+        minimum=0,
     )
     tune_sentences: int = key(
-        300, "development sentences the weights are tuned on; 0: not tuned", minimum=0
+        300, "development sentences that the weights are tuned on; 0: no tuning", minimum=0
     )
     tune_rounds: int = key(3, "passes over the weights", minimum=1)
-    keep: bool = key(False, "keep the system's tables in the run folder")
+    keep: bool = key(False, "keep phrase table and language model in the run folder")

@@ -47,7 +47,7 @@ class ModelConfig:
     )
     graphs: bool = key(
         True,
-        "capture the recurrence in CUDA graphs (fused, on a GPU, batches of sentences)",
+        "replay the recurrence from CUDA graphs (recurrence=fused, on a GPU, batch_by=sentences)",
         runtime=True,
     )
     hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)

@@ -32,7 +32,7 @@ from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig,
 
 @dataclass
 class Config:
-    """A model, its text and its tests: what all commands on one share.
+    """A model, its text and its tests: the keys shared by the commands.
 
     A command that starts from a checkpoint names in `overridable` what of the training run's
     configuration may be typed; the rest is the checkpoint's.
@@ -45,7 +45,7 @@ class Config:
     )
     experiment: str = key(
         "custom",
-        "row of the paper's Table 1 this run stands for; `updates` has an entry of this name",
+        "row of the paper's Table 1 that this run reproduces; `updates` has an entry of this name",
     )
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "paper"))
     updates: dict[str, int] = key(
@@ -58,7 +58,7 @@ class Config:
     )
     deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
     trust: list[str] = key(
-        [], "modules outside nmt that a stored configuration may name", runtime=True
+        [], "modules outside nmt that a checkpoint's configuration may name", runtime=True
     )
     size: SizeConfig = key(SizeConfig, "sizes of the layers")
     model: ModelConfig = key(ModelConfig, "the model")
@@ -71,8 +71,8 @@ class Config:
     trainer: TrainerConfig = key(TrainerConfig, "the training loop")
     search: SearchConfig = key(SearchConfig, "the search for a translation", resumable=True)
     evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", resumable=True)
-    stress: StressConfig = key(StressConfig, "stress of length", resumable=True)
-    report: ReportConfig = key(ReportConfig, "what is kept and drawn", runtime=True)
+    stress: StressConfig = key(StressConfig, "concatenated inputs", resumable=True)
+    report: ReportConfig = key(ReportConfig, "figures and kept sentences", runtime=True)
     logger: LoggerConfig = key(LoggerConfig, "the logger", runtime=True)
 
 
@@ -82,7 +82,7 @@ class TrainConfig(Config):
 
     resume: str | None = key(
         None,
-        "run folder to resume; auto: hydra.run.dir, if a checkpoint is there",
+        "run folder to resume; auto: hydra.run.dir if it holds a checkpoint, otherwise a new run",
         runtime=True,
     )
     checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints", runtime=True)
@@ -106,7 +106,7 @@ class EvaluateConfig(Config):
     )
 
     checkpoint: str = key(MISSING, "file of the trained model")
-    sets: list[str] = key([], "test sets to run, by name; none: all")
+    sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
 
 
 @dataclass
@@ -118,38 +118,38 @@ class BaselineConfig(Config):
 
 @dataclass
 class TranslateConfig(Config):
-    """`nmt.translate`: what is written for each line of standard input."""
+    """`nmt.translate`: what is printed for each line of standard input."""
 
     overridable: ClassVar = ("search", "trainer", "evaluation.alignment")
 
     checkpoint: str = key(MISSING, "file of the trained model")
-    nbest: int = key(1, "translations a line, best first", minimum=1)
-    scores: bool = key(False, "write the log-probability before each translation, and a tab")
-    detokenise: bool = key(True, "write ordinary text; false: tokens separated by spaces")
+    nbest: int = key(1, "translations per line, best first", minimum=1)
+    scores: bool = key(False, "print the log-probability and a tab before each translation")
+    detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     tokenised: bool = key(False, "the input holds tokens separated by spaces")
     alignments: str | None = key(
         None,
-        "write the links after each translation (pharaoh), or a JSON object a line (json)",
+        "print the links after each translation (pharaoh), or one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
-    heatmap: str | None = key(None, "folder for a heatmap of each line (PNG)")
-    page: str | None = key(None, "HTML file for the alignment explorer of all lines")
+    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
+    page: str | None = key(None, "HTML file for an alignment explorer of all lines")
 
 
 @dataclass
 class CompareConfig:
-    """`nmt.compare`: which runs are set side by side, and where the page goes."""
+    """`nmt.compare`: which runs are compared, and where the page is written."""
 
     runs: list[str] = key(MISSING, "run folders, sweep folders, or globs of them")
     output: str = key("comparison", "folder for comparison.html and the tables")
     external: dict[str, dict[str, str]] = key(
         {}, "hypotheses of other systems: external.<system>.<test set>=file"
     )
-    resamples: int = key(1000, "bootstrap resamples behind intervals and tests", minimum=0)
+    resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: list[str] | None = key(
         None,
-        "scores whose differences are tested, such as [bleu,chrf] or one of your own as "
-        "MODULE.NAME; null: all that the runs have",
+        "scores whose differences are tested, such as [bleu,chrf] or your own as MODULE.NAME; "
+        "null: all that the runs have",
     )
     figures: Any = key(
         [],
@@ -157,10 +157,10 @@ class CompareConfig:
         choices=("png", "svg", "pdf"),
     )
     wandb: str | None = key(None, "ENTITY/PROJECT: also save a W&B workspace and report there")
-    report: PageConfig = key(PageConfig, "what is shown of each run")
+    report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 
-# Where a run is made, and what is kept and said of it: nothing that it learns or scores.
+# Keys that change neither what a run learns nor how it is scored: devices, folders, output.
 RUNTIME_KEYS = tuple(marked(TrainConfig, "runtime"))
 
 SCHEMAS = {  # of each command; preparing takes the line that training will

@@ -10,15 +10,15 @@ from nmt.config.keys import key
 
 @dataclass
 class OptimizerConfig:
-    """The step that follows a gradient."""
+    """The optimizer, gradient clipping and learning rate."""
 
     _target_: str = key("torch.optim.Adadelta", "class of the optimizer")
     lr: float = key(1.0, "learning rate (1 for Adadelta, about 1e-3 for Adam)", above=0)
     clip_norm: float = key(1.0, "largest L2 norm of the gradient; 0: no clipping", minimum=0)
-    options: dict[str, Any] = key({}, "the class' other arguments, by name")
+    options: dict[str, Any] = key({}, "other arguments of the class, by name")
     schedule: dict[str, Any] = key(
         {"_target_": "nmt.models.optimizer.constant"},
-        "how the learning rate moves over the updates; type schedule=linear",
+        "schedule of the learning rate; type schedule=linear",
     )
     warmup: int = key(0, "updates over which the learning rate rises from 0", minimum=0)
     decay_from: float = key(
@@ -40,36 +40,36 @@ class TrainerConfig:
     )
     monitor: str = key(
         "nll",
-        "score that names the best checkpoint: NLL a word, or BLEU of the translated sentences",
+        "score that selects the best checkpoint: NLL per word, or BLEU of the translated sentences",
         choices=("nll", "bleu"),
     )
     accelerator: str = key(
-        "auto", "device kind", choices=("auto", "cpu", "gpu", "cuda"), runtime=True
+        "auto", "kind of device", choices=("auto", "cpu", "gpu", "cuda"), runtime=True
     )
-    devices: int = key(1, "devices of a machine", minimum=1, runtime=True)
+    devices: int = key(1, "devices per machine", minimum=1, runtime=True)
     num_nodes: int = key(1, "machines", minimum=1, runtime=True)
     strategy: str = key("auto", "Lightning strategy; ddp for several devices", runtime=True)
     precision: str = key(
         "32",
-        "32, bf16-mixed, or auto: bf16-mixed where the device multiplies bf16 faster, else 32",
+        "32, bf16-mixed, or auto: bf16-mixed if the device multiplies bf16 faster, otherwise 32",
         choices=("32", "bf16-mixed", "auto"),
     )
     accumulate: int = key(
         1,
-        "micro-batches an update; each device has an equal share of its sentences in each",
+        "micro-batches per update; each device has an equal share of the sentences of each",
         minimum=1,
     )
     threads: int = key(
         1,
-        "threads of one process on a CPU; more pay only on an idle machine with large layers",
+        "threads of one process on a CPU; more help only on an idle machine with large layers",
         minimum=1,
         runtime=True,
     )
     progress: bool = key(
-        True, "show bars and the lines between them, in preparing and testing too", runtime=True
+        True, "show progress bars and progress lines, when preparing and testing too", runtime=True
     )
     log_every: int = key(
-        20, "updates between two lines of training scores", minimum=1, runtime=True
+        20, "updates between two log entries of training scores", minimum=1, runtime=True
     )
     lightning: dict[str, Any] = key(
         {},
@@ -79,26 +79,26 @@ class TrainerConfig:
 
 @dataclass
 class LoggerConfig:
-    """Where training scores go while they are made."""
+    """Where training scores are logged."""
 
     name: str = key(
-        "wandb", "where the scores of training go", choices=("wandb", "csv", "tensorboard", "none")
+        "wandb", "logger of the training scores", choices=("wandb", "csv", "tensorboard", "none")
     )
     mode: str = key(
         "offline",
-        "wandb: kept here for `wandb sync` (no account), sent at once, or nothing at all",
+        "wandb: stored locally for `wandb sync` (no account), uploaded at once, or off",
         choices=("offline", "online", "disabled"),
     )
     project: str = key("nmt", "wandb: project")
     entity: str | None = key(None, "wandb: user or team")
-    group: str | None = key(None, "wandb: group; a sweep names its folder here")
+    group: str | None = key(None, "wandb: group; in a sweep the sweep's folder by default")
     tags: list[str] = key([], "wandb: tags")
 
 
 @dataclass
 class CheckpointConfig:
-    """When the state of training is written."""
+    """When checkpoints are written."""
 
     minutes: float = key(
-        10.0, "minutes between two checkpoints, besides the one at each validation", above=0
+        10.0, "minutes between two checkpoints, in addition to one at each validation", above=0
     )

@@ -252,7 +252,7 @@ REFUSED = [
     ("+optimizer.name=adam", "optimizer.name: renamed, type optimizer._target_"),
     (
         "optimizer.schedule=linear",
-        "(how the learning rate moves over the updates; type schedule=linear)",
+        "(schedule of the learning rate; type schedule=linear)",
     ),
     (
         "trainer.profiler=simple",
