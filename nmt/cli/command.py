@@ -97,7 +97,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
 
             def application() -> None:
                 if name in WITHOUT_FOLDER and {"-m", "--multirun"} & set(sys.argv[1:]):
-                    raise InputError(f"-m: nmt.{name} runs once; type it again for other values")
+                    raise InputError(f"-m: nmt.{name} cannot be swept; run it once for each value")
                 hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(
                     job
                 )()

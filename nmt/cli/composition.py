@@ -19,7 +19,7 @@ STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def conf_folder() -> Path:
-    """The folder `conf/`: beside the package in a checkout, inside it in an installed wheel."""
+    """The folder `conf/`: next to the package in a checkout, inside it in an installed wheel."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"

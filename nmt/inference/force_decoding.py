@@ -1,4 +1,4 @@
-"""Force-decoding: how a model comes to a given translation, step by step.
+"""Force-decoding: probabilities and attention of a given translation, step by step.
 
 S source symbols, T target symbols, both with `</s>`.
 """

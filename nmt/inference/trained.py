@@ -45,7 +45,7 @@ class TrainedModel:
 
 
 def from_checkpoint(checkpoint: Checkpoint, config: Config) -> TrainedModel:
-    """The model of a checkpoint, on the CPU, at work as `config` says.
+    """The model of a checkpoint, on the CPU, with the settings of `config`.
 
     Raises:
         InputError: where the model cannot be built, the weights do not fit it, or

@@ -39,7 +39,7 @@ class LineTranslator:
     """Translates lines in batches, and counts them.
 
     Args:
-        trained: the model; it is moved to the device that `trainer.accelerator` comes to.
+        trained: the model; it is moved to the device of `trainer.accelerator`.
         tokenised: lines hold tokens separated by spaces.
         attention: force-decode each translation, for alignments and heatmaps.
     """

@@ -25,7 +25,7 @@ Aligned = tuple[Sequence[str], Sequence[str], list[Link]]
 def learn_dictionary(
     trained: TrainedModel, pairs: Split, batches: Iterable[Batch]
 ) -> dict[str, str]:
-    """The dictionary that a model's attention teaches, the same on every rank.
+    """The dictionary learnt from a model's attention, the same on every rank.
 
     Each pair is force-decoded, and the words that attention links are counted; words are those of
     the text, the ones outside the shortlists among them.

@@ -1,4 +1,4 @@
-"""What goes wrong on a machine, said in a line or two: memory, disk, processes that die."""
+"""Errors of the machine, reported in a line or two: memory, disk, processes that died."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def machine_errors(config: Config) -> Iterator[None]:
         if "DataLoader worker" in first:
             raise RunError(
                 f"data.workers={config.data.workers}: a process that makes batches died ({first}); "
-                "the earlier checkpoints are intact (was memory short? try fewer workers)"
+                "the earlier checkpoints are intact (possibly out of memory: try fewer workers)"
             ) from error
         if "can't allocate memory" in str(error):
             raise RunError(out_of_memory(config)) from error

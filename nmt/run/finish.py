@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Outcome:
-    """What a run says of its training in results.json: `train`, `valid`, `history`, `sources`."""
+    """What results.json holds on the training: `train`, `valid`, `history`, `sources`."""
 
     train: dict[str, Any]
     valid: dict[str, Any] = field(default_factory=dict)
@@ -113,13 +113,13 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         title = f"{config.name} on {config.data.title}"
         page = build_page([finished], folder.page, config.report, title=title)
     except Exception:  # what was measured is not lost over a picture of it
-        log.exception("not all figures could be drawn; the run goes on without them")
+        log.exception("not all figures could be drawn; the run continues without them")
     if isinstance(run.logger, ResumableWandbLogger):
         with run.logger.row(content["train"]["updates"], Row.TEST) as new:
             if new:
                 log_test(run.logger.experiment, content, figures, page)
     results.write(folder.path, content)
-    log.info("everything about this run, figures and %s: %s", folder.page.name, folder.path)
+    log.info("results, figures and %s: %s", folder.page.name, folder.path)
 
 
 def command_line() -> str:

@@ -1,4 +1,4 @@
-"""The updates of a training run: its model, callbacks and Trainer, and what comes of them."""
+"""The updates of a training run: its model, callbacks and Trainer, and their outcome."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Training:
         self.data = TranslationData(text, config)
 
     def fit(self) -> None:
-        """Makes the updates that are left, of a resumed run; signals are obeyed between two."""
+        """Makes the remaining updates; signals take effect between two of them."""
         run = self.run
         assert run.stop is not None
         log.info(headline(run.config, self.model, self.trainer))
@@ -70,9 +70,9 @@ class Training:
             self.trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
 
     def finish(self) -> tuple[TrainedModel, Outcome]:
-        """The model of the best checkpoint, and what came of the training.
+        """The model of the best checkpoint, and the outcome of the training.
 
-        The checkpoint is completed with that, and with the dictionary that its attention teaches.
+        The outcome, and the dictionary learnt from the attention, are added to the checkpoint.
         """
         config = self.run.config
         self.trainer.strategy.barrier()
@@ -134,7 +134,7 @@ class Training:
 def training_callbacks(
     config: TrainConfig, text: Prepared, progress: Progress, checkpoints: Checkpoints
 ) -> list[pl.Callback]:
-    """What hears of the updates, in this order."""
+    """The Trainer's callbacks, in their order."""
     options = config.trainer
     callbacks: list[pl.Callback] = [Seeds(config.seed), Validation(text, config), progress]
     if options.patience:
@@ -151,7 +151,7 @@ def training_callbacks(
         *callbacks,
         *make_callbacks(config),
         checkpoints,
-    ]  # last: it stores what the others have heard
+    ]  # last: it stores the state of the others
 
 
 def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> str:

@@ -54,7 +54,7 @@ class Run:
         config: checked.
         folder: what it writes into.
         checkpoint: what it resumes, or evaluates; None where there is none.
-        stop: hears the signals that end a training.
+        stop: handles the signals that stop a training.
         logger: where scores go, on rank 0 and inside `at_work`.
         trainer: of its updates and tests, once there is one.
     """
@@ -268,12 +268,12 @@ def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
     if linear and asked != planned and begun:
         log.warning(
             "trainer.max_steps=%d: the learning rate was falling to 0 at update %d and now falls to "
-            "0 at %d; the result is not that of a run planned so", asked, planned, asked
+            "0 at %d; the result differs from that of a run started with this value", asked, planned, asked
         )  # fmt: skip
 
 
 def silence_warnings() -> None:
-    """Silences what Lightning says of choices that are meant here."""
+    """Silences Lightning's warnings about intended settings."""
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     for message in (
         ".*does not have many workers.*",

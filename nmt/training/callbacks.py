@@ -1,4 +1,4 @@
-"""Lightning callbacks that the configuration names, beside this program's own."""
+"""Lightning callbacks that the configuration names, in addition to this program's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytorch_lightning import callbacks as known
 from nmt.config import Config
 from nmt.utils.errors import InputError
 
-# What does not work beside this program's own callbacks, and what serves instead.
+# Callbacks that conflict with this program's own, and their alternatives.
 INSTEAD = {
     known.Checkpoint: "checkpoints are this program's own; type trainer.valid_every or checkpoint.minutes",
     known.ProgressBar: "the bars are this program's own; type trainer.progress",

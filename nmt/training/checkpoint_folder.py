@@ -58,10 +58,10 @@ class CheckpointFolder:
             raise InputError(f"{self.path}: cannot write there: {error.strerror}") from error
 
     def newest(self) -> Path | None:
-        """The newest whole checkpoint, or None; a damaged one is passed by with a warning.
+        """The newest intact checkpoint, or None; a damaged one is skipped with a warning.
 
         Raises:
-            InputError: where there are checkpoints and none is whole.
+            InputError: where there are checkpoints and none is intact.
         """
         damaged = []
         for path in (self.last, self.previous):
@@ -79,7 +79,7 @@ class CheckpointFolder:
             return path
         if damaged:
             names = ", ".join(map(str, damaged))
-            raise InputError(f"{self.path.parent}: no checkpoint is whole: {names}")
+            raise InputError(f"{self.path.parent}: no checkpoint is intact: {names}")
         return None
 
     def make_room(self) -> None:

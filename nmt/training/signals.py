@@ -1,8 +1,8 @@
 """Signals that ask a run to end: it is saved between two updates, and can be resumed.
 
-SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are heard.
-While updates are made a signal is only noted, and obeyed before the next one; at any other time the
-run ends at once, since all that is worth keeping is on disk.
+SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
+During training a signal is only noted, and takes effect before the next update; at any other time
+the run ends at once, since everything worth keeping is on disk.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Stop:
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[None]:
-        """Notes signals inside, and obeys one on the way out if nobody has."""
+        """Notes signals inside, and raises for one on exit if nothing else has."""
         self.deferred = True
         try:
             yield
@@ -56,7 +56,7 @@ class Stop:
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             command = f"python -m nmt.train resume={shlex.quote(str(self._folder))}"
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
-        return Interrupted(f"stopped by {name} before there was anything to resume", number)
+        return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of every signal in `HEARD`."""
@@ -74,11 +74,11 @@ class Stop:
 
 @contextlib.contextmanager
 def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
-    """Hears signals inside.
+    """Handles signals inside.
 
     Args:
         folder: of the run, where its checkpoints are.
-        requeue: in a SLURM job, SIGUSR1 also puts the job back into the queue.
+        requeue: in a SLURM job, SIGUSR1 also requeues the job.
     """
     stop = Stop(folder)
     before = {number: signal.signal(number, stop.hear) for number in HEARD}
@@ -89,7 +89,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
             if requeue:
                 put_back()
             else:
-                log.warning("not put back into the queue: only with resume=auto")
+                log.warning("not requeued: only with resume=auto")
         raise
     finally:
         for number, handler in before.items():
@@ -97,12 +97,12 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
 
 
 def put_back() -> None:
-    """Puts this SLURM job back into the queue."""
+    """Requeues this SLURM job."""
     job = os.environ["SLURM_JOB_ID"]
     if "SLURM_ARRAY_JOB_ID" in os.environ:
         job = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{os.environ['SLURM_ARRAY_TASK_ID']}"
     try:
         subprocess.run(["scontrol", "requeue", job], check=True, timeout=60)
-        log.info("put SLURM job %s back into the queue", job)
+        log.info("requeued SLURM job %s", job)
     except (OSError, subprocess.SubprocessError) as error:
-        log.warning("SLURM job %s could not be put back into the queue: %s", job, error)
+        log.warning("SLURM job %s could not be requeued: %s", job, error)

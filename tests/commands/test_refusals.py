@@ -150,7 +150,7 @@ class TestRefusals:
     def test_what_has_no_run_folder_is_not_swept(self, program, command):
         ended = program(command, "-m", "data.max_length=10,20")
         assert ended.code == 2
-        assert ended.err == f"nmt: -m: nmt.{command} runs once; type it again for other values\n"
+        assert ended.err == f"nmt: -m: nmt.{command} cannot be swept; run it once for each value\n"
         assert not (program.folder / "multirun").exists()
 
     @pytest.mark.parametrize(

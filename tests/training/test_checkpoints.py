@@ -1,4 +1,4 @@
-"""Which checkpoint is gone on with, and what is put right before."""
+"""Which checkpoint a run is resumed from, and what is repaired before."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_newest_whole_checkpoint_is_found(folder, caplog):
     assert "last.ckpt is damaged" in caplog.text
     assert "resuming from" in caplog.text
     damage(folder.previous)
-    with pytest.raises(InputError, match="no checkpoint is whole"):
+    with pytest.raises(InputError, match="no checkpoint is intact"):
         folder.newest()
 
 

@@ -21,7 +21,7 @@ def get(number: int, folder: Path, *, requeue: bool = False) -> None:
 
 
 def test_a_signal_is_obeyed_at_once(tmp_path):
-    with pytest.raises(Interrupted, match="before there was anything to resume") as stopped:
+    with pytest.raises(Interrupted, match="before the first checkpoint") as stopped:
         get(signal.SIGTERM, tmp_path)
     assert stopped.value.signal == 15
 
