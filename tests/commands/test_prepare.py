@@ -41,8 +41,8 @@ class TestEveryCommand:
             ("train", "Trains a model", "experiment: rnnencdec30, rnnencdec50, rnnsearch30"),
             ("evaluate", "Runs the whole test protocol", "stress: lengths"),
             ("translate", "Translates standard input", "search: beam, greedy"),
-            ("compare", "Sets runs", "resamples: 1000"),
-            ("prepare", "Text to memory-mapped", "tokenizer: bpe, words"),
+            ("compare", "Compares runs", "resamples: 1000"),
+            ("prepare", "Tokenises, filters and encodes text", "tokenizer: bpe, words"),
             ("baseline", "Trains a phrase-based system", "data: grammar, multi30k, text"),
         ],
     )
