@@ -117,3 +117,27 @@ def test_files_that_are_named_exist(name):
     everywhere = {path.name for path in PACKAGE.rglob("*.py")}
     for path in named:
         assert (ROOT / path).exists() or (PACKAGE / path).exists() or path in everywhere, path
+
+
+# Private attributes of libraries, each in one file that has a test of its own for it.
+PRIVATE = {
+    "training/lightning.py",  # tests/training/test_lightning.py
+    "evaluation/scores/text.py",  # sacrebleu's statistics of a sentence, which it sums
+    "data/sources/remote.py",  # sacrebleu's test sets have no public path of their files
+    "phrase_based/system.py",  # sil-machine's tuner of weights
+    "layers/fused/steps.py",  # an operator of torch
+}
+PUBLIC = {"_asdict", "_replace", "_fields", "_target_"}  # named tuples; Hydra's key
+
+
+def test_private_attributes_of_libraries_are_used_where_they_are_tested():
+    users = set()
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.Attribute) or node.attr in PUBLIC:
+                continue
+            private = node.attr.startswith("_") and not node.attr.endswith("__")
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "other")
+            if private and not own:
+                users.add((file.relative_to(PACKAGE).as_posix(), node.attr))
+    assert {file for file, _ in users} <= PRIVATE, users

@@ -59,7 +59,7 @@ class State(enum.Enum):
     FINISHED = "finished"
     SKIPPED = "finished before"
     FAILED = "failed"
-    BUSY = "runs already"
+    BUSY = "is already running"
 
 
 @dataclass

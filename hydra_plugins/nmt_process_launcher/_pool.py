@@ -128,7 +128,7 @@ class Pool:
             try:
                 fcntl.flock(console, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                log.error("#%d runs already, started by another sweep: left alone", job.number)
+                log.error("#%d is already running, started by another sweep: skipped", job.number)
                 job.state = State.BUSY
                 self._give_back(job)
                 return True
@@ -183,7 +183,7 @@ class Pool:
         number = self.signals[0]
         passed_on = signal.SIGTERM if number == signal.SIGHUP else signal.Signals(number)
         log.warning(
-            "%s: stopping %d running job(s), at most %g s; once more: at once",
+            "%s: stopping %d running job(s), waiting at most %g s; a second Ctrl-C kills them",
             signal.Signals(number).name,
             len(self.running),
             self.grace,
@@ -195,7 +195,7 @@ class Pool:
         while self.running:
             if time.monotonic() > end or len(self.signals) > 1:
                 for running in self.running:
-                    log.warning("#%d does not end: killed", running.job.number)
+                    log.warning("#%d did not stop in time: killed", running.job.number)
                     _end_group(running.process.pid, signal.SIGKILL)
                 end = float("inf")
                 del self.signals[1:]

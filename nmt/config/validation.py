@@ -129,8 +129,8 @@ def _validate_together(config: DictConfig) -> None:
     attends = model.alignment is not None
     if scoring and not attends:
         raise InputError(
-            f"scoring={scoring}: {model.title} reads one fixed vector and scores nothing "
-            "(model.alignment is null); leave scoring to the model, or take model=rnnsearch"
+            f"scoring={scoring}: {model.title} has no attention (model.alignment is null); "
+            "leave out scoring, or use model=rnnsearch"
         )
     if attends and not scoring:
         raise InputError(
@@ -138,8 +138,8 @@ def _validate_together(config: DictConfig) -> None:
         )
     if not attends and config.search.replace_unk != "none":
         raise InputError(
-            f"search.replace_unk={config.search.replace_unk}: {model.title} attends to no word that "
-            "could stand for <unk>; leave it none, or take model=rnnsearch"
+            f"search.replace_unk={config.search.replace_unk}: {model.title} has no attention "
+            "to replace <unk> with; use none, or model=rnnsearch"
         )
     if config.search.replace_unk != "none" and config.tokenizer.kind == "bpe":
         raise InputError(
@@ -151,14 +151,11 @@ def _validate_together(config: DictConfig) -> None:
             "evaluation.dictionary_sample=0: search.replace_unk=dictionary needs pairs to learn from"
         )
     if any(kind in str(config.trainer.strategy) for kind in ("spawn", "fork", "notebook")):
-        raise InputError(
-            f"trainer.strategy={config.trainer.strategy}: ranks must be processes that are started "
-            "anew; take ddp"
-        )
+        raise InputError(f"trainer.strategy={config.trainer.strategy}: not supported; use ddp")
     for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):
-            raise InputError(f"{where}={rising}: must rise")
+            raise InputError(f"{where}={rising}: must be increasing")
     if config.search.nbest > config.search.beam_size:
         raise InputError(
             f"search.nbest={config.search.nbest}: must be at most search.beam_size="

@@ -79,7 +79,7 @@ class Decoder(nn.Module):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
         if recurrence == "fused" and not fits_forward(context, "run_fused"):
             raise ValueError(
-                f"recurrence is 'fused', but {type(context).__name__} says only how a step is computed "
+                f"recurrence is 'fused', but {type(context).__name__} defines only one step "
                 "(`forward`): add a method `run_fused`, or use recurrence 'plain'"
             )
         self.state_input = state_input

@@ -65,7 +65,7 @@ def build_scoring(model: ModelConfig) -> nn.Module:
         name = model._target_.rpartition(".")[2]
         raise InputError(f"scoring=none: {name} needs a scoring: additive, dot or scaled_dot")
     if model.alignment is None:
-        raise InputError(f"model.alignment=null: {target} compares vectors of this many entries")
+        raise InputError(f"model.alignment=null: {target} needs the size of the alignment space")
     try:
         scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
     except Exception as error:

@@ -80,8 +80,7 @@ def beam_search(
     """
     if settings.nbest > settings.beam_size:
         raise InputError(
-            f"search.nbest={settings.nbest}: a beam of search.beam_size={settings.beam_size} "
-            "holds no more hypotheses than that"
+            f"search.nbest={settings.nbest}: must be at most search.beam_size={settings.beam_size}"
         )
     lengths = mask.sum(1).tolist()
     limits = [max(1, _floor(settings.max_ratio * n)) for n in lengths]

@@ -76,7 +76,7 @@ def best_continuations(
     # float64 holds cells exactly too, so that one copy (one wait for the device) is enough
     copied = torch.cat((reach[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
     if np.isnan(copied).any():
-        raise RunError("the model gives probabilities that are not numbers; its weights are broken")
+        raise RunError("the model's probabilities are NaN; its weights are damaged")
 
     count = cells.shape[1]
     last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)

@@ -11,6 +11,8 @@ import pytorch_lightning as pl
 import torch
 from tqdm import tqdm
 
+from nmt.training.lightning import accumulating
+
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 30.0  # between two lines where there is no terminal to draw a bar on
@@ -91,7 +93,7 @@ class Progress(pl.Callback):
         new = (outputs["nll"].double(), outputs["words"], outputs["sentences"])
         self._sums += torch.stack([value.to(self._sums) for value in new])
         update = trainer.global_step
-        if trainer.fit_loop._should_accumulate():
+        if accumulating(trainer):
             return
         if self._bar is not None:
             self._bar.update(1)

@@ -28,8 +28,7 @@ def check_accelerator(accelerator: str) -> None:
     """Raises InputError where a GPU is asked for and none is there."""
     if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
         raise InputError(
-            f"trainer.accelerator={accelerator}: no GPU is there; "
-            "take trainer.accelerator=cpu, or auto"
+            f"trainer.accelerator={accelerator}: no GPU found; use trainer.accelerator=cpu, or auto"
         )
 
 

@@ -79,7 +79,7 @@ def test_help_and_refusals_start_no_library(start, command):
         ("train trainer.max_steps=many", 2, "trainer.max_steps takes: whole number"),
         ("train model=seq2seq", 2, "model=seq2seq: no such; available: rnnencdec, rnnsearch"),
         ("train data.batch_size=0", 2, "data.batch_size=0: must be at least 1"),
-        ("train model=rnnencdec scoring=dot", 2, "RNNencdec reads one fixed vector"),
+        ("train model=rnnencdec scoring=dot", 2, "RNNencdec has no attention"),
         ("train data.batch_size=81 trainer.devices=2", 2, "data.batch_size=81: must be a multiple"),
         ("baseline data.languages=[en]", 2, "data.languages=[en]: must be a source and a target"),
         ("evaluate", 2, "checkpoint: must be given"),

@@ -96,7 +96,7 @@ class TestTranslate:
         if not torch.cuda.is_available():
             ended = program("translate", *typed, "trainer=gpu", stdin=b"a bird .\n")
             assert ended.code == 2
-            assert "trainer.accelerator=gpu: no GPU is there" in ended.err
+            assert "trainer.accelerator=gpu: no GPU found" in ended.err
 
     def test_greedy_and_beam_are_what_was_typed(self, program, rnnsearch):
         given = b"the cat sees the dog .\n"

@@ -232,7 +232,7 @@ def test_a_job_that_still_runs_is_left_alone(app):
     assert process.wait().code == -9
     code, output = app.sweep(SWEEP, "sleep=3")
     assert code == 1
-    assert "job 0 runs already" in output
+    assert "job 0 is already running" in output
     wait_for(app.folder / "s/0/results.json")
     assert app.sweep(SWEEP, "sleep=3")[0] == 0
 

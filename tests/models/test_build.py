@@ -75,7 +75,7 @@ def test_the_scoring_compares_vectors_of_the_alignment_size(scoring, target, par
         ({"scoring": {"_target_": "os.system"}}, "model.scoring._target_=os.system: "),
         ({"scoring": {**ADDITIVE, "heads": 8}}, "model.scoring._target_=nmt.layers.scoring.Addi"),
         ({"scoring": {"_target_": None}}, "scoring=none: RNNsearch needs a scoring: additive, dot"),
-        ({"alignment": None}, "model.alignment=null: nmt.layers.scoring.Additive compares vectors"),
+        ({"alignment": None}, "model.alignment=null: nmt.layers.scoring.Additive needs the size"),
         ({"_target_": "nmt.models.RNNencdec"}, "model.alignment=7: RNNencdec has no attention; "),
     ],
 )

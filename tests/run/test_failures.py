@@ -150,7 +150,7 @@ def test_wandb_that_fails_never_stops_a_training(folder, name, hook):
     ended = train(folder, f"wandb-{name}", "logger=wandb", "trainer.max_steps=3", hook=hook)
     assert ended.code == 0, ended.err
     assert "W&B: " in ended.err
-    assert "going on" in ended.err
+    assert "continuing" in ended.err
     results = json.loads((folder / f"wandb-{name}/results.json").read_text())
     assert results["train"]["updates"] == 3
     # no validation was due before the last update, and yet there is a best checkpoint

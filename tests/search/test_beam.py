@@ -196,7 +196,7 @@ def test_asking_for_more_than_the_beam_is_refused():
 
 
 def test_broken_weights_are_a_failure():
-    with pytest.raises(RunError, match="not numbers"):
+    with pytest.raises(RunError, match="NaN"):
         beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
 
 

@@ -96,7 +96,7 @@ def check_filters(data: DataConfig) -> None:
     if data.selection != "none":
         key = f"data.selection={data.selection}"
         if not data.selection_target_words:
-            raise InputError(f"{key}: say how much is kept, with data.selection_target_words")
+            raise InputError(f"{key}: set data.selection_target_words")
         need("thot.common", "thot", key)
 
 

@@ -131,7 +131,7 @@ def draw_by_length(
     bounds = [2, *(edge for edge in edges if edge < max_length), max_length]
     if bounds != sorted(set(bounds)) or bounds[1] < 6:
         raise InputError(
-            f"built-in corpus: edges {list(edges)} up to {max_length}: must rise from 6 or more"
+            f"built-in corpus: edges {list(edges)} up to {max_length}: must increase from 6 or more"
         )
     bucket = k % (len(bounds) - 1)
     shortest, longest = bounds[bucket] + 1, bounds[bucket + 1]

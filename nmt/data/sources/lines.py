@@ -180,7 +180,7 @@ def read_parallel(paths: Sequence[Path], limit: int | None = None) -> Iterator[t
                 listed = ", ".join(
                     f"{path} has {count}" for path, count in zip(paths, counts, strict=True)
                 )
-                raise InputError(f"lines do not pair up: {listed} lines; both sides need as many")
+                raise InputError(f"unequal numbers of lines: {listed} lines")
             return
         yield tuple(cast(list[str], row))
         number += 1

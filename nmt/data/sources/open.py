@@ -39,7 +39,7 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
     remote = [way for way in ways if way in REMOTE]
     apart = [way for way in ways if way not in ("files", *REMOTE)]
     if apart and len(ways) > 1:
-        raise InputError(f"{key}: both {ways[0]} and {ways[1]} are given; one of them says all")
+        raise InputError(f"{key}: both {ways[0]} and {ways[1]} are given; give only one of them")
     if text.alignment and ways[0] != "source":
         raise InputError(f"{key}.alignment: only for text from files, not with {key}.{ways[0]}")
     if ways[0] == "source":
@@ -103,9 +103,7 @@ def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
             f" give such files and {key}.tokenised=true"
         )
     if text.alignment and key in ("data.train", "data.in_domain"):
-        raise InputError(
-            f"{key}.alignment: gold links measure a model and never train one; leave it out"
-        )
+        raise InputError(f"{key}.alignment: gold alignments are for development and test sets only")
     named = [
         (side, value)
         for side in ("source", "target", "alignment")

@@ -40,7 +40,7 @@ def warn_on_error(doing: str) -> Iterator[None]:
     except Exception as error:
         if doing not in _reported:
             _reported.add(doing)
-            log.warning("W&B: %s failed (%s: %s); going on", doing, type(error).__name__, error)
+            log.warning("W&B: %s failed (%s: %s); continuing", doing, type(error).__name__, error)
 
 
 def define_metrics(run: Any) -> None:

@@ -62,7 +62,7 @@ def test_identity_follows_the_content_not_the_name(write: Write) -> None:
         ),
         (
             {"source": "a", "target": "b", "alignment": "c", "tokenised": True},
-            r"data\.train\.alignment: gold links measure a model and never train one",
+            r"data\.train\.alignment: gold alignments are for development and test sets only",
         ),
         ({"grammar": "natural", "alignment": "c"}, r"data\.train\.alignment: only for text from"),
         ({"hub": "wmt/wmt14"}, r"data\.train\.hub_split: missing"),
