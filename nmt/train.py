@@ -30,6 +30,7 @@ def train(composed: DictConfig, stop: Stop) -> None:
         text = start.prepare_text(run)
         start.refuse_other_text(run, text)
         sets = test.all_sets(run, text)
+        start.reopen(run)
         with start.at_work(run):
             training = fit.Training(run, text)
             training.fit()

@@ -43,7 +43,7 @@ NOT_LIGHTNINGS = {
         ("max_epochs", "max_time", "min_epochs", "min_steps"), "type trainer.max_steps"
     ),
     "num_sanity_val_steps": "type trainer.valid_every",
-    "overfit_batches": "type limit_train_batches",
+    "overfit_batches": "type trainer.lightning.limit_train_batches",
     "plugins": "takes objects, which a configuration cannot hold",
     "barebones": "needs loggers and checkpoints off, which a run is made of",
     "reload_dataloaders_every_n_epochs": "the pairs of a run are read without end",

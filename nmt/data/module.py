@@ -52,7 +52,9 @@ class TranslationData(pl.LightningDataModule):
         start = self.trainer.global_step if self.trainer else 0
         self.schedule.rows(start)  # what workers would each find out for themselves
         batches = MicroBatches(self.prepared.train, self.schedule, self._accumulate, *self._rank())
-        return self._loader(batches, CountFrom(start * self._accumulate))
+        limit = self.trainer.limit_train_batches if self.trainer else None
+        period = limit if isinstance(limit, int) else None
+        return self._loader(batches, CountFrom(start * self._accumulate, period))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """This rank's share of the development pairs, every one on one rank, longest first."""
@@ -91,13 +93,19 @@ def make_schedule(train: Train, config: Config) -> TrainingSchedule:
 
 
 class CountFrom(Sampler[int]):
-    """start, start + 1, start + 2, … without end."""
+    """start, start + 1, start + 2, … without end.
 
-    def __init__(self, start: int) -> None:
-        self.start = start
+    With a period, after which Lightning begins the loader again: start modulo it, and 0 from then.
+    """
+
+    def __init__(self, start: int, period: int | None = None) -> None:
+        self.start, self.period = start, period
 
     def __iter__(self) -> Iterator[int]:
-        return itertools.count(self.start)
+        start = self.start
+        if self.period is not None:
+            start, self.start = start % self.period, 0
+        return itertools.count(start)
 
 
 class MicroBatches(Dataset[Batch]):

@@ -75,10 +75,12 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
         InputError: for what is found wrong before anything is done.
     """
     folder = RunFolder.of_this_command()
+    quieten()
     checkpoint, composed = _resumed(composed, folder)
     config = load(composed)
     check_early(config)
-    silence_warnings()
+    check_training(config)
+    stop.trust = own_code(config)
     with machine_errors(config):
         yield Run(config, folder, checkpoint, stop)
 
@@ -87,7 +89,7 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
 def evaluation(composed: DictConfig) -> Iterator[Run]:
     """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`."""
     folder = RunFolder.of_this_command()
-    silence_warnings()
+    quieten()
     folder.refuse_used()
     checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
@@ -107,13 +109,13 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     config = load(composed)
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
-    silence_warnings()
+    quieten()
     yield Run(config, folder)
 
 
 def trained_model(composed: DictConfig) -> TrainedModel:
     """The model of a checkpoint that translates what it is given; raises InputError."""
-    silence_warnings()
+    quieten()
     checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
     paths = typed_paths(typed, TranslateConfig)
@@ -151,6 +153,19 @@ def refuse_other_text(run: Run, text: Prepared) -> None:
         )
 
 
+def reopen(run: Run) -> None:
+    """Takes up the folder of a run that is resumed, once nothing is left that may be refused.
+
+    What a killed process left is put right. Where updates are to be made, results.json goes: until
+    they are the run is not finished.
+    """
+    if run.checkpoint is None or rank():
+        return
+    run.folder.checkpoints.repair(run.checkpoint)
+    if run.config.trainer.max_steps > run.checkpoint.update:
+        run.folder.results.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def at_work(run: Run) -> Iterator[None]:
     """Gives a run its logger; however the run ends, the logger is closed and no rank is left."""
@@ -175,12 +190,20 @@ def check_early(config: Config) -> None:
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
-    check_optimizer(config.optimizer, config.trainer.max_steps)
     check_own(config.report)
-    make_callbacks(config)
-    lightning_arguments(config.trainer, Path())
     with torch.device("meta"):
         build_model(config, len(SPECIAL), len(SPECIAL))
+
+
+def check_training(config: Config) -> None:
+    """Refuses at the start what only a training uses.
+
+    Raises:
+        InputError: for an optimizer, schedule, callback or argument of Lightning's that cannot be.
+    """
+    check_optimizer(config.optimizer, config.trainer.max_steps)
+    make_callbacks(config)
+    lightning_arguments(config.trainer, Path())
 
 
 def own_code(config: DictConfig | Config) -> list[str]:
@@ -229,16 +252,14 @@ def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None
         )
     path = None if asked is None else folder.checkpoints.newest()
     if path is not None:
-        return _resume_from(path, composed, folder)
+        return _resume_from(path, composed)
     if named:
         raise InputError(f"resume={asked}: no checkpoint in {folder.checkpoints.path}")
     folder.refuse_used()
     return None, composed
 
 
-def _resume_from(
-    path: Path, composed: DictConfig, folder: RunFolder
-) -> tuple[Checkpoint, DictConfig]:
+def _resume_from(path: Path, composed: DictConfig) -> tuple[Checkpoint, DictConfig]:
     """A checkpoint, and its configuration with what was typed; raises InputError as `_resumed`."""
     checkpoint = read_checkpoint(path, [*composed.trust, *own_code(composed)])
     typed = HydraConfig.get().overrides.task
@@ -248,10 +269,6 @@ def _resume_from(
     refuse_changes(checkpoint.config, config)
     _check_updates(checkpoint, config)
     log.info("resuming from %s, update %d", path, checkpoint.update)
-    if rank() == 0:
-        folder.checkpoints.repair(checkpoint)
-        if config.trainer.max_steps > checkpoint.update:
-            folder.results.unlink(missing_ok=True)  # until then the run is not finished
     return checkpoint, config
 
 
@@ -272,8 +289,10 @@ def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
         )  # fmt: skip
 
 
-def silence_warnings() -> None:
-    """Silences Lightning's warnings about intended settings."""
+def quieten() -> None:
+    """Silences Lightning's warnings about intended settings, and ranks that repeat the first."""
+    if rank():
+        logging.getLogger("nmt").setLevel(logging.WARNING)
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     for message in (
         ".*does not have many workers.*",

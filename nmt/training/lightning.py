@@ -58,9 +58,11 @@ def complete_loops(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
     updates = trainer.global_step
     batches = updates * trainer.accumulate_grad_batches
     loop = checkpoint["loops"]["fit_loop"]
-    for count in ("total", "current"):
+    limit = trainer.limit_train_batches  # of an epoch, where it is a number of batches
+    of_epoch = batches % limit if isinstance(limit, int) else batches
+    for count, made in (("total", batches), ("current", of_epoch)):
         counts = loop["epoch_loop.batch_progress"][count]
-        counts.update(dict.fromkeys(counts, batches))
+        counts.update(dict.fromkeys(counts, made))
     # on its way past a validation that was made, the loop counts this update once more
     validated = batches % int(trainer.val_check_interval) == 0
     loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates - validated

@@ -31,12 +31,13 @@ OWN = ("train/", "valid/", "test/", "length/")  # names of this program's scores
 
 
 class Row(IntEnum):
-    """What is logged of an update, in this order."""
+    """What is logged of an update, in this order; a callback's rows come at any time."""
 
     TRAINING = 0
     PICTURES = 1
     VALIDATION = 2
     TEST = 3
+    OTHERS = 4
 
 
 @contextlib.contextmanager
@@ -155,9 +156,7 @@ class ResumableWandbLogger(WandbLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        own = any(name.startswith(OWN) for name in metrics)  # the rest is of callbacks of one's own
-        update = step if own else None
-        with self.row(update, kind_of(metrics)) as new, warn_on_error("logging scores"):
+        with self.row(step, kind_of(metrics)) as new, warn_on_error("logging scores"):
             if new:
                 super().log_metrics(metrics, step)
 
@@ -169,10 +168,7 @@ class ResumableWandbLogger(WandbLogger):
     @contextlib.contextmanager
     def row(self, update: int | None, kind: Row) -> Iterator[bool]:
         """Whether a row of an update has yet to be logged; after what is inside it counts as so."""
-        if update is None:
-            yield True
-            return
-        if (update, kind) <= self._logged.last:
+        if update is not None and self._logged.has(update, kind):
             yield False
             return
         if self._next_step and is_offline(self):
@@ -180,33 +176,52 @@ class ResumableWandbLogger(WandbLogger):
                 self.experiment.log({}, step=self._next_step)
         self._next_step = 0
         yield True
-        with warn_on_error("recording what is logged"):
-            self._logged.write((update, kind), int(self.experiment.step))
+        if update is not None:
+            with warn_on_error("recording what is logged"):
+                self._logged.write(update, kind, int(self.experiment.step))
 
 
 class LoggedRows:
     """What of a W&B run was logged last, in a file of the run folder.
 
+    A callback may log several rows of an update, so that of theirs only what an earlier process
+    logged counts as so.
+
     Attributes:
-        last: update and kind of the last row.
-        step: W&B's number for the row after it.
+        last: update and kind of the last of this program's own rows.
+        others: the last update of which a callback of the configuration logged a row.
+        step: W&B's number for the row after all of them.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.last, self.step = (-1, 0), 0
+        self.last, self.others, self.step = (-1, 0), -1, 0
         if path.is_file():
             with warn_on_error("reading what is logged"):
-                update, kind, self.step = json.loads(path.read_text())
+                update, kind, *others, self.step = json.loads(path.read_text())
                 self.last = (update, kind)
+                self.others = others[0] if others else -1
+        self._others_before = self.others
 
-    def write(self, last: tuple[int, Row], step: int) -> None:
-        self.last, self.step = last, step
-        write_json(self.path, [*last, step])
+    def has(self, update: int, kind: Row) -> bool:
+        """Whether a row was logged before."""
+        if kind == Row.OTHERS:
+            return update <= self._others_before
+        return (update, kind) <= self.last
+
+    def write(self, update: int, kind: Row, step: int) -> None:
+        if kind == Row.OTHERS:
+            self.others = update
+        else:
+            self.last = (update, kind)
+        self.step = step
+        write_json(self.path, [*self.last, self.others, step])
 
 
 def kind_of(row: Iterable[str]) -> Row:
     """Which row of an update it is, from its keys."""
+    if not any(key.startswith(OWN) for key in row):
+        return Row.OTHERS
     if any(key.startswith(("length/", "test/")) for key in row):
         return Row.TEST
     if any(key.startswith("valid/alignment/") for key in row):

@@ -31,11 +31,13 @@ class Stop:
     Attributes:
         number: of the signal, or 0.
         deferred: a signal is only noted; who deferred it asks for `number`.
+        trust: modules outside nmt that a resumed run must be allowed.
     """
 
     def __init__(self, folder: Path) -> None:
         self.number = 0
         self.deferred = False
+        self.trust: list[str] = []
         self._folder = folder
         self._process = os.getpid()
 
@@ -54,8 +56,10 @@ class Stop:
         """The exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
-            command = f"python -m nmt.train resume={shlex.quote(str(self._folder))}"
-            return Interrupted(f"stopped by {name}; resume with: {command}", number)
+            command = ["python", "-m", "nmt.train", f"resume={self._folder}"]
+            if self.trust:
+                command.append(f"trust=[{','.join(dict.fromkeys(self.trust))}]")
+            return Interrupted(f"stopped by {name}; resume with: {shlex.join(command)}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
     def hear(self, number: int, frame: FrameType | None) -> None:

@@ -66,11 +66,12 @@ def make_trainer(
         first = str(error).strip().splitlines()[0]
         raise InputError(
             f"trainer (accelerator={options.accelerator}, devices={options.devices}, "
-            f"strategy={options.strategy}): {first}"
+            f"strategy={options.strategy}, lightning={options.lightning}): {first}"
         ) from error
     except pl.utilities.exceptions.MisconfigurationException as error:
         raise InputError(
-            f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}: "
+            f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}, "
+            f"trainer.lightning={options.lightning}: "
             f"{str(error).strip().splitlines()[0]}"
         ) from error
 
@@ -84,6 +85,16 @@ def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
     arguments = dict(options.lightning)
     for name in set(arguments) - set(inspect.signature(pl.Trainer.__init__).parameters):
         raise InputError(f"trainer.lightning.{name}: no argument of Lightning's Trainer")
+    for name in ("limit_train_batches", "limit_val_batches"):
+        limit = arguments.get(name, options.accumulate)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise InputError(f"trainer.lightning.{name}={limit}: must be a whole number, 1 or more")
+    limit = arguments.get("limit_train_batches", options.accumulate)
+    if limit % options.accumulate:
+        raise InputError(
+            f"trainer.lightning.limit_train_batches={limit}: must be a multiple of "
+            f"trainer.accumulate={options.accumulate}"
+        )
     profiler = arguments.get("profiler")
     if profiler is not None:
         if profiler not in PROFILERS:

@@ -1,4 +1,4 @@
-"""Runs that are killed and gone on with end as if they had never stopped."""
+"""Runs that are killed and resumed end as if they had never stopped."""
 
 from __future__ import annotations
 
@@ -70,6 +70,18 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
 def test_the_same_seed_gives_the_same_weights_whatever_the_workers(work):
     assert work.train("again", "data.workers=2", "deterministic=true").code == 0
     work.same("whole", "again")
+
+
+def test_an_epoch_of_limited_length_is_resumed_inside(work):
+    """Six micro-batches an epoch, three updates; stopped after the second update of the third."""
+    limit = "+trainer.lightning.limit_train_batches=6"
+    assert work.train("limited", limit).code == 0
+    hook = "fail('nmt.models.base:Translator.training_step', 17, ValueError('broken'))"
+    assert work.train("limited-broken", limit, hook=hook).code == 1
+    assert work.checkpoint("limited-broken")["global_step"] == 8
+    assert work.train("limited-broken", limit, "resume=auto").code == 0
+    work.same("limited", "limited-broken")
+    assert work.measured("limited") != work.measured("whole")
 
 
 KILLS = {
@@ -201,6 +213,11 @@ def test_what_would_change_the_result_is_refused(work):
         ("resume=whole", "optimizer.lr=0.5"): "optimizer.lr=0.5: the run was started with",
         ("resume=nowhere",): "resume=nowhere: no checkpoint in",
         ("resume=whole", "seed=3"): "seed=3: the run was started with 1",
+        (
+            "resume=whole",
+            "trainer.max_steps=15",
+            "evaluation.scores=[nonsense]",
+        ): "evaluation.scores: no score 'nonsense'",
     }.items():
         ended = run("train", *arguments, cwd=work.folder)
         assert ended.code == 2
@@ -229,8 +246,13 @@ def test_two_processes_killed(work):
 
 
 def test_offline_wandb_files_repeat_no_update(work):
-    """The run breaks in update 11 and goes on from the checkpoint of update 8."""
-    options = ("logger=wandb", "logger.mode=offline", "checkpoint.minutes=10")
+    """The run breaks in update 11 and is resumed from the checkpoint of update 8."""
+    options = (
+        "logger=wandb",
+        "logger.mode=offline",
+        "checkpoint.minutes=10",
+        "callbacks=learning_rate_monitor",
+    )
     hook = "fail('nmt.models.base:Translator.training_step', 22, ValueError('broken'))"
     assert work.train("wandb", *options, hook=hook).code == 1
     assert work.checkpoint("wandb")["global_step"] == 8
@@ -245,6 +267,9 @@ def test_offline_wandb_files_repeat_no_update(work):
         "valid/alignment/1.caption": [4, 8, 12, 14],
     }.items():
         assert [row["trainer/global_step"] for row in rows if key in row] == updates, key
+    rates = [row for row in rows if any(key.startswith("lr-") for key in row)]
+    updates = [row["trainer/global_step"] for row in rates]
+    assert updates == [update for update in range(1, 14, 2) for _micro_batch in range(2)]
     steps = [row["_step"] for row in rows]
     assert steps == sorted(set(steps))
 

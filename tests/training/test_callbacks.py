@@ -121,12 +121,15 @@ def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
     ("arguments", "said"),
     [
         ({"limit_train_batch": 3}, "trainer.lightning.limit_train_batch: no argument of Lightning"),
+        ({"limit_train_batches": 0}, "trainer.lightning.limit_train_batches=0: must be a whole"),
+        ({"limit_val_batches": 0.5}, "trainer.lightning.limit_val_batches=0.5: must be a whole"),
+        ({"limit_train_batches": 4}, "trainer.lightning.limit_train_batches=4: must be a multiple"),
         ({"profiler": "fast"}, "trainer.lightning.profiler=fast: must be one of simple, advanced"),
     ],
 )
 def test_arguments_that_lightning_has_not(tmp_path, arguments, said):
     with pytest.raises(InputError) as refused:
-        lightning_arguments(TrainerConfig(lightning=arguments), tmp_path)
+        lightning_arguments(TrainerConfig(lightning=arguments, accumulate=3), tmp_path)
     assert str(refused.value).startswith(said)
 
 

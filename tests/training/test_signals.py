@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.training.signals import stoppable
+from nmt.training.signals import Stop, stoppable
 from nmt.utils.errors import Interrupted
 
 
@@ -39,6 +39,15 @@ def test_a_deferred_signal_is_obeyed_afterwards(tmp_path):
     with pytest.raises(Interrupted, match=f"stopped by SIGINT; resume with: .* resume={tmp_path}"):
         defer()
     assert reached == [2]
+
+
+def test_the_command_that_resumes_trusts_what_the_run_trusted(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints/last.ckpt").touch()
+    stop = Stop(tmp_path)
+    stop.trust = ["mine.scores", "other", "mine.scores"]
+    said = str(stop.interrupted(signal.SIGTERM))
+    assert said.endswith(f"resume={tmp_path} 'trust=[mine.scores,other]'")
 
 
 def test_a_second_interrupt_does_not_wait(tmp_path):
