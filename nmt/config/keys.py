@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import types
@@ -86,6 +87,31 @@ def marked(schema: type, mark: str, value: bool = True, path: str = "") -> Itera
             yield path + entry.name
         elif isinstance(factory, type) and dataclasses.is_dataclass(factory):
             yield from marked(factory, mark, value, f"{path}{entry.name}.")
+
+
+def completed(
+    schema: type, stored: Mapping[str, Any], without: Iterable[str] = ()
+) -> dict[str, Any]:
+    """A stored configuration with the defaults of the keys that it lacks.
+
+    Left out are the keys `without`, dotted, and defaults that refer to other keys.
+    """
+    config = copy.deepcopy(dict(stored))
+    for path, entry, _ in entries(schema):
+        if below(path, without):
+            continue
+        *sections, name = path.split(".")
+        inside: Any = config
+        for section in sections:
+            inside = inside.setdefault(section, {}) if isinstance(inside, dict) else None
+        if not isinstance(inside, dict) or name in inside:
+            continue
+        default = entry.default
+        if entry.default_factory is not dataclasses.MISSING:
+            default = entry.default_factory()
+        if not (isinstance(default, str) and default.startswith("${")):
+            inside[name] = default
+    return config
 
 
 def inherited(schema: type) -> set[str]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nmt.config.keys import completed
 from nmt.config.renamed import upgrade
+from nmt.config.schema import Config
 from nmt.evaluation.scores import REGISTERED
 
 RECORD_KEYS = {"spread": "attention_entropy", "end_weight": "eos_weight"}
@@ -34,6 +36,7 @@ _NUMBERS = {  # of a set or of a bucket: a number in schema 1
     "spread": "attention_entropy",
 }
 _ROW = ("from", "to", "sentences", "score", "low", "high", "no_unk")
+_UNKNOWN = ("data.source_shortlist", "data.target_shortlist")  # a text's own, not stored
 _AS_THEY_ARE = ("pairs", "search", "bucket_by", "confidence", "bleu")
 
 
@@ -48,18 +51,27 @@ def present_history(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def convert(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a results.json of schema 1 in schema 2. Figures that it lacks stay absent."""
+    """The content of a results.json of schema 1 in schema 2.
+
+    Figures that it lacks stay absent; keys of the configuration that it lacks get their defaults,
+    which is what a run did before there was a choice.
+    """
     tests = {name: _test_set(result) for name, result in content["test"].items()}
     found = {key for result in tests.values() for key in _scores_in(result)}
     return {
         **content,
         "schema": 2,
-        "config": upgrade(content["config"]),
+        "config": _configuration(content["config"]),
         "valid": renamed(content["valid"], HISTORY_KEYS),
         "history": present_history(content["history"]),
         "test": tests,
         "scores": {key: score.description() for key, score in REGISTERED.items() if key in found},
     }
+
+
+def _configuration(stored: dict[str, Any]) -> dict[str, Any]:
+    """The stored configuration with all present keys; an empty one, of an outside system, stays."""
+    return completed(Config, upgrade(stored), without=_UNKNOWN) if stored else {}
 
 
 def _test_set(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -252,8 +252,11 @@ def _order(path: Path) -> tuple[str, int, str]:
 
 
 def _incidental(key: str) -> bool:
-    """Whether a key may differ between runs that are the same experiment."""
-    return below(key, ("seed", *RUNTIME_KEYS))
+    """Whether a key may differ between runs that are the same experiment.
+
+    Scores that were measured in addition change none of the others.
+    """
+    return below(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
 
 def _comparable(value: Any) -> str:

@@ -8,6 +8,7 @@ import pytest
 from nmt.config.renamed import upgrade
 from nmt.evaluation import records, results, results_v1
 from nmt.evaluation.results import bucket_score, score_of
+from nmt.report.runs import flatten
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1
 
@@ -34,9 +35,22 @@ def test_what_stays(old, read):
 
 
 def test_the_configuration_has_the_present_keys(old, read):
-    assert read["config"] == upgrade(old["config"])
+    upgraded = upgrade(old["config"])
+    flat, before = flatten(read["config"]), flatten(upgraded)
+    assert {key: flat[key] for key in before} == before
     assert read["config"]["optimizer"]["_target_"] == "torch.optim.Adam"
     assert "name" not in read["config"]["optimizer"]
+
+
+def test_keys_that_came_later_have_the_values_that_the_run_had(old, read):
+    config, before = read["config"], old["config"]
+    assert "callbacks" not in before
+    assert (config["callbacks"], config["report"]["own"]) == ({}, {})
+    assert config["trainer"]["lightning"] == {}
+    assert config["evaluation"]["scores"] is None
+    assert "source_shortlist" not in config["data"]  # the text's, which was not stored
+    assert config["optimizer"]["options"] == {"betas": [0.9, 0.999], "eps": 1e-08}
+    assert results_v1.convert(old | {"config": {}})["config"] == {}
 
 
 def test_scores_of_a_set(old, read):

@@ -2,8 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from nmt.config import EvaluationConfig
+from nmt.models.checkpoint import stored_config
 from nmt.report.runs import (
     MISSING,
     Run,
@@ -15,7 +17,7 @@ from nmt.report.runs import (
     read_run,
 )
 from nmt.utils.errors import InputError
-from tests.helpers.run_folders import make_run
+from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
 
 
 def test_a_run_is_read_with_its_results_overrides_and_sentences(sweep: Path) -> None:
@@ -116,6 +118,28 @@ def test_runs_of_one_experiment_share_a_group_whatever_their_seed() -> None:
     first, second = named("a", seed=1, x=3), named("a", seed=2, x=3)
     assert first.group == second.group
     assert first.group != named("a", seed=1, x=4).group
+
+
+def test_a_run_of_schema_1_is_of_the_group_of_its_present_copy() -> None:
+    """The copy is as a checkpoint's configuration is completed today."""
+    old = read_run(RUN_OF_SCHEMA_1)
+    stored = json.loads((RUN_OF_SCHEMA_1 / "results.json").read_text())["config"]
+    config = OmegaConf.to_container(stored_config({**stored, "seed": 2}, RUN_OF_SCHEMA_1))
+    assert isinstance(config, dict)
+    new = Run(old.label, {**old.results, "config": config, "seed": 2})
+    assert new.group == old.group
+    assert [run.label for run in label_apart([old, new])] == [
+        f"{old.label} seed {old.seed}",
+        f"{old.label} seed 2",
+    ]
+
+
+def test_scores_in_addition_make_no_other_group() -> None:
+    more = named("a", seed=2, evaluation={"scores": ["default", "ter"], "edges": [10]})
+    usual = named("a", seed=1, evaluation={"scores": None, "edges": [10]})
+    assert usual.group == more.group
+    assert [run.label for run in label_apart([usual, more])] == ["a seed 1", "a seed 2"]
+    assert usual.group != named("a", evaluation={"scores": None, "edges": [20]}).group
 
 
 def test_where_a_run_was_made_is_neither_in_its_group_nor_in_its_name() -> None:
