@@ -1,6 +1,6 @@
 """From the records of a test set to its scores: the object `test.<set>` of results.json."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -128,12 +128,13 @@ class Measured:
         scores: Sequence[Score],
         settings: Settings,
         *,
-        compute_slow: bool = True,
+        computed: Collection[str] | None = None,
     ) -> None:
         """Raises ValueError where a sentence occurs twice.
 
         Args:
-            compute_slow: whether statistics that take long are computed where records lack them.
+            computed: keys of the scores whose statistics are computed where records lack them,
+                of those that take long; None: all.
         """
         ordered = in_order(records)
         self.resamples, self.confidence = settings.resamples, settings.confidence
@@ -143,7 +144,7 @@ class Measured:
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
         self.tables = {
-            key: score.table(ordered, compute=compute_slow or not score.slow)
+            key: score.table(ordered, compute=computed is None or key in computed or not score.slow)
             for key, score in self.scores.items()
         }
 

@@ -7,6 +7,7 @@ about.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -96,13 +97,16 @@ def compare_set(
         resamples: bootstrap resamples behind the intervals of shared subsets; resamples and trials
             behind each test.
         scores: that are tested, and computed where only the records give them. None: those of nmt
-            that results.json of some run has; what takes long is not computed anew.
+            that results.json of some run has. Those are completed from the records in any case;
+            what takes long is computed anew for `scores` only.
     """
     present = [run for run in runs if name in run.sets]
     known = known_scores(present)
-    compute_all = scores is not None
+    own = [score for key, score in REGISTERED.items() if key in known]
+    computed = {score.key for score in scores or ()}
+    shown = [*(scores or ()), *(score for score in own if score.key not in computed)]
     if scores is None:
-        scores = [score for key, score in REGISTERED.items() if key in known]
+        scores = own
     confidence = {run.label: run.confidence(name) for run in present}
     limits = edges(present, name)
     measured = {}
@@ -110,9 +114,7 @@ def compare_set(
         settings = EvaluationConfig(
             edges=limits, resamples=resamples, confidence=confidence[run.label]
         )
-        measured[run.label] = Measured(
-            run.translations(name), scores, settings, compute_slow=compute_all
-        )
+        measured[run.label] = Measured(run.translations(name), shown, settings, computed=computed)
     subset, shared = _no_unk_subset(present, name)
     results = {}
     for run in present:
@@ -217,21 +219,46 @@ def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarr
 
 
 def _fill(result: dict[str, Any], measured: Measured) -> None:
-    """Puts in the scores that only the records give, and each bucket's mean length."""
+    """Puts in the scores and the intervals that only the records give, and buckets' mean lengths."""
     everyone = np.ones(len(measured.ids), dtype=bool)
     for key in measured.others:
-        if score_of(result, key) is None and not measured.scores[key].section:
-            found = measured.of(key, everyone)
-            result |= {} if found is None else {key: found}
+        section = measured.scores[key].section
+        if section and section in result:
+            result[section] = {**result[section]}
+            _complete(result[section], key, measured, everyone, add=False)
+        elif not section:
+            _complete(result, key, measured, everyone)
     for row in result["by_length"]:
         inside = _inside(row, measured.lengths)
         if not inside.any():
             continue
         row.setdefault("mean_length", float(measured.lengths[inside].mean()))
         for key in measured.others:
-            if key not in row and measured.scores[key].by_length:
-                found = measured.of(key, inside)
-                row |= {} if found is None else {key: found}
+            if measured.scores[key].by_length:
+                _complete(row, key, measured, inside)
+
+
+def _complete(
+    row: dict[str, Any], key: str, measured: Measured, inside: np.ndarray, *, add: bool = True
+) -> None:
+    """Puts in a score of the sentences `inside` (N,), or its interval beside a score without one.
+
+    An interval is left out where the records give another score: it would be of another text.
+
+    Args:
+        add: whether a score that the row lacks is put in.
+    """
+    known = row.get(key) or {}
+    value = known.get("score")
+    if (value is None and not add) or any(known.get(end) is not None for end in ("low", "high")):
+        return
+    found = measured.of(key, inside)
+    if found is None:
+        return
+    if value is None:
+        row[key] = known | found
+    elif math.isclose(value, found["score"], rel_tol=1e-6, abs_tol=1e-9):
+        row[key] = known | {end: found[end] for end in ("low", "high")}
 
 
 def _significance(

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.evaluation.bleu import bleu
 from nmt.evaluation.buckets import bucket_name
-from nmt.evaluation.results import read
+from nmt.evaluation.results import read, score_of
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.report.comparison import SetComparison, compare_set, measure_decay
 from nmt.report.page import build_page
@@ -111,6 +111,35 @@ def test_runs_of_schema_1_stand_beside_new_ones(tmp_path: Path) -> None:
     assert page.stat().st_size > 100_000
     names = {path.name for path in write_tables([old, new], [found], tmp_path / "tables")}
     assert "significance_test.csv" in names
+
+
+def test_runs_of_schema_1_get_intervals_from_their_sentences() -> None:
+    """Whatever scores are tested; statistics that take long are computed for those alone."""
+    old = read_run(RUN_OF_SCHEMA_1)
+    before = read(RUN_OF_SCHEMA_1)["test"]["test"]
+    for chosen, chrf in ((None, False), (["ter"], False), (["chrf"], True)):
+        scores = None if chosen is None else choose_scores(chosen)
+        found = compare_set([old], "test", 50, scores)
+        result = found.results[old.label]
+        for key in ("nll_per_sentence", "perplexity", "attention_entropy", "precision", "recall"):
+            score = score_of(result, key)
+            assert score is not None
+            assert score["score"] == score_of(before, key)["score"]
+            assert score["low"] < score["score"] < score["high"]
+        assert result["nll_per_word"]["low"] < result["nll_per_word"]["score"]
+        assert (result["chrf"]["low"] is not None) is chrf
+        assert result["chrf"]["signature"] == before["chrf"]["signature"]
+        row = found.rows(old.label)[1]
+        assert row["nll_per_word"]["low"] < row["nll_per_word"]["score"]
+        assert row["recall"]["low"] is not None
+    assert before["alignment"]["recall"]["low"] is None  # what was read is left as it is
+
+
+def test_an_interval_of_another_text_is_left_out() -> None:
+    old = read_run(RUN_OF_SCHEMA_1)
+    old.results["test"]["test"]["perplexity"]["score"] += 1
+    perplexity = compare_set([old], "test", 50).results[old.label]["perplexity"]
+    assert (perplexity["low"], perplexity["high"]) == (None, None)
 
 
 def test_equal_subsets_keep_the_measured_no_unk_scores(
