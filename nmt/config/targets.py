@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from hydra.errors import InstantiationException
+
+from nmt.utils.errors import InputError
 
 # What a stranger's checkpoint may name besides the models and scoring functions of `nmt`: classes
 # that do nothing but what their names say, whatever their arguments are.
@@ -30,6 +36,48 @@ def own_modules(config: Any) -> list[str]:
     """
     others = {target for target in _targets(config) if target not in LISTED}
     return sorted({name.rpartition(".")[0] for name in others if not name.startswith("nmt.")})
+
+
+@contextmanager
+def named_by(key: str) -> Iterator[None]:
+    """Inside, code that a configuration names is located or called; what it raises names `key`.
+
+    Hydra also logs what it cannot locate, over several lines: not inside.
+
+    Args:
+        key: of the configuration, with its value, such as `optimizer._target_=torch.optim.Adm`.
+
+    Raises:
+        InputError: in one line, for every exception.
+    """
+    log = logging.getLogger("hydra.utils")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    except Exception as error:
+        raise InputError(f"{key}: {reason(error)}") from error
+    finally:
+        log.disabled = before
+
+
+def reason(error: BaseException) -> str:
+    """What code that a configuration names raised, or why it was not found, in one line."""
+    while isinstance(error, InstantiationException) and error.__cause__:
+        error = error.__cause__  # Hydra wraps it in lines on Hydra
+    text = str(error).strip()
+    if text.startswith("Error loading"):
+        cause = error.__cause__
+        if cause is None or isinstance(cause, ModuleNotFoundError | AttributeError):
+            named = f" ({_first_line(cause)})" if cause else ""
+            return f"there is no such class or function{named}; is its module importable from here?"
+        return f"its module cannot be imported ({type(cause).__name__}: {_first_line(cause)})"
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    """Of its message; of one without a message the type."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _targets(node: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from torch import nn
 
 from nmt.config import Config, ModelConfig
 from nmt.config.schema import scoring_of
-from nmt.config.targets import LISTED
+from nmt.config.targets import LISTED, named_by
 from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
     """
     from nmt.models.base import Translator
 
-    try:
+    with named_by(f"model._target_={config.model._target_}"):
         model_class = get_class(config.model._target_)
-    except Exception as error:
-        raise InputError(f"model._target_={config.model._target_}: {_reason(error)}") from error
     if not issubclass(model_class, Translator):
         raise InputError(f"model._target_={config.model._target_}: not an nmt.models.Translator")
     try:
@@ -66,10 +64,8 @@ def build_scoring(model: ModelConfig) -> nn.Module:
         raise InputError(f"scoring=none: {name} needs a scoring: additive, dot or scaled_dot")
     if model.alignment is None:
         raise InputError(f"model.alignment=null: {target} needs the size of the alignment space")
-    try:
+    with named_by(f"model.scoring._target_={target}"):
         scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
-    except Exception as error:
-        raise InputError(f"model.scoring._target_={target}: {_reason(error)}") from error
     return scoring
 
 
@@ -95,10 +91,8 @@ def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
         return
     module = target.rpartition(".")[0]
     if _inside(module, ("nmt", *trust)):
-        try:
+        with named_by(f"{path}={target}"):
             code = get_object(target)
-        except Exception as error:
-            raise InputError(f"{path}={target}: {_reason(error)}") from error
         # `nmt.cli.command.os.system` starts with nmt, but is not of it
         home = getattr(code, "__module__", None) or ""
         equation = isinstance(code, type) and issubclass(code, nn.Module)
@@ -121,10 +115,3 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(child, f"{path}.{name}" if path else str(name))
     else:
         yield path, node
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).strip()
-    if text.startswith(("Error locating target", "Error loading")):
-        return "there is no such class (is its module importable from here?)"
-    return text.splitlines()[0] if text else type(error).__name__

@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from nmt.config import OptimizerConfig
+from nmt.config.targets import named_by
 from nmt.utils.errors import InputError
 
 FASTEST = {  # of the ways that torch has of making the same update
@@ -36,11 +37,9 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     # torch has tuples where a configuration can only have lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
     options = FASTEST.get(target, {}) | options
-    try:
+    with named_by(f"optimizer._target_={target}"):
         kind = get_class(target)
         optimizer = kind(parameters, lr=config.lr, **options)
-    except Exception as error:
-        raise InputError(f"optimizer._target_={target}: {_reason(error)}") from error
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")
     schedule = make_schedule(optimizer, config, updates)
@@ -53,13 +52,11 @@ def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -
     key = f"optimizer.schedule._target_={target}"
     own = {name: value for name, value in config.schedule.items() if name != "_target_"}
     known = {"warmup": config.warmup, "decay_from": config.decay_from, "updates": updates}
-    try:
+    with named_by(key):
         make: Callable[..., Any] = get_method(str(target))
         named = inspect.signature(make).parameters
         known = {name: value for name, value in known.items() if name in named}
         schedule = make(optimizer, **known, **own)
-    except Exception as error:
-        raise InputError(f"{key}: {_reason(error)}") from error
     if not isinstance(schedule, LRScheduler) or isinstance(schedule, ReduceLROnPlateau):
         raise InputError(f"{key}: not a schedule that is stepped by the number of updates alone")
     if config.warmup and "warmup" not in named:
@@ -97,10 +94,3 @@ def inverse_sqrt(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
 def _warm(optimizer: Optimizer, warmup: int, share: Callable[[int], float]) -> LambdaLR:
     """`share` of the learning rate by the number of the update, from 0; before it, a rise from 0."""
     return LambdaLR(optimizer, lambda n: (n + 1) / warmup if n < warmup else share(n))
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).strip()
-    if text.startswith(("Error locating target", "Error loading")):
-        return "there is no such class (is its module importable from here?)"
-    return text.splitlines()[0] if text else type(error).__name__

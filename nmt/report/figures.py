@@ -12,6 +12,7 @@ from typing import Any
 from hydra.utils import get_method, instantiate
 
 from nmt.config import ReportConfig
+from nmt.config.targets import named_by
 from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.heatmap import (
@@ -95,11 +96,8 @@ def check_own(report: ReportConfig) -> None:
             raise InputError(
                 f"report.own.{figure}: names no function; type +report.own.{figure}._target_=…"
             )
-        try:
+        with named_by(f"report.own.{figure}._target_={target}"):
             get_method(target)
-        except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"report.own.{figure}._target_={target}: {reason}") from error
 
 
 def draw_for_papers(

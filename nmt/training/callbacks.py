@@ -7,6 +7,7 @@ from hydra.utils import instantiate
 from pytorch_lightning import callbacks as known
 
 from nmt.config import Config
+from nmt.config.targets import named_by
 from nmt.utils.errors import InputError
 
 # Callbacks that conflict with this program's own, and their alternatives.
@@ -38,10 +39,8 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     if not target:
         raise InputError(f"callbacks.{name}: names no class; type +callbacks.{name}._target_=…")
     key = f"callbacks.{name}._target_={target}"
-    try:
+    with named_by(key):
         callback = instantiate(settings)
-    except Exception as error:
-        raise InputError(f"{key}: {' '.join(str(error).split())[:300]}") from error
     if not isinstance(callback, pl.Callback):
         raise InputError(f"{key}: not a pytorch_lightning.Callback")
     for kind, instead in INSTEAD.items():

@@ -52,7 +52,7 @@ def test_the_callbacks_of_the_group(composer):
     ("callbacks", "said"),
     [
         ({"mine": {"every": 3}}, "callbacks.mine: names no class; type +callbacks.mine._target_="),
-        ({"mine": {"_target_": "no.Such"}}, "callbacks.mine._target_=no.Such: Error locating"),
+        ({"mine": {"_target_": "no.Such"}}, "callbacks.mine._target_=no.Such: there is no"),
         ({"mine": {"_target_": "torch.nn.Identity"}}, "callbacks.mine._target_=torch.nn.Identity:"),
         (lightnings("DeviceStatsMonitor", rate=1), "callbacks.devicestatsmonitor._target_=pytorch"),
         (
