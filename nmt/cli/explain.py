@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from typing import get_origin
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
@@ -52,7 +53,7 @@ def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
         return f"{several[1]}: more than one value; give one, or sweep over them with -m"
     unknown = re.match(r"Could not override '([^']+)'", lines[0])
     if unknown:
-        return _unknown(unknown[1], schema)
+        return _unknown(unknown[1], schema, lines)
     wrong = re.match(r"Error merging override (.*)", lines[0])
     if wrong:
         return _wrong_type(wrong[1], schema, lines)
@@ -85,14 +86,19 @@ def _not_a_name(typed: Sequence[str]) -> str:
     return f"{' '.join(typed)}: not the name of one of a group's options, such as model=rnnsearch"
 
 
-def _unknown(path: str, schema: type) -> str:
+def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
     if path in ("stress", "experiment"):
         return f"{path}: this group has no default; type +{path}=…"
     if re.match(r"data\.test\.|external\.", path):
         return f"{path}: no such entry; to add one, type +{path}=…"
     if earlier := renamed_to(path):
         return f"{path}: {earlier}"
-    names = [name for name, _, _ in entries(schema)] + list(CHOICES)
+    kinds = {name: kind for name, _, kind in entries(schema)}
+    if get_origin(kinds.get(path)) is dict:  # `optimizer.options={momentum:0.9}`
+        inner = re.search(r"Key '([^']+)' is not in struct", "\n".join(lines))
+        new = f"{path}.{inner[1] if inner else 'NAME'}"
+        return f"{new}: no such entry; to add one, type +{new}=…, and to remove one, ~{path}.NAME"
+    names = list(dict.fromkeys([*kinds, *CHOICES]))
     if path.startswith(("trainer.lightning.", "callbacks.", "optimizer.options.")):
         return f"{path}: no such entry; to add one, type +{path}=…"
     near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)

@@ -39,6 +39,15 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     options = FASTEST.get(target, {}) | options
     with named_by(f"optimizer._target_={target}"):
         kind = get_class(target)
+        taken = inspect.signature(kind).parameters
+    if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+        unknown = [f"optimizer.options.{name}" for name in config.options if name not in taken]
+        if unknown:
+            raise InputError(
+                f"{', '.join(unknown)}: {target} takes no such argument; "
+                f"to leave out, type {' '.join(f'~{name}' for name in unknown)}"
+            )
+    with named_by(f"optimizer._target_={target}"):
         optimizer = kind(parameters, lr=config.lr, **options)
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")

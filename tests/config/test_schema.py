@@ -264,6 +264,17 @@ REFUSED = [
         "trainer.lightning.fast_dev_run: leaves no checkpoint",
     ),
     ("+trainer.lightning.max_epochs=3", "trainer.lightning.max_epochs: type trainer.max_steps"),
+    (
+        "optimizer.options={momentum:0.9}",
+        "optimizer.options.momentum: no such entry; to add one, type +optimizer.options.momentum=…, "
+        "and to remove one, ~optimizer.options.NAME",
+    ),
+    ("callbacks={ema:3}", "callbacks.ema: no such entry; to add one, type +callbacks.ema=…"),
+    (
+        "trainer.lightning={profiler:simple}",
+        "trainer.lightning.profiler: no such entry; to add one, type +trainer.lightning.profiler=…",
+    ),
+    ("report.own={mine:3}", "report.own.mine: no such entry; to add one, type +report.own.mine=…"),
     ("callbacks=swa", "available: device_stats, ema, learning_rate_monitor, none"),
     ("callbacks.ema.decay=0.9", "to add one, type +callbacks.ema.decay=…"),
     ("schedule=cosine", "schedule=cosine: no such; available: constant, inverse_sqrt, linear"),

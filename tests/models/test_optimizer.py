@@ -155,7 +155,16 @@ def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
     [
         ({"_target_": "torch.optim.Adamm"}, "optimizer._target_=torch.optim.Adamm: there is no"),
         ({"_target_": "torch.nn.Linear"}, "optimizer._target_=torch.nn.Linear: "),
-        ({"options": {"rhoo": 0.9}}, "optimizer._target_=torch.optim.Adadelta: "),
+        (
+            {"options": {"rhoo": 0.9}},
+            "optimizer.options.rhoo: torch.optim.Adadelta takes no such argument; to leave out, "
+            "type ~optimizer.options.rhoo",
+        ),
+        (
+            {"_target_": "torch.optim.SGD", "options": {"betas": [0.9, 0.99], "eps": 1e-8}},
+            "optimizer.options.betas, optimizer.options.eps: torch.optim.SGD takes no such argument; "
+            "to leave out, type ~optimizer.options.betas ~optimizer.options.eps",
+        ),
         ({**ADAM, "options": {"betas": [0.9]}}, "optimizer._target_=torch.optim.Adam: "),
         (
             {"schedule": schedule("torch.optim.lr_scheduler.Cosine")},
