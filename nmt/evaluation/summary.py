@@ -33,8 +33,8 @@ def keep_statistics(records: Iterable[Record], settings: Settings) -> None:
     """Puts the statistics that take long into the records, so that they are computed once."""
     slow = [score for score in choose_scores(settings.scores) if score.slow]
     for record in records:
-        kept = {score.key: score.statistics(record) for score in slow}
-        kept = {key: list(numbers) for key, numbers in kept.items() if numbers is not None}
+        kept = {score.key: score.checked(record) for score in slow}
+        kept = {key: numbers for key, numbers in kept.items() if numbers is not None}
         if kept:
             record["statistics"] = {**(record.get("statistics") or {}), **kept}
 
@@ -60,6 +60,7 @@ def summarise(
 
     Raises:
         ValueError: if there is no record, or one twice.
+        InputError: if a score cannot be computed.
     """
     measured = Measured(records, choose_scores(settings.scores), settings)
     if not len(measured.ids):
@@ -157,5 +158,5 @@ class Measured:
         rows = self.tables[key][inside & self.has(key)]
         if not len(rows):
             return None
-        combine = self.scores[key].combine
-        return scored(rows, combine, self.resamples, self.confidence) | {"sentences": len(rows)}
+        values = self.scores[key].values
+        return scored(rows, values, self.resamples, self.confidence) | {"sentences": len(rows)}

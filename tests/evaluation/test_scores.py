@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.scores import REGISTERED, Score, choose_scores, own_modules
+from nmt.evaluation.summary import keep_statistics
 from nmt.utils.errors import InputError
 
 HYPOTHESES = [
@@ -169,6 +171,46 @@ class Same(ExactMatch):
 class Reserved(ExactMatch):
     key = "by_length"
 
+class NumberKey(ExactMatch):
+    key = 3
+
+class NoKey(Score):
+    statistics = ExactMatch.statistics
+    combine = ExactMatch.combine
+
+class Raises(ExactMatch):
+    key = "raises"
+    def statistics(self, record):
+        return [len(record["hypothesis"]) / 0, 1]
+
+class Words(ExactMatch):
+    key = "words"
+    def statistics(self, record):
+        return record["hypothesis"]
+
+class Single(ExactMatch):
+    key = "single"
+    def statistics(self, record):
+        return 3.0
+
+class OneValue(ExactMatch):
+    key = "one_value"
+    def combine(self, sums):
+        return 1.0
+
+class Ragged(ExactMatch):
+    key = "ragged"
+    def statistics(self, record):
+        return [1.0] * (2 + record["id"] % 3)
+
+class Late(ExactMatch):
+    key = "late"
+    def statistics(self, record):
+        return [1.0 / (record["id"] - 2), 1]
+
+class LateAndSlow(Late):
+    slow = True
+
 match = ExactMatch()
 number = 3
 """
@@ -202,6 +244,15 @@ def test_a_class_or_an_object_of_ones_own(own_module):
         (["MODULE.Missing"], "MODULE.Missing: module"),
         (["no_such_module.Score"], "no_such_module.Score: No module named 'no_such_module'"),
         (["MODULE.number"], "MODULE.number: not an nmt.evaluation.scores.Score"),
+        (["MODULE.NumberKey"], "MODULE.NumberKey: its `key` must be a name"),
+        (["MODULE.NoKey"], "MODULE.NoKey: its `key` must be a name"),
+        (
+            ["MODULE.Raises"],
+            "MODULE.Raises: statistics of a made-up sentence: ZeroDivisionError: division by zero",
+        ),
+        (["MODULE.Words"], "MODULE.Words: statistics of a made-up sentence: ValueError: could not"),
+        (["MODULE.Single"], "MODULE.Single: statistics of a made-up sentence: its statistics are"),
+        (["MODULE.OneValue"], "MODULE.OneValue: combine: values of shape (), not (2,)"),
         (["MODULE.Taken"], "the key 'chrf' is taken"),
         (["MODULE.Reserved"], "the key 'by_length' is taken"),
         (["MODULE.ExactMatch", "MODULE.Same"], "two scores have the key 'exact_match'"),
@@ -212,3 +263,23 @@ def test_what_is_no_score_is_refused(own_module, names, message):
         choose_scores([name.replace("MODULE", own_module) for name in names], "scores")
     assert message.replace("MODULE", own_module) in str(refusal.value)
     assert str(refusal.value).startswith("scores: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Ragged", "sentence 1: 3 statistics, where other sentences have 2"),
+        ("Late", "sentence 2: ZeroDivisionError: float division by zero"),
+        ("LateAndSlow", "sentence 2: ZeroDivisionError: float division by zero"),
+    ],
+)
+def test_what_fails_on_a_sentence_names_score_and_sentence(own_module, name, said):
+    records = [{"id": number, "hypothesis": ["a"], "reference": ["a"]} for number in range(4)]
+    score = choose_scores([f"{own_module}.{name}"])[1]
+    with pytest.raises(InputError) as refusal:
+        score.table(records)
+    assert str(refusal.value) == f"scores: {own_module}.{name}: {said}"
+    if score.slow:
+        settings = EvaluationConfig(scores=[f"{own_module}.{name}"])
+        with pytest.raises(InputError, match="sentence 2: ZeroDivisionError"):
+            keep_statistics(records, settings)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+import numpy as np
+
+from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.scores.alignment import AlignmentErrorRate, EosShare, Precision, Recall
 from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
-from nmt.evaluation.scores.base import Score
+from nmt.evaluation.scores.base import Record, Score
 from nmt.evaluation.scores.bleu import Bleu, BrevityPenalty, LengthRatio
 from nmt.evaluation.scores.chrf import ChrF
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
@@ -50,6 +53,17 @@ RESERVED = {
     *("pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "degradation"),
     *("from", "to", "sentences", "score", "low", "high", "no_unk", "bleu_no_unk", "mean_length"),
     *("run", "bucket", "group"),
+}
+
+_HYPOTHESIS, _REFERENCE = ["a", "man", "sleeps"], ["a", "man", "is", "sleeping"]
+_BLEU = sentence_statistics(_HYPOTHESIS, _REFERENCE).tolist()
+MADE_UP: Record = {  # a record with every entry of `nmt.evaluation.records`
+    **{"id": 0, "source": ["un", "homme", "dort"], "length": 3, "no_unk": True},
+    **{"reference": _REFERENCE, "raw_reference": "A man is sleeping."},
+    **{"hypothesis": _HYPOTHESIS, "detokenised": "A man sleeps", "bleu_stats": _BLEU},
+    **{"hypothesis_no_unk": _HYPOTHESIS, "bleu_stats_no_unk": _BLEU},
+    **{"nll": 7.5, "score": -4.5, "attention_entropy": 0.5, "eos_weight": 0.1},
+    **{"alignment_counts": [3, 2, 3, 3, 0, 3], "statistics": {}},
 }
 
 
@@ -105,8 +119,24 @@ def _own(name: str, key: str) -> Score:
         raise InputError(f"{key}: {name}: {reason} (is its module importable here?)") from error
     if not isinstance(score, Score):
         raise InputError(f"{key}: {name}: not an nmt.evaluation.scores.Score")
-    if not getattr(score, "key", "").isidentifier():
+    own_key = getattr(score, "key", None)
+    if not isinstance(own_key, str) or not own_key.isidentifier():
         raise InputError(f"{key}: {name}: its `key` must be a name, such as exact_match")
     if score.key in REGISTERED or score.key in RESERVED:
         raise InputError(f"{key}: {name}: the key '{score.key}' is taken; give it another")
+    if not score.slow:
+        _try(score, f"{key}: {name}")
     return score
+
+
+def _try(score: Score, name: str) -> None:
+    """Refuses a score that fails on a made-up sentence, before there is a model to test."""
+    try:
+        row = score.checked(MADE_UP)
+        if row is not None:
+            with np.errstate(all="ignore"):
+                score.values(np.array([row, row], dtype=np.float64))
+    except InputError as error:
+        what = str(error).removeprefix("scores: ").partition(": ")[2]
+        what = what.replace(f"sentence {MADE_UP['id']}", "statistics of a made-up sentence", 1)
+        raise InputError(f"{name}: {what}") from error

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nmt.utils.errors import InputError
+
 Record = Mapping[str, Any]  # a sentence, see nmt.evaluation.records
 
 
@@ -68,9 +70,21 @@ class Score(ABC):
 
         Args:
             compute: whether statistics that the records do not hold are computed.
+
+        Raises:
+            InputError: as `checked`, or where sentences have different numbers of statistics.
         """
-        rows = [self._row(record, compute) for record in records]
-        width = max((len(row) for row in rows if row is not None), default=1)
+        rows, width = [], None
+        for record in records:
+            row = self._row(record, compute)
+            rows.append(row)
+            if row is not None:
+                width = len(row) if width is None else width
+                if len(row) != width:
+                    raise self._refusal(
+                        record, f"{len(row)} statistics, where other sentences have {width}"
+                    )
+        width = width or 1
         empty = [np.nan] * width
         found = [empty if row is None else row for row in rows]
         return np.array(found, dtype=np.float64).reshape(len(found), width)
@@ -79,7 +93,51 @@ class Score(ABC):
         stored: Mapping[str, Sequence[float]] = record.get("statistics") or {}
         if self.key in stored:
             return stored[self.key]
-        return self.statistics(record) if compute else None
+        return self.checked(record) if compute else None
+
+    def checked(self, record: Record) -> list[float] | None:
+        """The `statistics` of a sentence.
+
+        Raises:
+            InputError: where they raise, or are not a row of numbers; naming score and sentence.
+        """
+        try:
+            found = self.statistics(record)
+            if found is None:
+                return None
+            row = np.asarray(found)
+            if row.dtype.kind not in "biuf":
+                row = row.astype(np.float64)
+        except Exception as error:
+            raise self._refusal(record, _reason(error)) from error
+        if row.ndim != 1 or not row.size:
+            raise self._refusal(record, "its statistics are not a list of numbers")
+        numbers: list[float] = row.tolist()
+        return numbers
+
+    def values(self, sums: np.ndarray) -> np.ndarray:
+        """What `combine` makes of sums; raises InputError where it raises or omits some."""
+        try:
+            found = np.asarray(self.combine(sums), dtype=np.float64)
+        except Exception as error:
+            raise InputError(f"scores: {self._name}: combine: {_reason(error)}") from error
+        if found.shape != sums.shape[:-1]:
+            raise InputError(
+                f"scores: {self._name}: combine: values of shape {found.shape}, not "
+                f"{sums.shape[:-1]}, for sums of shape {sums.shape}"
+            )
+        return found
+
+    @property
+    def _name(self) -> str:
+        return f"{type(self).__module__}.{type(self).__qualname__}"
+
+    def _refusal(self, record: Record, wrong: str) -> InputError:
+        return InputError(f"scores: {self._name}: sentence {record.get('id')}: {wrong}")
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
