@@ -5,6 +5,7 @@ Everything is read from the files that a run leaves behind.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ __all__ = [
     "draw_run",
 ]
 
+log = logging.getLogger(__name__)
+
 FOLDER = "figures"
 TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
 
@@ -53,7 +56,8 @@ def draw_run(
 
     <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
     paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long;
-    and the figures of `report.own` under their names.
+    and the figures of `report.own` under their names. One of those that fails is logged by its name
+    and left out.
 
     Args:
         results: content of results.json where that file, a run's last, is not yet written.
@@ -82,9 +86,12 @@ def draw_run(
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
             written += draw_heatmap(row, file, formats)
     for figure, settings in report.own.items():
-        with style():
-            drawn = instantiate(settings, run)
-            written += save(drawn, folder / FOLDER / figure, list(report.figures))
+        try:
+            with style(), named_by(f"report.own.{figure}"):
+                drawn = instantiate(settings, run)
+                written += save(drawn, folder / FOLDER / figure, list(report.figures))
+        except InputError as error:
+            log.error("%s; this figure is not drawn", error)
     return written
 
 

@@ -107,19 +107,24 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     )
     figures: list[Path] = []
     page: Path | None = None
+    # what was measured is not lost over a picture of it, nor the page over a figure
     try:
         figures = draw_run(folder.path, config.report, content)
+    except Exception:
+        log.exception("not all figures could be drawn; the run continues without them")
+    try:
         finished = runs.Run(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
         page = build_page([finished], folder.page, config.report, title=title)
-    except Exception:  # what was measured is not lost over a picture of it
-        log.exception("not all figures could be drawn; the run continues without them")
+    except Exception:
+        log.exception("%s could not be made; the run continues without it", folder.page.name)
     if isinstance(run.logger, ResumableWandbLogger):
         with run.logger.row(content["train"]["updates"], Row.TEST) as new:
             if new:
                 log_test(run.logger.experiment, content, figures, page)
     results.write(folder.path, content)
-    log.info("results, figures and %s: %s", folder.page.name, folder.path)
+    made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]
+    log.info("%s: %s", ", ".join(made), folder.path)
 
 
 def command_line() -> str:

@@ -13,7 +13,8 @@ from nmt.utils.errors import InputError
 MODULES = {
     "broken_at_import": "import json\njson.loads('{')\n",
     "needs_another": "import a_package_that_is_missing\n",
-    "fails_when_called": "def f(**given):\n    raise ValueError('first\\nsecond')\n",
+    "fails_when_called": "def f(**given):\n    raise ValueError('first\\nsecond')\n"
+    "def g(**given):\n    raise KeyError('size')\n",
 }
 
 
@@ -41,7 +42,8 @@ def test_what_is_not_there_is_told_in_one_line(locate, target, caplog):
         ("nope.Nope", "there is no such class or function (No module named 'nope')"),
         ("broken_at_import.f", "its module cannot be imported (JSONDecodeError: Expecting"),
         ("needs_another.f", "(No module named 'a_package_that_is_missing')"),
-        ("fails_when_called.f", "first"),
+        ("fails_when_called.f", "some.key: first"),
+        ("fails_when_called.g", "some.key: KeyError: 'size'"),
     ],
 )
 def test_hydras_own_lines_are_left_out(target, said):

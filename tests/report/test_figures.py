@@ -1,12 +1,13 @@
 import dataclasses
 import json
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from nmt.config import ReportConfig
+from nmt.config import Config, ReportConfig
 from nmt.report import figures
 from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_run
@@ -209,3 +210,39 @@ def test_names_and_labels():
     assert file_name("a=b/c:d é-1.x") == "a_b_c_d_é-1.x"
     assert shown("x" * 30, 10) == "xxxxxxxxx…"
     assert shown("a\x1b[0m\n") == "a\N{REPLACEMENT CHARACTER}[0m\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_figure_of_ones_own_that_fails_costs_itself_alone(folder, tmp_path, monkeypatch, caplog):
+    (tmp_path / "own_figures_of_a_test.py").write_text(
+        "from matplotlib.figure import Figure\n"
+        "def bad(run): raise KeyError('missing')\n"
+        "def none(run): return None\n"
+        "def good(run): return Figure()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = {name: {"_target_": f"own_figures_of_a_test.{name}"} for name in ("bad", "none", "good")}
+    files = draw_run(folder, ReportConfig(heatmaps=0, figures=["svg"], own=own))
+    assert files[-1].name == "good.svg"
+    assert not {"bad.svg", "none.svg"} & {file.name for file in files}
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first == "report.own.bad: KeyError: 'missing'; this figure is not drawn"
+    assert second.startswith("report.own.none: AttributeError: 'NoneType'")
+
+
+def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog):
+    """And the results are written where both fail."""
+    from nmt.run import finish
+
+    made, written = [], []
+    run = SimpleNamespace(
+        config=Config(), folder=SimpleNamespace(path=folder, page=folder / "r.html"), logger=None
+    )
+    overrides = SimpleNamespace(overrides=SimpleNamespace(task=[]))
+    monkeypatch.setattr(finish.HydraConfig, "get", lambda: overrides)
+    monkeypatch.setattr(finish.results, "assemble", lambda **content: content)
+    monkeypatch.setattr(finish.results, "write", lambda *given: written.append(given))
+    monkeypatch.setattr(finish, "draw_run", lambda *given: 1 / 0)
+    monkeypatch.setattr(finish, "build_page", lambda *given, **named: made.append(given))
+    finish.publish(run, finish.Outcome(train={"updates": 1}))
+    assert len(made) == len(written) == 1
+    assert "not all figures could be drawn" in caplog.text
