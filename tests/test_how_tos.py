@@ -301,7 +301,7 @@ class TestOwnModel:
         typed = ("--config-dir", "my_conf", "model=rnnmean", "scoring=dot", *TINY["train"])
         ended = run("train", *typed, cwd=folder, env={"PYTHONPATH": str(folder)}, stdin=b"")
         assert ended.code == 2
-        assert "scoring=nmt.layers.scoring.Dot: RNNmean reads one fixed vector" in ended.err
+        assert "scoring=nmt.layers.scoring.Dot: RNNmean has no attention" in ended.err
 
     def test_without_a_share_it_is_rnnencdec(self, play):
         """And with all of it the summary is the mean, padding left out."""

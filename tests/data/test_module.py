@@ -139,6 +139,7 @@ def test_ranks_share_an_update_and_a_validation(config: DictConfig) -> None:
     training, validation = [], []
     for rank in range(3):
         data.trainer = SimpleNamespace(  # type: ignore[assignment]
+            limit_train_batches=1.0,
             global_step=11,
             global_rank=rank,
             world_size=3,

@@ -122,7 +122,7 @@ def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
     ("changes", "message"),
     [
         ({"model": {"title": "RNNencdec", "scoring": None, "alignment": None},
-          "search": {"replace_unk": "copy"}}, "search.replace_unk=copy: RNNencdec attends to no"),
+          "search": {"replace_unk": "copy"}}, "search.replace_unk=copy: RNNencdec has no attention"),
         ({"tokenizer": {"kind": "bpe"}, "search": {"replace_unk": "dictionary"}}, "tokenizer=bpe"),
         ({"evaluation": {"dictionary_sample": 0}, "search": {"replace_unk": "dictionary"}},
          "evaluation.dictionary_sample=0"),
