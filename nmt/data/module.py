@@ -37,7 +37,7 @@ class TranslationData(pl.LightningDataModule):
         super().__init__()
         check_batch_size(config)
         self.prepared = prepared
-        self.schedule = make_schedule(prepared.train, config)
+        self.schedule = make_training_schedule(prepared.train, config)
         self._accumulate: int = config.trainer.accumulate
         self._workers: int = config.data.workers
         self._evaluation_batch: int = config.search.batch_size
@@ -83,7 +83,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
 
-def make_schedule(train: Train, config: Config) -> TrainingSchedule:
+def make_training_schedule(train: Train, config: Config) -> TrainingSchedule:
     """Which pairs make which update, by `data.batch_by`."""
     data = config.data
     settings = (data.pool, data.pool_order, config.seed)

@@ -2,7 +2,7 @@
 
 A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
-`fingerprint` (of the data), `progress` (of the validations, see `Progress`). Once a run is
+`fingerprint` (of the data), `progress` (of the validations, see `ValidationProgress`). Once a run is
 finished, its best checkpoint also has `training` (`train` of results.json) and, where the model has
 attention, `dictionary` (source word to target word).
 
@@ -36,7 +36,7 @@ KEY = "nmt"
 
 
 @dataclass
-class Progress:
+class ValidationProgress:
     """How far a training has come.
 
     Attributes:
@@ -65,7 +65,7 @@ class Checkpoint:
     dictionary: dict[str, str] | None  # learnt from attention at the end of training
     training: dict[str, Any] | None  # how it was trained; None until the run has finished
     update: int
-    progress: Progress
+    progress: ValidationProgress
     weights: dict[str, torch.Tensor]
 
     def translator(self, config: Config | None = None) -> Translator:
@@ -118,16 +118,16 @@ def description(
     }
 
 
-def store_progress(content: dict[str, Any], progress: Progress) -> None:
+def store_progress(content: dict[str, Any], progress: ValidationProgress) -> None:
     """Puts the progress of a training into the content of a checkpoint that is being made."""
     content.setdefault(KEY, {})["progress"] = asdict(progress)
 
 
-def stored_progress(content: dict[str, Any]) -> Progress:
+def stored_progress(content: dict[str, Any]) -> ValidationProgress:
     """The progress in the content of a checkpoint."""
     if content[KEY]["format"] == 1:
-        return Progress(**content.get("callbacks", {}).get("Checkpoints", {}))
-    return Progress(**content[KEY]["progress"])
+        return ValidationProgress(**content.get("callbacks", {}).get("Checkpoints", {}))
+    return ValidationProgress(**content[KEY]["progress"])
 
 
 def write_checkpoint(content: dict[str, Any], path: Path) -> None:

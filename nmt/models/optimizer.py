@@ -51,11 +51,13 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
         optimizer = kind(parameters, lr=config.lr, **options)
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")
-    schedule = make_schedule(optimizer, config, updates)
+    schedule = make_learning_rate_schedule(optimizer, config, updates)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
-def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
+def make_learning_rate_schedule(
+    optimizer: Optimizer, config: OptimizerConfig, updates: int
+) -> LRScheduler:
     """The schedule of a learning rate; raises InputError as `make_optimizer`."""
     target = config.schedule.get("_target_")
     key = f"optimizer.schedule._target_={target}"

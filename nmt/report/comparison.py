@@ -20,7 +20,7 @@ from nmt.evaluation import significance
 from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
 from nmt.evaluation.summary import Measured
-from nmt.report.runs import Run, known_scores
+from nmt.report.runs import FinishedRun, known_scores
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SetComparison:
     """
 
     name: str
-    runs: list[Run]
+    runs: list[FinishedRun]
     results: dict[str, dict[str, Any]]
     known: dict[str, dict[str, Any]]
     decay: dict[str, Decay]
@@ -73,19 +73,19 @@ class SetComparison:
         found: list[dict[str, Any]] = self.results[label]["by_length"]
         return found
 
-    def compared(self, run: Run) -> Run:
+    def compared(self, run: FinishedRun) -> FinishedRun:
         """One of the runs with `results` in place of what it measured alone."""
         test = {**run.results["test"], self.name: self.results[run.label]}
         return replace(run, results={**run.results, "test": test})
 
 
-def scored_sets(runs: Sequence[Run]) -> list[str]:
+def scored_sets(runs: Sequence[FinishedRun]) -> list[str]:
     """Every test set that some run was scored on."""
     return list(dict.fromkeys(name for run in runs for name in run.sets))
 
 
 def compare_set(
-    runs: Sequence[Run],
+    runs: Sequence[FinishedRun],
     name: str,
     resamples: int = 1000,
     scores: Sequence[Score] | None = None,
@@ -168,7 +168,7 @@ def measure_decay(by_length: Sequence[dict[str, Any]]) -> Decay:
     return Decay(best, last, best["score"] - last["score"], slope)
 
 
-def edges(runs: Sequence[Run], name: str) -> list[int]:
+def edges(runs: Sequence[FinishedRun], name: str) -> list[int]:
     """Last lengths of the buckets, as the first run that says so was scored with."""
     for run in runs:
         configured = (run.config.get("evaluation") or {}).get("edges")
@@ -191,7 +191,7 @@ def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
     return (np.maximum(lengths, 1) >= row["from"]) & (lengths <= last)
 
 
-def _no_unk_subset(runs: Sequence[Run], name: str) -> tuple[set[int], bool]:
+def _no_unk_subset(runs: Sequence[FinishedRun], name: str) -> tuple[set[int], bool]:
     """Sentences that every run with a shortlist can write without `<unk>`; whether any loses some.
 
     An outside system can write any word, so that it narrows nothing.

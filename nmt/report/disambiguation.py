@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nmt.report.comparison import scored_sets
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 
 log = logging.getLogger(__name__)
 
 Text = dict[int, tuple[str, str]]  # letters of source and reference by sentence
 
 
-def disambiguate_test_sets(runs: Sequence[Run]) -> list[Run]:
+def disambiguate_test_sets(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """The same runs, the name of a test set standing for one text in all of them.
 
     Runs of several corpora may all have a set `test`. The first run's text keeps the name; runs
@@ -45,7 +45,7 @@ def disambiguate_test_sets(runs: Sequence[Run]) -> list[Run]:
     return apart
 
 
-def renamed_sets(runs: Sequence[Run]) -> dict[str, str]:
+def renamed_sets(runs: Sequence[FinishedRun]) -> dict[str, str]:
     """What to say of each test set that `disambiguate_test_sets` renamed, by its name."""
     holders: dict[tuple[str, str], list[str]] = {}
     for run in runs:
@@ -58,7 +58,7 @@ def renamed_sets(runs: Sequence[Run]) -> dict[str, str]:
     }
 
 
-def _text(run: Run, test_set: str) -> Text:
+def _text(run: FinishedRun, test_set: str) -> Text:
     """What no tokeniser changes: normalisation and tokenisation move punctuation and spaces only."""
     return {
         row["id"]: (_letters(row["source"]), _letters(row["reference"]))
@@ -78,7 +78,7 @@ def _free_name(name: str, taken: set[str]) -> str:
     return f"{name}-{number}"
 
 
-def _renamed(run: Run, test_set: str, name: str) -> Run:
+def _renamed(run: FinishedRun, test_set: str, name: str) -> FinishedRun:
     test = {name if known == test_set else known: run.results["test"][known] for known in run.sets}
     results = {**run.results, "test": test}
     return replace(run, results=results, stored={**run.stored, name: test_set})

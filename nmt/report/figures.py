@@ -30,7 +30,7 @@ from nmt.report.lengths import (
     draw_lengths,
     lengths_figure,
 )
-from nmt.report.runs import Run, read_run
+from nmt.report.runs import FinishedRun, read_run
 from nmt.report.style import PAPER, file_name, save, style
 from nmt.utils.errors import InputError
 
@@ -67,7 +67,7 @@ def draw_run(
     """
     folder = Path(folder)
     name = str((results or {}).get("name") or folder.name)
-    run = read_run(folder) if results is None else Run(name, results, folder)
+    run = read_run(folder) if results is None else FinishedRun(name, results, folder)
     written: list[Path] = []
     for test_set in run.sets:
         start = folder / FOLDER / test_set
@@ -154,13 +154,13 @@ def draw_for_papers(
     return written
 
 
-def attended(run: Run, test_set: str) -> list[dict[str, Any]]:
+def attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
     """The rows of alignments/<set>.jsonl that have weights: none of a model without attention."""
     return [row for row in run.alignments(test_set) if row["weights"] is not None]
 
 
 def chosen_four(
-    run: Run, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
+    run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
 ) -> list[dict[str, Any]]:
     """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""
     known = {row["id"] for row in run.translations(test_set) if row.get("no_unk")}

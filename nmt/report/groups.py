@@ -6,21 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 
 
-def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
     """Runs by group, in the order of the first of each; a group has its runs' name without the seed.
 
     A seed is once in a group: a second run of it, such as an evaluation of the same checkpoint, is
     no second draw, and belongs to a group of second runs.
     """
-    members: dict[tuple[str, int], list[Run]] = {}
+    members: dict[tuple[str, int], list[FinishedRun]] = {}
     seen: Counter[tuple[str, int | None]] = Counter()
     for run in runs:
         members.setdefault((run.group, seen[run.group, run.seed]), []).append(run)
         seen[run.group, run.seed] += 1
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[FinishedRun]] = {}
     for alike in members.values():
         name = _without_seed(alike)
         same = sum(re.sub(r" \(\d+\)$", "", known) == name for known in groups)
@@ -28,7 +28,7 @@ def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return groups
 
 
-def _without_seed(alike: Sequence[Run]) -> str:
+def _without_seed(alike: Sequence[FinishedRun]) -> str:
     """What the labels of a group have in common; the folder that tells a single run apart stays."""
     folder = r"( \[[^]]*\])?( #\d+)?" if len(alike) > 1 else ""
     names = {re.sub(rf" seed \S+{folder}$", "", run.label) for run in alike}

@@ -17,13 +17,13 @@ from matplotlib.figure import Figure
 
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.results import bucket_score
-from nmt.report.runs import Run, known_scores
+from nmt.report.runs import FinishedRun, known_scores
 from nmt.report.style import GREY, run_style, save, shown, style
 from nmt.report.table import heading, levels
 
 Point = dict[str, Any]  # a score in a bucket: `score`, `low`, `high`, `sentences`
 Edges = tuple[int, int | None]
-Lines = Mapping[str, Sequence[Run]]  # by label; of several runs the mean is drawn
+Lines = Mapping[str, Sequence[FinishedRun]]  # by label; of several runs the mean is drawn
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
 LABEL = 60  # letters of a label that are shown
@@ -157,7 +157,7 @@ def caption(lines: Lines, test_set: str) -> str:
     return f"{text}; search: {' or '.join(searches)}"
 
 
-def _search(run: Run, test_set: str) -> str:
+def _search(run: FinishedRun, test_set: str) -> str:
     """The settings of the search in words, those that change nothing left out."""
     settings = _result(run, test_set).get("search") or {}
     if not settings:
@@ -177,30 +177,32 @@ def _search(run: Run, test_set: str) -> str:
     return ", ".join(words)
 
 
-def _runs(lines: Lines) -> list[Run]:
+def _runs(lines: Lines) -> list[FinishedRun]:
     return [run for members in lines.values() for run in members]
 
 
-def _result(run: Run, test_set: str) -> dict[str, Any]:
+def _result(run: FinishedRun, test_set: str) -> dict[str, Any]:
     return run.results.get("test", {}).get(test_set, {})
 
 
-def _bucketed_by(runs: Sequence[Run], test_set: str) -> str:
+def _bucketed_by(runs: Sequence[FinishedRun], test_set: str) -> str:
     sides = dict.fromkeys(_result(run, test_set).get("bucket_by", "source") for run in runs)
     return " or ".join(sides)
 
 
-def _buckets(run: Run, test_set: str) -> list[dict[str, Any]]:
+def _buckets(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
     return _result(run, test_set).get("by_length") or []
 
 
-def _edges(runs: Sequence[Run], test_set: str) -> list[Edges]:
+def _edges(runs: Sequence[FinishedRun], test_set: str) -> list[Edges]:
     """All buckets that any run has, shortest first."""
     found = {(b["from"], b["to"]) for run in runs for b in _buckets(run, test_set)}
     return sorted(found, key=lambda edges: (edges[0], edges[1] or np.inf))
 
 
-def _points(run: Run, test_set: str, edges: Sequence[Edges], key: str) -> list[Point | None]:
+def _points(
+    run: FinishedRun, test_set: str, edges: Sequence[Edges], key: str
+) -> list[Point | None]:
     """A score of the run at each of the edges; none where it has none."""
     found = {(row["from"], row["to"]): bucket_score(row, key) for row in _buckets(run, test_set)}
     return [found.get(each) for each in edges]
@@ -212,7 +214,7 @@ def _values(points: Sequence[Point | None], part: str = "score") -> np.ndarray:
 
 
 def _curve(
-    members: Sequence[Run], test_set: str, edges: Sequence[Edges], key: str
+    members: Sequence[FinishedRun], test_set: str, edges: Sequence[Edges], key: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A score at each of the edges, and the lower and the upper end of its band."""
     points = [_points(run, test_set, edges, key) for run in members]

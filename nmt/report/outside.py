@@ -7,11 +7,13 @@ from nmt.data.tokenise import tokeniser
 from nmt.evaluation.external import read_external
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.comparison import edges, scored_sets
-from nmt.report.runs import Run, known_scores, outside_system
+from nmt.report.runs import FinishedRun, known_scores, outside_system
 from nmt.utils.errors import InputError
 
 
-def read_system(name: str, files: dict[str, str], runs: list[Run], config: CompareConfig) -> Run:
+def read_system(
+    name: str, files: dict[str, str], runs: list[FinishedRun], config: CompareConfig
+) -> FinishedRun:
     """Another system's hypotheses, a file a test set, scored as the runs' are.
 
     Of the runs on a set the first that has a shortlist says how it was scored: which sentences are
@@ -57,13 +59,13 @@ def read_system(name: str, files: dict[str, str], runs: list[Run], config: Compa
     return outside_system(name, sentences, settings)
 
 
-def scores_beside(runs: list[Run], asked: list[str] | None) -> list[str]:
+def scores_beside(runs: list[FinishedRun], asked: list[str] | None) -> list[str]:
     """The scores that a system gets: those asked for, and those of nmt that the runs have."""
     return list(
         dict.fromkeys([*(key for key in known_scores(runs) if key in REGISTERED), *(asked or ())])
     )
 
 
-def has_shortlist(run: Run, test_set: str) -> bool:
+def has_shortlist(run: FinishedRun, test_set: str) -> bool:
     """Whether a run's records of a test set tell which sentences have unknown words."""
     return any(row.get("no_unk") is not None for row in run.translations(test_set))

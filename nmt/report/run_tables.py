@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nmt.evaluation.paper import SOURCE, TEST_SET, paper_rows
-from nmt.report.runs import MISSING, Run, differing_keys
+from nmt.report.runs import MISSING, FinishedRun, differing_keys
 from nmt.report.table import Column, Table
 
 
@@ -27,7 +27,7 @@ def paper_table() -> Table:
     return Table("published", "The paper's figures", columns, paper_rows(), [note])
 
 
-def training_table(runs: Sequence[Run]) -> Table:
+def training_table(runs: Sequence[FinishedRun]) -> Table:
     """A table like the paper's Table 2: what the training took."""
     rows = []
     for run in runs:
@@ -64,7 +64,7 @@ def training_table(runs: Sequence[Run]) -> Table:
     return Table("training", "Training (as Table 2)", columns, rows, [note])
 
 
-def differences_table(runs: Sequence[Run]) -> Table:
+def differences_table(runs: Sequence[FinishedRun]) -> Table:
     """The configuration keys in which runs differ, one row a key."""
     rows = [
         {"key": key, **{run.label: _value(v) for run, v in zip(runs, values, strict=True)}}

@@ -24,7 +24,7 @@ MISSING = object()
 
 
 @dataclass(frozen=True)
-class Run:
+class FinishedRun:
     """One finished run, or the outputs of an outside system on the same test sets.
 
     Attributes:
@@ -118,11 +118,11 @@ class Run:
 class Found:
     """What a list of folders and patterns led to."""
 
-    runs: list[Run]
+    runs: list[FinishedRun]
     unfinished: list[Path]
 
 
-def read_run(folder: str | Path) -> Run:
+def read_run(folder: str | Path) -> FinishedRun:
     """Reads a finished run's folder.
 
     Raises:
@@ -135,7 +135,9 @@ def read_run(folder: str | Path) -> Run:
         )
     content = results.read(folder)
     overrides = content.get("overrides") or _overrides(folder / ".hydra" / "overrides.yaml")
-    return Run(str(content.get("name") or folder.name), content, folder, tuple(map(str, overrides)))
+    return FinishedRun(
+        str(content.get("name") or folder.name), content, folder, tuple(map(str, overrides))
+    )
 
 
 def find_runs(patterns: Iterable[str | Path]) -> Found:
@@ -147,7 +149,7 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     Raises:
         InputError: if a pattern leads to nothing that can be read.
     """
-    runs: dict[Path, Run] = {}
+    runs: dict[Path, FinishedRun] = {}
     unfinished: list[Path] = []
     wanted = list(map(str, patterns))
     if not wanted:
@@ -179,14 +181,14 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     return Found(label_apart(list(runs.values())), unfinished)
 
 
-def known_scores(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+def known_scores(runs: Sequence[FinishedRun]) -> dict[str, dict[str, Any]]:
     """How to show the scores that the runs have: those of nmt in their order, then others."""
     found = {key: about for run in runs for key, about in run.results.get("scores", {}).items()}
     ordered = [*(key for key in REGISTERED if key in found), *found]
     return {key: found[key] for key in dict.fromkeys(ordered)}
 
 
-def label_apart(runs: Sequence[Run]) -> list[Run]:
+def label_apart(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """The same runs with labels made unique by what tells them apart: keys, the seed, the folder."""
     apart = list(runs)
     for distinguish in (_by_keys, _by_seed, _by_folder, _by_number):
@@ -201,7 +203,7 @@ def label_apart(runs: Sequence[Run]) -> list[Run]:
     return apart
 
 
-def differing_keys(runs: Sequence[Run]) -> dict[str, list[Any]]:
+def differing_keys(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
     """Keys whose values are not the same in all runs: {key: [value of each run, or MISSING]}.
 
     Outside systems, which have no configuration, are passed over (their entries are MISSING).
@@ -263,14 +265,14 @@ def _comparable(value: Any) -> str:
     return "" if value is MISSING else json.dumps(value, sort_keys=True, default=str)
 
 
-def _by_seed(runs: list[Run]) -> list[str]:
+def _by_seed(runs: list[FinishedRun]) -> list[str]:
     seeds = [run.seed for run in runs]
     if len(set(seeds)) == 1:
         return [""] * len(runs)
     return ["" if seed is None else f" seed {seed}" for seed in seeds]
 
 
-def _by_keys(runs: list[Run]) -> list[str]:
+def _by_keys(runs: list[FinishedRun]) -> list[str]:
     """The keys that tell the runs apart, each of which tells some apart that the others do not."""
     few: dict[str, list[Any]] = {}
     kinds = 1
@@ -298,11 +300,11 @@ def _setting(key: str, value: Any) -> str:
     return f"{name} {shown}"
 
 
-def _by_folder(runs: list[Run]) -> list[str]:
+def _by_folder(runs: list[FinishedRun]) -> list[str]:
     return [f" [{'/'.join(run.folder.parts[-2:])}]" if run.folder else "" for run in runs]
 
 
-def _by_number(runs: list[Run]) -> list[str]:
+def _by_number(runs: list[FinishedRun]) -> list[str]:
     return [f" #{number}" if number > 1 else "" for number in range(1, len(runs) + 1)]
 
 
@@ -310,7 +312,7 @@ def outside_system(
     label: str,
     sentences: Mapping[str, list[dict[str, Any]]],
     settings: Mapping[str, summary.Settings],
-) -> Run:
+) -> FinishedRun:
     """An outside system as a run without configuration, scored as runs are.
 
     Args:
@@ -329,6 +331,6 @@ def outside_system(
         "test": scores,
         "scores": results.score_descriptions(list(chosen), scores),
     }
-    return Run(
+    return FinishedRun(
         label, content, lines={("translations", name): rows for name, rows in sentences.items()}
     )

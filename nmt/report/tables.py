@@ -17,7 +17,7 @@ from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels
 
 WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
@@ -187,7 +187,7 @@ def significance_table(comparison: SetComparison) -> Table:
 
 
 def write_tables(
-    runs: Sequence[Run], comparisons: Sequence[SetComparison], folder: str | Path
+    runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison], folder: str | Path
 ) -> list[Path]:
     """Writes `tables.md` and a CSV file a table, and returns their paths.
 
@@ -208,7 +208,7 @@ def write_tables(
     return paths
 
 
-def all_tables(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> list[Table]:
+def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> list[Table]:
     """Every table that has rows, in the order people read them."""
     makers: tuple[Callable[[SetComparison], Table], ...] = (
         scores_table,

@@ -113,7 +113,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     except Exception:
         log.exception("not all figures could be drawn; the run continues without them")
     try:
-        finished = runs.Run(config.name, content, folder.path)
+        finished = runs.FinishedRun(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
         page = build_page([finished], folder.page, config.report, title=title)
     except Exception:

@@ -24,8 +24,7 @@ from nmt.config.validation import load, validate
 from nmt.data import prepare
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import SPECIAL
-from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.scores import own_modules as modules_of_scores
+from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.statistical_aligners import check_aligners
 from nmt.inference.trained import TrainedModel, from_checkpoint
 from nmt.models import build_model

@@ -19,7 +19,12 @@ import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from nmt.config import TrainConfig
-from nmt.models.checkpoint import Progress, store_progress, stored_progress, write_checkpoint
+from nmt.models.checkpoint import (
+    ValidationProgress,
+    store_progress,
+    stored_progress,
+    write_checkpoint,
+)
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.training.lightning import accumulating, complete_loops
 from nmt.training.signals import Stop
@@ -62,7 +67,7 @@ class Checkpoints(pl.Callback):
         self.minutes = config.checkpoint.minutes
         self.every = config.trainer.log_every
         self.monitor = "bleu" if config.trainer.monitor == "bleu" else "nll_per_word"
-        self.progress = Progress()
+        self.progress = ValidationProgress()
         self._started = self._written = time.monotonic()
 
     def hours(self) -> float:
@@ -150,7 +155,7 @@ class Checkpoints(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """Stores the progress, and has Lightning's loops say that the last update is completed."""
-        now = Progress(**{**vars(self.progress), "seconds": self.hours() * 3600})
+        now = ValidationProgress(**{**vars(self.progress), "seconds": self.hours() * 3600})
         store_progress(checkpoint, now)
         complete_loops(checkpoint, trainer)
 

@@ -13,7 +13,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.results import score_descriptions
 from nmt.evaluation.scores import choose_scores
 from nmt.report.outside import read_system
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from tests.helpers.produced import QUICK, files, last_line, lines, results
 
 TEST = "translations/test.jsonl"
@@ -100,7 +100,7 @@ def scored_run(label, records, **evaluation):
     tests = {"dev": scores}
     about = score_descriptions(choose_scores(None), tests)
     results = {"config": config, "test": tests, "scores": about}
-    return Run(label, results, lines={("translations", "dev"): records})
+    return FinishedRun(label, results, lines={("translations", "dev"): records})
 
 
 @pytest.fixture

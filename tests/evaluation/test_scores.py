@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.scores import REGISTERED, Score, choose_scores, own_modules
+from nmt.evaluation.scores import REGISTERED, Score, choose_scores, modules_of_scores
 from nmt.evaluation.summary import keep_statistics
 from nmt.utils.errors import InputError
 
@@ -233,8 +233,8 @@ def test_a_class_or_an_object_of_ones_own(own_module):
         **{"title": "Exact match", "unit": "", "digits": 2},
         **{"higher_is_better": True, "by_length": True},
     }
-    assert own_modules(["chrf", f"{own_module}.match"]) == [own_module]
-    assert own_modules(None) == []
+    assert modules_of_scores(["chrf", f"{own_module}.match"]) == [own_module]
+    assert modules_of_scores(None) == []
 
 
 @pytest.mark.parametrize(

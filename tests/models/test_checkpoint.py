@@ -10,7 +10,7 @@ from nmt.config import Config, SearchConfig
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.models import build_model
 from nmt.models.checkpoint import (
-    Progress,
+    ValidationProgress,
     complete_checkpoint,
     description,
     read_checkpoint,
@@ -22,7 +22,9 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import verify
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
-PROGRESS = Progress([{"update": 5.0, "bleu": 3.5}], {"update": 5.0, "bleu": 3.5}, 71.5, True)
+PROGRESS = ValidationProgress(
+    [{"update": 5.0, "bleu": 3.5}], {"update": 5.0, "bleu": 3.5}, 71.5, True
+)
 
 
 def small_config(**model):

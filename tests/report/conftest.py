@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from nmt.report.comparison import SetComparison, compare_set
-from nmt.report.runs import Run, find_runs
+from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.run_folders import make_run
 
 
@@ -20,10 +20,10 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def runs(sweep: Path) -> list[Run]:
+def runs(sweep: Path) -> list[FinishedRun]:
     return find_runs([sweep]).runs
 
 
 @pytest.fixture(scope="session")
-def comparison(runs: list[Run]) -> SetComparison:
+def comparison(runs: list[FinishedRun]) -> SetComparison:
     return compare_set(runs, "newstest", resamples=200)

@@ -11,7 +11,7 @@ from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.report.comparison import SetComparison, compare_set, measure_decay
 from nmt.report.page import build_page
 from nmt.report.page.overview import overview
-from nmt.report.runs import Run, read_run
+from nmt.report.runs import FinishedRun, read_run
 from nmt.report.tables import lengths_table, significance_table, write_tables
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1
 
@@ -62,7 +62,7 @@ def test_every_score_is_tested_between_the_runs_that_have_it(comparison: SetComp
     assert whole["delta"] == pytest.approx(first["score"] - second["score"], abs=1e-3)
 
 
-def test_the_differences_of_a_mean_are_those_of_its_sentences(runs: list[Run]) -> None:
+def test_the_differences_of_a_mean_are_those_of_its_sentences(runs: list[FinishedRun]) -> None:
     """Of a mean of one number a sentence the resampled difference is a mean of differences."""
     found = compare_set(runs[1:3], "newstest", 300, choose_scores(["nll_per_sentence"]))
     assert list(found.significance) == ["bleu", "nll_per_sentence"]
@@ -75,7 +75,7 @@ def test_the_differences_of_a_mean_are_those_of_its_sentences(runs: list[Run]) -
     assert row["delta"] == pytest.approx(differences.mean())
 
 
-def test_scores_that_results_lack_are_taken_from_the_sentences(runs: list[Run]) -> None:
+def test_scores_that_results_lack_are_taken_from_the_sentences(runs: list[FinishedRun]) -> None:
     found = compare_set(runs[:2], "newstest", 40, choose_scores(["ter"]))
     label = runs[1].label
     sentences = runs[1].translations("newstest")
@@ -98,7 +98,7 @@ def test_runs_of_schema_1_stand_beside_new_ones(tmp_path: Path) -> None:
     for row in records:
         row["nll"] += 1
     content["name"] = "new"
-    new = Run("new", content, lines={("translations", "test"): records})
+    new = FinishedRun("new", content, lines={("translations", "test"): records})
     found = compare_set([old, new], "test", 50)
     row = found.rows(old.label)[0]
     assert row["mean_length"] == np.mean([r["length"] for r in records if r["length"] <= 10])
@@ -143,7 +143,7 @@ def test_an_interval_of_another_text_is_left_out() -> None:
 
 
 def test_equal_subsets_keep_the_measured_no_unk_scores(
-    comparison: SetComparison, runs: list[Run]
+    comparison: SetComparison, runs: list[FinishedRun]
 ) -> None:
     assert not comparison.no_unk_shared
     assert comparison.no_unk_pairs == 100
@@ -151,7 +151,7 @@ def test_equal_subsets_keep_the_measured_no_unk_scores(
     assert comparison.results[runs[0].label]["bleu"]["no_unk"] == measured
 
 
-def test_other_subsets_are_compared_on_what_they_share(runs: list[Run]) -> None:
+def test_other_subsets_are_compared_on_what_they_share(runs: list[FinishedRun]) -> None:
     rows = [dict(row) for row in runs[1].translations("newstest")]
     for row in rows:
         if row["id"] % 2:
@@ -173,8 +173,8 @@ def test_other_subsets_are_compared_on_what_they_share(runs: list[Run]) -> None:
     assert score["low"] < score["score"] < score["high"]
 
 
-def test_intervals_are_of_the_runs_own_confidence(runs: list[Run]) -> None:
-    def saying(run: Run, confidence: float) -> Run:
+def test_intervals_are_of_the_runs_own_confidence(runs: list[FinishedRun]) -> None:
+    def saying(run: FinishedRun, confidence: float) -> FinishedRun:
         config = {**run.config, "evaluation": {"confidence": confidence}}
         return replace(run, results={**run.results, "config": config})
 
@@ -201,17 +201,17 @@ def test_intervals_are_of_the_runs_own_confidence(runs: list[Run]) -> None:
     assert page["tested"] == "80 %"
 
 
-def test_outside_systems_narrow_no_subset(runs: list[Run]) -> None:
+def test_outside_systems_narrow_no_subset(runs: list[FinishedRun]) -> None:
     rows = [
         {key: value for key, value in row.items() if key != "no_unk"}
         for row in runs[1].translations("newstest")
     ]
     results = {"test": {"newstest": runs[1].results["test"]["newstest"]}}
-    outside = Run("Moses", results, lines={("translations", "newstest"): rows})
+    outside = FinishedRun("Moses", results, lines={("translations", "newstest"): rows})
     assert compare_set([runs[0], outside], "newstest", resamples=0).no_unk_pairs == 100
 
 
-def test_runs_without_the_set_are_passed_over(runs: list[Run]) -> None:
+def test_runs_without_the_set_are_passed_over(runs: list[FinishedRun]) -> None:
     other = replace(runs[1], results={**runs[1].results, "test": {}})
     alone = compare_set([runs[0], other], "mine", resamples=10)
     assert [run.label for run in alone.runs] == ["RNNencdec-50 seed 1"]

@@ -8,13 +8,13 @@ from nmt.report import comparison
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.page import build_page
 from nmt.report.page.sentences import alignment_rows, translation_rows
-from nmt.report.runs import Run, find_runs
+from nmt.report.runs import FinishedRun, find_runs
 from nmt.report.tables import scores_table
 from tests.helpers.run_folders import make_run
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     """Two runs whose `newstest` is one text, and between them one whose `newstest` is another."""
     folder = tmp_path_factory.mktemp("mixed")
     make_run(folder / "0", model="RNNencdec", pairs=60, kept=6)
@@ -25,7 +25,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return find_runs([folder]).runs
 
 
-def test_a_name_stands_for_one_text(mixed: list[Run], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_stands_for_one_text(
+    mixed: list[FinishedRun], caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         runs = disambiguate_test_sets(mixed)
     assert [run.sets for run in runs] == [["newstest"], ["mine", "newstest-2"], ["newstest"]]
@@ -37,7 +39,9 @@ def test_a_name_stands_for_one_text(mixed: list[Run], caplog: pytest.LogCaptureF
     assert runs[1].results["test"]["newstest-2"] == measured
 
 
-def test_other_texts_are_neither_paired_nor_shown_as_one(mixed: list[Run], tmp_path: Path) -> None:
+def test_other_texts_are_neither_paired_nor_shown_as_one(
+    mixed: list[FinishedRun], tmp_path: Path
+) -> None:
     runs = disambiguate_test_sets(mixed)
     assert comparison.scored_sets(runs) == ["newstest", "mine", "newstest-2"]
     first = comparison.compare_set(runs, "newstest", resamples=20)
@@ -54,7 +58,7 @@ def test_other_texts_are_neither_paired_nor_shown_as_one(mixed: list[Run], tmp_p
     assert "newstest-2 is the test set newstest of RNNsearch-30" in page
 
 
-def test_another_tokenisation_is_the_same_text(mixed: list[Run]) -> None:
+def test_another_tokenisation_is_the_same_text(mixed: list[FinishedRun]) -> None:
     rows = [dict(row) for row in mixed[2].translations("newstest")]
     for row in rows:
         row["source"] = [*"".join(row["source"]), "…"]
@@ -64,7 +68,7 @@ def test_another_tokenisation_is_the_same_text(mixed: list[Run]) -> None:
 
 
 def test_what_was_not_kept_has_the_first_text_and_a_part_of_a_text_is_another(
-    mixed: list[Run],
+    mixed: list[FinishedRun],
 ) -> None:
     part = mixed[2].translations("newstest")[10:20]
     runs = [
@@ -77,7 +81,7 @@ def test_what_was_not_kept_has_the_first_text_and_a_part_of_a_text_is_another(
     assert names == [["newstest"], ["newstest"], ["newstest-2"], ["newstest"]]
 
 
-def test_another_source_of_the_same_reference_is_another_text(mixed: list[Run]) -> None:
+def test_another_source_of_the_same_reference_is_another_text(mixed: list[FinishedRun]) -> None:
     rows = [{**row, "source": row["source"][::-1]} for row in mixed[2].translations("newstest")]
     other = replace(mixed[2], lines={("translations", "newstest"): rows})
     taken = replace(mixed[0], results={"test": {**mixed[0].results["test"], "newstest-2": {}}})

@@ -2,11 +2,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from nmt.report.groups import grouped
-from nmt.report.runs import Run, label_apart
+from nmt.report.runs import FinishedRun, label_apart
 
 
-def run(label: str, seed: int, **keys: object) -> Run:
-    return Run(label, {"seed": seed, "config": {"seed": seed, **keys}})
+def run(label: str, seed: int, **keys: object) -> FinishedRun:
+    return FinishedRun(label, {"seed": seed, "config": {"seed": seed, **keys}})
 
 
 def test_a_group_is_what_only_seeds_tell_apart() -> None:

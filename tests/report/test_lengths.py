@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.lengths import caption, details_figure, draw_lengths, lengths_figure
-from nmt.report.runs import Run, read_run
+from nmt.report.runs import FinishedRun, read_run
 from nmt.report.style import COLOURS, style
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
@@ -17,7 +17,9 @@ from tests.helpers.run_folders import make_run
 def run_of(buckets, label="RNNsearch-50", **result):
     test = {"pairs": 90, "bucket_by": "source", "search": {"beam_size": 12}, "by_length": buckets}
     known = {key: score.description() for key, score in REGISTERED.items()}
-    return Run(label, {"config": {"seed": 1}, "test": {"dev": {**test, **result}}, "scores": known})
+    return FinishedRun(
+        label, {"config": {"seed": 1}, "test": {"dev": {**test, **result}}, "scores": known}
+    )
 
 
 def bucket(low, high, score, sentences=30, **more):

@@ -8,7 +8,7 @@ from nmt.config import EvaluationConfig
 from nmt.models.checkpoint import stored_config
 from nmt.report.runs import (
     MISSING,
-    Run,
+    FinishedRun,
     differing_keys,
     find_runs,
     flatten,
@@ -94,8 +94,8 @@ def test_a_damaged_line_is_refused_with_its_number(tmp_path: Path) -> None:
         read_run(folder).alignments("newstest")
 
 
-def named(name: str, **config: object) -> Run:
-    return Run(name, {"config": config, "seed": config.get("seed"), "test": {}})
+def named(name: str, **config: object) -> FinishedRun:
+    return FinishedRun(name, {"config": config, "seed": config.get("seed"), "test": {}})
 
 
 def test_equal_names_are_told_apart_by_what_differs() -> None:
@@ -126,7 +126,7 @@ def test_a_run_of_schema_1_is_of_the_group_of_its_present_copy() -> None:
     stored = json.loads((RUN_OF_SCHEMA_1 / "results.json").read_text())["config"]
     config = OmegaConf.to_container(stored_config({**stored, "seed": 2}, RUN_OF_SCHEMA_1))
     assert isinstance(config, dict)
-    new = Run(old.label, {**old.results, "config": config, "seed": 2})
+    new = FinishedRun(old.label, {**old.results, "config": config, "seed": 2})
     assert new.group == old.group
     assert [run.label for run in label_apart([old, new])] == [
         f"{old.label} seed {old.seed}",
@@ -160,7 +160,7 @@ def test_differing_keys_are_those_of_some_runs_only_or_of_other_values() -> None
     assert flatten({"x": {"y": {}, "z": [1]}}) == {"x.y": {}, "x.z": [1]}
 
 
-def test_an_outside_system_is_scored_as_a_run_is(runs: list[Run]) -> None:
+def test_an_outside_system_is_scored_as_a_run_is(runs: list[FinishedRun]) -> None:
     records = runs[2].translations("newstest")
     settings = {"newstest": EvaluationConfig(resamples=0)}
     moses = outside_system("Moses", {"newstest": records}, settings)

@@ -5,7 +5,7 @@ from pathlib import Path
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.run_tables import differences_table, training_table
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import (
     lengths_table,
@@ -79,11 +79,11 @@ def test_seeds_are_summed_up_by_mean_and_deviation(comparison: SetComparison) ->
     assert rows["RNNencdec-50"]["alignment_error_rate"] is None
 
 
-def test_without_a_second_seed_there_is_no_table_of_seeds(runs: list[Run]) -> None:
+def test_without_a_second_seed_there_is_no_table_of_seeds(runs: list[FinishedRun]) -> None:
     assert seeds_table(compared.compare_set(runs[::2], "mine", resamples=0)).rows == []
 
 
-def test_training_is_told_as_in_table_2(runs: list[Run]) -> None:
+def test_training_is_told_as_in_table_2(runs: list[FinishedRun]) -> None:
     row = training_table(runs).rows[3]
     assert row["run"] == "RNNsearch-50 seed 2"
     assert (row["updates"], row["epochs"], row["hours"]) == (4000, 6.4, 0.33)
@@ -129,14 +129,14 @@ def test_significance_has_a_row_a_score_pair_and_bucket(comparison: SetCompariso
     assert (row["a"], row["b"]) == ("RNNsearch-50 seed 1", "RNNsearch-50 seed 2")
 
 
-def test_only_differing_keys_are_listed(runs: list[Run]) -> None:
+def test_only_differing_keys_are_listed(runs: list[FinishedRun]) -> None:
     rows = {row["key"]: row for row in differences_table(runs).rows}
     assert "data.languages" not in rows
     assert rows["seed"]["RNNsearch-50 seed 2"] == "2"
     assert rows["model.scoring._target_"]["RNNencdec-50 seed 1"] is None
 
 
-def test_files_are_written(runs: list[Run], tmp_path: Path) -> None:
+def test_files_are_written(runs: list[FinishedRun], tmp_path: Path) -> None:
     few = runs[::2]
     comparisons = [
         compared.compare_set(few, name, resamples=20) for name in compared.scored_sets(few)
@@ -151,7 +151,7 @@ def test_files_are_written(runs: list[Run], tmp_path: Path) -> None:
 
 
 def test_tables_of_an_earlier_comparison_go_and_other_files_stay(
-    runs: list[Run], tmp_path: Path
+    runs: list[FinishedRun], tmp_path: Path
 ) -> None:
     comparisons = [compared.compare_set(runs, name, resamples=20) for name in ("newstest", "mine")]
     before = write_tables(runs, comparisons, tmp_path)

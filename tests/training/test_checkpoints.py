@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from nmt.models.checkpoint import Progress, updates_of
+from nmt.models.checkpoint import ValidationProgress, updates_of
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.training.checkpoints import Seeds
 from nmt.utils import files
@@ -36,7 +36,7 @@ def damage(path: Path) -> None:
 
 def read(path: Path, update: int, best: float | None) -> Any:
     """What `repair` asks of a checkpoint that was read."""
-    progress = Progress(best=None if best is None else {"update": best})
+    progress = ValidationProgress(best=None if best is None else {"update": best})
     return SimpleNamespace(path=path, update=update, progress=progress)
 
 

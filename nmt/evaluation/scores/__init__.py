@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.scores.alignment import AlignmentErrorRate, EosShare, Precision, Recall
+from nmt.evaluation.scores.alignment import EosShare, ErrorRate, Precision, Recall
 from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
 from nmt.evaluation.scores.base import Record, Score
 from nmt.evaluation.scores.bleu import Bleu, BrevityPenalty, LengthRatio
@@ -22,7 +22,7 @@ from nmt.evaluation.scores.sacrebleu import SacreBleu
 from nmt.evaluation.scores.ter import Ter
 from nmt.utils.errors import InputError
 
-__all__ = ["REGISTERED", "Score", "choose_scores", "own_modules"]
+__all__ = ["REGISTERED", "Score", "choose_scores", "modules_of_scores"]
 
 REGISTERED: dict[str, Score] = {
     score.key: score
@@ -38,7 +38,7 @@ REGISTERED: dict[str, Score] = {
         BrevityPenalty(),
         AttentionEntropy(),
         EosWeight(),
-        AlignmentErrorRate(),
+        ErrorRate(),
         Precision(),
         Recall(),
         EosShare(),
@@ -94,10 +94,10 @@ def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -
     return list(chosen.values())
 
 
-def own_modules(names: Sequence[str] | None) -> list[str]:
+def modules_of_scores(names: Sequence[str] | None) -> list[str]:
     """The modules that choosing these scores would import.
 
-    >>> own_modules(["bleu", "mine.scores.ExactMatch"])
+    >>> modules_of_scores(["bleu", "mine.scores.ExactMatch"])
     ['mine.scores']
     """
     return [name.rpartition(".")[0] for name in names or () if "." in name]

@@ -11,7 +11,7 @@ from nmt.evaluation.alignment import COUNTS, error_rates
 from nmt.evaluation.scores.base import Record, Score, quotient
 
 
-class AlignmentErrorRate(Score):
+class ErrorRate(Score):
     """AER (Och and Ney, 2003), 0 to 1."""
 
     key = "alignment_error_rate"
@@ -27,7 +27,7 @@ class AlignmentErrorRate(Score):
         return error_rates(sums)
 
 
-class _Share(AlignmentErrorRate):
+class _Share(ErrorRate):
     """One count as a share of another."""
 
     higher_is_better: ClassVar[bool | None] = True

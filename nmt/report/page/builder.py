@@ -18,7 +18,7 @@ from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.run_tables import differences_table, paper_table, training_table
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import lengths_table, scores_table, seeds_table
 from nmt.utils.files import write_text
@@ -38,10 +38,10 @@ _SECTIONS = {
 
 
 def build_page(
-    runs: Sequence[Run],
+    runs: Sequence[FinishedRun],
     path: str | Path,
     report: PageConfig | None = None,
-    external: Sequence[Run] = (),
+    external: Sequence[FinishedRun] = (),
     *,
     title: str = "Comparison of runs",
     unfinished: Sequence[Path] = (),
@@ -160,7 +160,7 @@ def _navigation() -> str:
 
 
 def _overview_sections(
-    runs: Sequence[Run], comparisons: Sequence[SetComparison], unfinished: Sequence[Path]
+    runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison], unfinished: Sequence[Path]
 ) -> str:
     notes = list(renamed_sets(runs).values())
     if unfinished:
@@ -230,7 +230,7 @@ def _cell(value: Any, column: Column) -> str:
     return f'<td data-value="{"" if number is None else number}">{text}</td>'
 
 
-def _configuration_section(runs: Sequence[Run]) -> str:
+def _configuration_section(runs: Sequence[FinishedRun]) -> str:
     differences = differences_table(runs)
     table = (
         _table(differences, "key") if differences.rows else "<p>The configurations are equal.</p>"
@@ -245,7 +245,7 @@ def _configuration_section(runs: Sequence[Run]) -> str:
     )
 
 
-def command_of(run: Run) -> str | None:
+def command_of(run: FinishedRun) -> str | None:
     """The command that makes the run again, from results.json or else from its overrides."""
     if run.results.get("command"):
         return str(run.results["command"])

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.report.comparison import scored_sets
 from nmt.report.page import embed
 from nmt.report.page.sentences import alignment_rows, thinned
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 
 PAGE_BYTES = 2_900_000
 """Size that a page is kept under by leaving out translations, evenly over the lengths."""
@@ -26,7 +26,7 @@ FEWEST = 200
 """Translations a test set that a page holds however large the rest is."""
 
 
-def fitted_alignments(runs: Sequence[Run], limit: int) -> tuple[str, dict[str, set[int]]]:
+def fitted_alignments(runs: Sequence[FinishedRun], limit: int) -> tuple[str, dict[str, set[int]]]:
     """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
     for floor in FLOORS:
         rows = {

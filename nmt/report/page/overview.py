@@ -11,7 +11,7 @@ from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import SCORE_KEYS, bucket_score
 from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from nmt.report.table import heading, levels
 from nmt.report.tables import shown_scores
 
@@ -21,7 +21,7 @@ FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "se
 _UNFILTERED = ("name", "experiment", "model", "scoring", "seed", "data.max_length")
 
 
-def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
+def overview(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> dict[str, Any]:
     """The payload that charts, filters and matrices are drawn from."""
     groups = grouped(runs)
     of = {run.label: n for n, alike in enumerate(groups.values()) for run in alike}
@@ -53,7 +53,7 @@ def overview(runs: Sequence[Run], comparisons: Sequence[SetComparison]) -> dict[
     }
 
 
-def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     """What the runs can be filtered by: {key, title, values: value of each run as text}.
 
     These are the keys of FIRST, then what was typed on the command line, where runs differ in it;
@@ -81,7 +81,7 @@ def filters(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return kept
 
 
-def _typed(run: Run) -> dict[str, str]:
+def _typed(run: FinishedRun) -> dict[str, str]:
     """The keys and groups set by a run's overrides: `+optimizer.lr=0.1` is {"optimizer.lr": "0.1"}."""
     pairs = (override.lstrip("+").split("=", 1) for override in run.overrides)
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and not pair[0].startswith("~")}

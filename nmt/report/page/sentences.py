@@ -11,14 +11,14 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU
 
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 
 WEIGHT_SCALE = 2000
 """A weight α is stored as round(WEIGHT_SCALE √α): as fine as the run folder's five digits where weights are small, and
 within 0.05 points of a per cent where they are large."""
 
 
-def translation_rows(runs: Sequence[Run], test_set: str) -> dict[str, Any]:
+def translation_rows(runs: Sequence[FinishedRun], test_set: str) -> dict[str, Any]:
     """Every sentence of a test set with what each run wrote.
 
     Returns:
@@ -61,7 +61,9 @@ def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[st
     return {**translations, "rows": [row for row in rows if row["id"] in chosen]}
 
 
-def alignment_rows(runs: Sequence[Run], test_set: str, floor: float = 0.0) -> list[dict[str, Any]]:
+def alignment_rows(
+    runs: Sequence[FinishedRun], test_set: str, floor: float = 0.0
+) -> list[dict[str, Any]]:
     """The sentences kept step by step in any run, each with its runs' decoding.
 
     Args:

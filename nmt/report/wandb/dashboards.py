@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
 from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import (
@@ -96,7 +96,7 @@ def check_workspaces() -> None:
     _libraries()
 
 
-def parts(runs: Sequence[Run]) -> list[Part]:
+def parts(runs: Sequence[FinishedRun]) -> list[Part]:
     """All panels of some runs, those left out that none of them has anything for."""
     _, reports = _libraries()
     sets = list(dict.fromkeys(name for run in runs for name in run.sets))
@@ -133,7 +133,7 @@ def parts(runs: Sequence[Run]) -> list[Part]:
     return [part for part in found if part.panels]
 
 
-def build_workspace(project: Project, runs: Sequence[Run]) -> Any:
+def build_workspace(project: Project, runs: Sequence[FinishedRun]) -> Any:
     """A `wandb_workspaces.workspaces.Workspace` over all runs of the project, present and to come."""
     workspaces, _ = _libraries()
     sets = list(dict.fromkeys(name for run in runs for name in run.sets))
@@ -158,7 +158,9 @@ def build_workspace(project: Project, runs: Sequence[Run]) -> Any:
     )
 
 
-def build_report(project: Project, runs: Sequence[Run], comparison: str | None = None) -> Any:
+def build_report(
+    project: Project, runs: Sequence[FinishedRun], comparison: str | None = None
+) -> Any:
     """A `wandb_workspaces.reports.v2.Report` of these runs.
 
     Args:
@@ -189,7 +191,7 @@ def build_report(project: Project, runs: Sequence[Run], comparison: str | None =
     )
 
 
-def save(project: Project, runs: Sequence[Run], page: Path) -> list[str]:
+def save(project: Project, runs: Sequence[FinishedRun], page: Path) -> list[str]:
     """Logs the comparison page, saves report and workspace, and returns the addresses of both.
 
     Args:
@@ -230,7 +232,7 @@ def log_comparison(project: Project, page: Path, mode: str = "online") -> str:
     return str(run.id)
 
 
-def wandb_id(run: Run) -> str | None:
+def wandb_id(run: FinishedRun) -> str | None:
     """The id that a run logged to W&B under; none where it did not."""
     file = run.folder / "wandb" / "id" if run.folder else None
     return file.read_text().strip() if file and file.is_file() else None
@@ -242,7 +244,7 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
     return workspaces, reports
 
 
-def _over_length(reports: ModuleType, runs: Sequence[Run], test_set: str) -> Part:
+def _over_length(reports: ModuleType, runs: Sequence[FinishedRun], test_set: str) -> Part:
     titles = _titles(runs, by_length=True)
     logged = {
         metric
@@ -264,7 +266,7 @@ def _over_length(reports: ModuleType, runs: Sequence[Run], test_set: str) -> Par
     return Part(f"By length: {test_set}", text, panels)
 
 
-def _scores(reports: ModuleType, runs: Sequence[Run], sets: Sequence[str]) -> Part:
+def _scores(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Part:
     titles = _titles(runs)
     panels = [
         reports.BarPlot(title=f"{titles[score]}, {name}", metrics=[summary_metric(name, score)])
@@ -296,7 +298,7 @@ def _arranged(panels: Sequence[Any], tall: int) -> list[Any]:
     return list(panels)
 
 
-def _titles(runs: Sequence[Run], by_length: bool = False) -> dict[str, str]:
+def _titles(runs: Sequence[FinishedRun], by_length: bool = False) -> dict[str, str]:
     return {
         key: title for run in runs for key, title in score_titles(run.results, by_length).items()
     }

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nmt.report.page import build_page
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from tests.helpers.browser import CHROMIUM, Opened
 from tests.helpers.run_folders import MARKUP
 
@@ -20,10 +20,10 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def built(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = {"test": {"newstest": runs[0].results["test"]["newstest"]}}
     records = {("translations", "newstest"): runs[0].translations("newstest")}
-    moses = Run(f"Moses {MARKUP}", results, lines=records)
+    moses = FinishedRun(f"Moses {MARKUP}", results, lines=records)
     path = tmp_path_factory.mktemp("page") / "comparison.html"
     return build_page(runs, path, external=[moses], resamples=100)
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from nmt.report.page import build_explorer
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said
 
 pytestmark = IN_BROWSER
 
 
 def test_a_step_tells_weights_energies_sum_entropy_and_runners_up(
-    page: Any, runs: list[Run]
+    page: Any, runs: list[FinishedRun]
 ) -> None:
     page.select_option("#explorer-sort", "length")
     page.select_option("#explorer-sentence", index=6)
@@ -179,7 +179,7 @@ def test_a_translation_leads_to_its_alignment(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "explorer-stage"
 
 
-def test_the_explorer_alone(chromium: Any, runs: list[Run], tmp_path: Path) -> None:
+def test_the_explorer_alone(chromium: Any, runs: list[FinishedRun], tmp_path: Path) -> None:
     rows = runs[2].alignments("mine")
     session = Opened(chromium, build_explorer(rows, tmp_path / "mine.html", label="my model"))
     page = session.page

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.report.page import build_explorer, build_page
-from nmt.report.runs import Run, find_runs
+from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened, drawn_after, lines
 from tests.helpers.run_folders import make_run, make_ten
 
@@ -136,7 +136,7 @@ def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
     empty = Opened(chromium, build_explorer([], tmp_path / "empty.html"))
     assert "No sentence was kept" in empty.page.inner_text("#explorer-section")
     empty.close()
-    bare = Run("bare", {"config": {"a": 1}, "test": {}})
+    bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}})
     opened = Opened(chromium, build_page([bare], tmp_path / "bare.html"))
     assert not opened.page.is_visible("#length-section")
     opened.close()

@@ -6,13 +6,13 @@ import pytest
 from nmt.config import PageConfig
 from nmt.report.comparison import compare_set
 from nmt.report.page import build_explorer, build_page, fitting
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 from tests.helpers.run_folders import MARKUP
 from tests.report.page.elements import Elements
 
 
 @pytest.fixture(scope="module")
-def page(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "comparison.html"
     assert build_page(runs, path, resamples=50, unfinished=[Path("sweep/4")]) == path
     return path.read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_every_text_stays_text(page: str) -> None:
     assert MARKUP not in page
 
 
-def test_names_with_markup_are_escaped(runs: list[Run], tmp_path: Path) -> None:
+def test_names_with_markup_are_escaped(runs: list[FinishedRun], tmp_path: Path) -> None:
     hostile = replace(runs[0], label=f"<img src=x onerror=alert(1)>{MARKUP}")
     path = build_page([hostile, runs[2]], tmp_path / "page.html", resamples=0)
     elements = Elements(path.read_text(encoding="utf-8"))
@@ -46,7 +46,7 @@ def test_names_with_markup_are_escaped(runs: list[Run], tmp_path: Path) -> None:
     assert overview["runs"][0]["label"] == hostile.label
 
 
-def test_the_overview_has_what_the_charts_need(page: str, runs: list[Run]) -> None:
+def test_the_overview_has_what_the_charts_need(page: str, runs: list[FinishedRun]) -> None:
     overview = Elements(page).packed("overview")
     assert [run["group"] for run in overview["runs"]] == [0, 0, 1, 1]
     assert overview["groups"] == ["RNNencdec-50", "RNNsearch-50"]
@@ -80,7 +80,9 @@ def test_tables_commands_and_unfinished_runs_are_in_the_page_itself(page: str) -
     assert "model.scoring._target_" in page
 
 
-def test_the_report_bounds_the_sentences_of_the_explorer(runs: list[Run], tmp_path: Path) -> None:
+def test_the_report_bounds_the_sentences_of_the_explorer(
+    runs: list[FinishedRun], tmp_path: Path
+) -> None:
     path = build_page(runs[2:], tmp_path / "p.html", PageConfig(sentences=5), resamples=0)
     alignments = Elements(path.read_text()).packed("alignments")
     lengths = [sentence["length"] for sentence in alignments["newstest"]]
@@ -89,7 +91,7 @@ def test_the_report_bounds_the_sentences_of_the_explorer(runs: list[Run], tmp_pa
 
 
 def test_a_large_page_leaves_out_translations_but_no_alignment(
-    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comparisons = [compare_set(runs, name, 0) for name in ("newstest", "mine")]
     whole = build_page(runs, tmp_path / "whole.html", comparisons=comparisons)
@@ -107,7 +109,7 @@ def test_a_large_page_leaves_out_translations_but_no_alignment(
 
 
 def test_alignments_lose_small_weights_before_sentences(
-    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def alignments(limit: int) -> tuple[int, list]:
         monkeypatch.setattr(fitting, "ALIGNMENT_BYTES", limit)
@@ -133,16 +135,16 @@ def test_alignments_lose_small_weights_before_sentences(
 
 
 def test_a_run_with_nothing_but_training_makes_a_page(tmp_path: Path) -> None:
-    bare = Run("bare", {"config": {"a": 1}, "test": {}, "train": {"updates": 3}})
+    bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}, "train": {"updates": 3}})
     page = build_page([bare], tmp_path / "bare.html").read_text()
     assert "<p>1 run</p>" in page
     assert "The configurations are equal" in page
 
 
-def test_outside_systems_stand_beside_runs(runs: list[Run], tmp_path: Path) -> None:
+def test_outside_systems_stand_beside_runs(runs: list[FinishedRun], tmp_path: Path) -> None:
     results = {"test": {"mine": runs[0].results["test"]["mine"]}}
     records = {("translations", "mine"): runs[0].translations("mine")}
-    moses = Run("Moses", results, lines=records)
+    moses = FinishedRun("Moses", results, lines=records)
     page = build_page(runs[:1], tmp_path / "p.html", external=[moses], resamples=20).read_text()
     assert "1 run and 1 outside system on newstest, mine" in page
     translations = Elements(page).packed("translations")
@@ -150,7 +152,9 @@ def test_outside_systems_stand_beside_runs(runs: list[Run], tmp_path: Path) -> N
     assert translations["newstest"]["systems"] == ["RNNencdec-50 seed 1"]
 
 
-def test_the_explorer_alone_holds_sentences_of_ones_own(runs: list[Run], tmp_path: Path) -> None:
+def test_the_explorer_alone_holds_sentences_of_ones_own(
+    runs: list[FinishedRun], tmp_path: Path
+) -> None:
     rows = [{**row, "run": run.label} for run in runs[1:3] for row in run.alignments("mine")]
     path = build_explorer(rows, tmp_path / "mine.html", title="My <sentences>")
     elements = Elements(path.read_text(encoding="utf-8"))

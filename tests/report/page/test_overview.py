@@ -1,10 +1,10 @@
 from nmt.report.page.overview import filters
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 
 
-def run(label: str, *overrides: str, **results: object) -> Run:
+def run(label: str, *overrides: str, **results: object) -> FinishedRun:
     config = {"seed": results.get("seed"), "optimizer": {"lr": 1.0}, "label": label[:1]}
-    return Run(label, {"config": config, "test": {}, **results}, overrides=overrides)
+    return FinishedRun(label, {"config": config, "test": {}, **results}, overrides=overrides)
 
 
 def test_runs_are_filtered_by_what_was_swept() -> None:
@@ -21,7 +21,7 @@ def test_runs_are_filtered_by_what_was_swept() -> None:
         ),
         run("b", "seed=2", "+optimizer.lr=0.3", "size=small", "data.pool=5", seed=2, model="E"),
         run("c", "seed=2", "~x", "size=big", seed=2, model="E"),
-        Run("Moses", {"test": {}}),
+        FinishedRun("Moses", {"test": {}}),
     ]
     found = {entry["title"]: entry["values"] for entry in filters(runs)}
     assert found == {

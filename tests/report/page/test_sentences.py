@@ -10,7 +10,7 @@ from nmt.report.page.sentences import (
     thinned,
     translation_rows,
 )
-from nmt.report.runs import Run
+from nmt.report.runs import FinishedRun
 
 
 def test_weights_survive_packing_to_what_is_shown() -> None:
@@ -51,7 +51,7 @@ def test_sentence_bleu_uses_the_orders_a_sentence_has() -> None:
     assert sentence_bleu(None) is None
 
 
-def test_every_run_is_beside_the_others(runs: list[Run]) -> None:
+def test_every_run_is_beside_the_others(runs: list[FinishedRun]) -> None:
     table = translation_rows(runs, "newstest")
     assert table["systems"] == [run.label for run in runs]
     assert table["total"] == len(table["rows"]) == 150
@@ -61,7 +61,7 @@ def test_every_run_is_beside_the_others(runs: list[Run]) -> None:
     assert all(0 <= score <= 100 for score in row["b"])
 
 
-def test_thinning_keeps_the_lengths_and_what_it_must(runs: list[Run]) -> None:
+def test_thinning_keeps_the_lengths_and_what_it_must(runs: list[FinishedRun]) -> None:
     table = translation_rows(runs, "newstest")
     some = thinned(table, 30, keep={0, 1})
     assert 30 <= len(some["rows"]) <= 32
@@ -73,7 +73,7 @@ def test_thinning_keeps_the_lengths_and_what_it_must(runs: list[Run]) -> None:
     assert thinned(table, 150, set()) is table
 
 
-def test_kept_sentences_hold_every_run_by_name(runs: list[Run]) -> None:
+def test_kept_sentences_hold_every_run_by_name(runs: list[FinishedRun]) -> None:
     rows = alignment_rows(runs, "newstest")
     assert len(rows) == 12
     assert [row["length"] for row in rows] == sorted(row["length"] for row in rows)
@@ -89,7 +89,7 @@ def test_another_tokenisation_keeps_its_own_source() -> None:
     words = {"id": 3, "source": ["ab", "</s>"], "target": ["x", "</s>"], "weights": None}
     pieces = {**words, "source": ["a@@", "b", "</s>"], "weights": [[0.5, 0.25, 0.25], [0, 0, 1]]}
     made = [
-        Run(
+        FinishedRun(
             name, {"test": {"t": {}}}, lines={("alignments", "t"): [row], ("translations", "t"): []}
         )
         for name, row in (("words", words), ("bpe", pieces))
