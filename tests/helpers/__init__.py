@@ -1,4 +1,4 @@
-"""What tests of several folders share: processes, run folders, a browser, the documentation."""
+"""What tests of several folders share: processes, models, run folders, a browser, the documentation."""
 
 from pathlib import Path
 

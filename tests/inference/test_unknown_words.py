@@ -14,6 +14,7 @@ from nmt.inference.unknown_words import count_links, learn_dictionary, replace_u
 from nmt.layers import TeacherForced
 from nmt.models import build_model
 from nmt.utils.errors import InputError
+from tests.helpers.models import small_config
 
 PAIRS = [
     (["the", "red", "cat"], ["le", "chat", "rouge"], [(0, 0), (1, 2), (2, 1)]),
@@ -68,17 +69,6 @@ ROWS = [
     )
 ]
 LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
-
-
-def small_config(**model):
-    config = OmegaConf.structured(Config)
-    config.model.scoring = {"_target_": "nmt.layers.Additive"}
-    config.model.alignment = "${size.alignment}"
-    for name in ("hidden", "embedding", "alignment", "maxout"):
-        config.size[name] = 4
-    for name, value in model.items():
-        config.model[name] = value
-    return config
 
 
 @pytest.fixture

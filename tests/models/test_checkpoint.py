@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config import Config, SearchConfig
+from nmt.config import SearchConfig
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.models import build_model
 from nmt.models.checkpoint import (
@@ -20,22 +20,12 @@ from nmt.models.checkpoint import (
 )
 from nmt.utils.errors import InputError
 from nmt.utils.files import verify
+from tests.helpers.models import small_config
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
 PROGRESS = ValidationProgress(
     [{"update": 5.0, "bleu": 3.5}], {"update": 5.0, "bleu": 3.5}, 71.5, True
 )
-
-
-def small_config(**model):
-    config = OmegaConf.structured(Config)
-    config.model.scoring = {"_target_": "nmt.layers.Additive"}
-    config.model.alignment = "${size.alignment}"
-    for name in ("hidden", "embedding", "alignment", "maxout"):
-        config.size[name] = 4
-    for name, value in model.items():
-        config.model[name] = value
-    return config
 
 
 @pytest.fixture
