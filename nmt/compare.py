@@ -61,7 +61,7 @@ def main(composed: DictConfig) -> None:
         for run in found.runs:
             if dashboards.wandb_id(run) is None:
                 log.warning("%s never logged to W&B: its panels there are empty", run.label)
-        for address in dashboards.save(project, found.runs, page):
+        for address in dashboards.save_dashboards(project, found.runs, page):
             log.info("saved in W&B: %s", address)
 
 

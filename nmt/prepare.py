@@ -19,10 +19,8 @@ def main(composed: DictConfig) -> None:
     from nmt.data.prepare import prepare
 
     config = load(composed)
-
-    from nmt.data.prepare import summary_table
-
-    print(summary_table(prepare(config.data, config.tokenizer, progress=config.trainer.progress)))
+    prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    print(prepared.summary())
 
 
 if __name__ == "__main__":

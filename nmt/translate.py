@@ -53,7 +53,7 @@ def main(composed: DictConfig) -> None:
                 if sentence.translations and drawn:
                     row = sentence.translations[0].row
                     assert row is not None
-                    draw(row, composed.heatmap, sentence.number)
+                    draw_best(row, composed.heatmap, sentence.number)
                     rows.append(row)
                 sys.stdout.writelines(f"{line}\n" for line in layout.lines(sentence))
                 bar.update(1)
@@ -62,7 +62,7 @@ def main(composed: DictConfig) -> None:
         build_explorer(rows, composed.page, label=config.name)
 
 
-def draw(row: dict[str, Any], folder: str | None, number: int) -> None:
+def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:
     """Draws the alignment of a line's best translation to `folder`, where one is given.
 
     Raises:

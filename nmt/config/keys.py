@@ -56,10 +56,10 @@ def key(
     return field(default=default, metadata=metadata)
 
 
-def below(path: str, prefixes: Iterable[str]) -> bool:
+def is_within(path: str, prefixes: Iterable[str]) -> bool:
     """Whether a dotted key is one of `prefixes`, or in a section that is.
 
-    >>> below("logger.mode", ["logger"]), below("loggers", ["logger"])
+    >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
     (True, False)
     """
     return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
@@ -98,7 +98,7 @@ def completed(
     """
     config = copy.deepcopy(dict(stored))
     for path, entry, _ in entries(schema):
-        if below(path, without):
+        if is_within(path, without):
             continue
         *sections, name = path.split(".")
         inside: Any = config

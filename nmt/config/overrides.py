@@ -16,7 +16,7 @@ from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from nmt.config.keys import below, inherited, marked
+from nmt.config.keys import inherited, is_within, marked
 from nmt.config.model import SizeConfig
 from nmt.config.schema import Config, TrainConfig
 from nmt.utils.errors import InputError
@@ -76,7 +76,7 @@ def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -
         chosen = [name]
         if name in GROUPS and isinstance(override.value(), str | None):
             chosen = [inner for path in GROUPS[name] for inner in _part(path, only)]
-        if not chosen or (only and not all(below(path, only) for path in chosen)):
+        if not chosen or (only and not all(is_within(path, only) for path in chosen)):
             raise InputError(f"{name}: belongs to the training run; this command cannot change it")
         paths += chosen
     return list(dict.fromkeys(paths))
@@ -126,7 +126,7 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
     """
     before, now = dict(_flat(stored, "")), dict(_flat(config, ""))
     for path in sorted(before.keys() | now.keys()):
-        free = below(path, RESUMABLE) and path not in FROZEN
+        free = is_within(path, RESUMABLE) and path not in FROZEN
         if before.get(path) != now.get(path) and not free:
             raise InputError(
                 f"{path}={now.get(path)}: the run was started with {before.get(path)}; resuming "
@@ -167,7 +167,7 @@ def _parsed(overrides: Sequence[str]) -> list[Override]:
 
 def _part(path: str, only: Sequence[str]) -> list[str]:
     """What of a configuration path may be set: all of it, or the paths of `only` inside it."""
-    if not only or below(path, only):
+    if not only or is_within(path, only):
         return [path]
     return [inner for inner in only if inner.startswith(f"{path}.")]
 

@@ -60,6 +60,10 @@ class Prepared:
     fingerprint: str
     languages: tuple[str, str]
 
+    def summary(self) -> str:
+        """A short table of counts, for people."""
+        return manifest.summary_table(self.manifest, self.fingerprint)
+
 
 def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True) -> Prepared:
     """Reads, tokenises, learns vocabularies and encodes, as far as the cache does not have it.
@@ -191,11 +195,6 @@ def progress_bars(shown: bool) -> Iterator[None]:
         yield
     finally:
         enable_progress_bars()
-
-
-def summary_table(prepared: Prepared) -> str:
-    """A short table of counts, for people."""
-    return manifest.summary_table(prepared.manifest, prepared.fingerprint)
 
 
 def _languages(data: DataConfig) -> tuple[str, str]:

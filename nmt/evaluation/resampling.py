@@ -50,16 +50,16 @@ def kept_sums(rows: np.ndarray, trials: int, seed: int = SEED) -> np.ndarray:
     return _sums(rows, trials, seed, _draw_kept)
 
 
-Draw = Callable[[np.random.Generator, int, int], np.ndarray]
+Sampler = Callable[[np.random.Generator, int, int], np.ndarray]
 
 
-def _sums(rows: np.ndarray, resamples: int, seed: int, draw: Draw) -> np.ndarray:
+def _sums(rows: np.ndarray, resamples: int, seed: int, draw: Sampler) -> np.ndarray:
     values = np.asarray(rows, dtype=np.float64)
     parts = (part @ values for part in _draws(len(values), resamples, seed, draw))
     return np.concatenate(list(parts))
 
 
-def _draws(size: int, resamples: int, seed: int, draw: Draw) -> Iterator[np.ndarray]:
+def _draws(size: int, resamples: int, seed: int, draw: Sampler) -> Iterator[np.ndarray]:
     """How often each sentence counts, in chunks of resamples: (r, N) float64."""
     if size * resamples <= CHUNK:
         yield _remembered(size, resamples, seed, draw).astype(np.float64)
@@ -71,7 +71,7 @@ def _draws(size: int, resamples: int, seed: int, draw: Draw) -> Iterator[np.ndar
 
 
 @functools.lru_cache(maxsize=32)
-def _remembered(size: int, resamples: int, seed: int, draw: Draw) -> np.ndarray:
+def _remembered(size: int, resamples: int, seed: int, draw: Sampler) -> np.ndarray:
     """All draws of a set, (R, N): the same for every score and every run."""
     return draw(np.random.default_rng(seed), size, resamples)
 

@@ -19,7 +19,7 @@ from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.optional import need
 
-Pair = tuple[Sequence[str], Sequence[str]]
+TokenPair = tuple[Sequence[str], Sequence[str]]
 ITERATIONS = {"ibm1": 5, "hmm": 5, "fast_align": 5}
 KEY = "evaluation.alignment.statistical_aligners=true"
 
@@ -30,7 +30,7 @@ def check_aligners() -> None:
 
 
 def statistical_alignment_scores(
-    training: Sequence[Pair],
+    training: Sequence[TokenPair],
     sets: Mapping[str, Sequence[tuple[Sequence[str], Sequence[str], Gold]]],
     *,
     resamples: int = 1000,
@@ -75,7 +75,7 @@ def statistical_alignment_scores(
 
 
 def symmetrised(
-    pairs: Sequence[Pair], train: Callable[[Sequence[Pair]], Any]
+    pairs: Sequence[TokenPair], train: Callable[[Sequence[TokenPair]], Any]
 ) -> Callable[[Sequence[str], Sequence[str]], list[Link]]:
     """An aligner made of two, one a direction.
 
@@ -106,14 +106,14 @@ def _scores(counts: np.ndarray, resamples: int, confidence: float) -> dict[str, 
     }
 
 
-def _train_hmm(pairs: Sequence[Pair], done: Callable[[], Any]) -> Any:
+def _train_hmm(pairs: Sequence[TokenPair], done: Callable[[], Any]) -> Any:
     from thot.alignment import HmmAlignmentModel, Ibm1AlignmentModel
 
     ibm1 = _iterate(_filled(Ibm1AlignmentModel(), pairs), ITERATIONS["ibm1"], done)
     return _iterate(HmmAlignmentModel(ibm1), ITERATIONS["hmm"], done)
 
 
-def _train_fast_align(pairs: Sequence[Pair], done: Callable[[], Any]) -> Any:
+def _train_fast_align(pairs: Sequence[TokenPair], done: Callable[[], Any]) -> Any:
     from thot.alignment import FastAlignModel
 
     model = FastAlignModel()
@@ -121,7 +121,7 @@ def _train_fast_align(pairs: Sequence[Pair], done: Callable[[], Any]) -> Any:
     return _iterate(_filled(model, pairs), ITERATIONS["fast_align"], done)
 
 
-def _filled(model: Any, pairs: Sequence[Pair]) -> Any:
+def _filled(model: Any, pairs: Sequence[TokenPair]) -> Any:
     for source, target in pairs:
         model.add_sentence_pair(_lower(source), _lower(target), 1)
     return model

@@ -9,7 +9,7 @@ TOLERANCE = 0.25  # share by which an input may be longer or shorter than asked 
 
 
 @dataclass(frozen=True)
-class Pair:
+class JoinedPair:
     """A sentence pair, or several joined.
 
     Attributes:
@@ -25,14 +25,14 @@ class Pair:
     text: str | None = None
     parts: tuple[int, ...] = ()
 
-    def __add__(self, other: "Pair") -> "Pair":
+    def __add__(self, other: "JoinedPair") -> "JoinedPair":
         """This pair followed by another; gold links move with their words."""
         gold = text = None
         if self.gold is not None and other.gold is not None:
             gold = self.gold | other.gold.shifted(len(self.source), len(self.target))
         if self.text is not None and other.text is not None:
             text = f"{self.text} {other.text}"
-        return Pair(
+        return JoinedPair(
             self.source + other.source,
             self.target + other.target,
             gold,
@@ -41,7 +41,7 @@ class Pair:
         )
 
 
-def joined(pairs: Sequence[Pair], length: int, count: int) -> list[Pair]:
+def joined(pairs: Sequence[JoinedPair], length: int, count: int) -> list[JoinedPair]:
     """Inputs of about `length` source words, made of sentences that follow one another.
 
     From each start sentences are added as long as that brings the input nearer to `length`; an
@@ -53,11 +53,11 @@ def joined(pairs: Sequence[Pair], length: int, count: int) -> list[Pair]:
         length: source words to reach.
         count: most inputs to make; fewer where the text ends.
 
-    >>> text = [Pair(("a",) * 9, ("b",) * 8, parts=(n,)) for n in range(5)]
+    >>> text = [JoinedPair(("a",) * 9, ("b",) * 8, parts=(n,)) for n in range(5)]
     >>> [(len(pair.source), pair.parts) for pair in joined(text, length=20, count=3)]
     [(18, (0, 1)), (18, (2, 3))]
     """
-    inputs: list[Pair] = []
+    inputs: list[JoinedPair] = []
     start = 0
     while start < len(pairs) and len(inputs) < count:
         candidate, end = pairs[start], start + 1
@@ -70,17 +70,17 @@ def joined(pairs: Sequence[Pair], length: int, count: int) -> list[Pair]:
     return inputs
 
 
-def _nearer(candidate: Pair, following: Pair, length: int) -> bool:
+def _nearer(candidate: JoinedPair, following: JoinedPair, length: int) -> bool:
     longer = len(candidate.source) + len(following.source)
     return abs(longer - length) < abs(len(candidate.source) - length)
 
 
 def stress_sets(
-    name: str, pairs: Sequence[Pair], lengths: Iterable[int], count: int
-) -> dict[str, list[Pair]]:
+    name: str, pairs: Sequence[JoinedPair], lengths: Iterable[int], count: int
+) -> dict[str, list[JoinedPair]]:
     """A test set of joined inputs for each length that the text allows, by set name.
 
-    >>> text = [Pair(("a",) * 9, ("b",) * 8) for _ in range(5)]
+    >>> text = [JoinedPair(("a",) * 9, ("b",) * 8) for _ in range(5)]
     >>> {name: len(inputs) for name, inputs in stress_sets("mine", text, [20, 90], 3).items()}
     {'mine-joined20': 2}
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt.evaluation.alignment import format_links, hard_links
-from nmt.inference.translation import Sentence, Translation
+from nmt.inference.translation import TranslatedLine, Translation
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LineFormat:
     alignments: str | None = None
     null: float = 0.5
 
-    def lines(self, sentence: Sentence) -> Iterator[str]:
+    def lines(self, sentence: TranslatedLine) -> Iterator[str]:
         """The lines of output for one line of input, without their ends."""
         if self.alignments == "json":
             described = [self._object(found) for found in sentence.translations]

@@ -27,7 +27,7 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TranslatedLine:
     """A line of input, its number from 1, its translations, best first (none if it was empty)."""
 
     number: int
@@ -60,7 +60,7 @@ class LineTranslator:
         self.tokenise = split if tokenised else moses.tokenise
         self.lines = 0
 
-    def translate(self, lines: Sequence[str]) -> list[Sentence]:
+    def translate(self, lines: Sequence[str]) -> list[TranslatedLine]:
         """The translations of some lines, in order."""
         words = [self.tokenise(line) for line in lines]
         filled = [place for place, found in enumerate(words) if found]
@@ -75,7 +75,7 @@ class LineTranslator:
         first = self.lines + 1
         self.lines += len(lines)
         return [
-            Sentence(first + place, found, translations.get(place, []))
+            TranslatedLine(first + place, found, translations.get(place, []))
             for place, found in enumerate(words)
         ]
 

@@ -31,7 +31,7 @@ from nmt.report.lengths import (
     lengths_figure,
 )
 from nmt.report.runs import FinishedRun, read_run
-from nmt.report.style import PAPER, file_name, save, style
+from nmt.report.style import PAPER, file_name, save_figure, style
 from nmt.utils.errors import InputError
 
 __all__ = [
@@ -89,7 +89,7 @@ def draw_run(
         try:
             with style(), named_by(f"report.own.{figure}"):
                 drawn = instantiate(settings, run)
-                written += save(drawn, folder / FOLDER / figure, list(report.figures))
+                written += save_figure(drawn, folder / FOLDER / figure, list(report.figures))
         except InputError as error:
             log.error("%s; this figure is not drawn", error)
     return written
@@ -135,10 +135,12 @@ def draw_for_papers(
             if present:
                 lines = grouped([comparison.compared(run) for run in present])
                 figure = lengths_figure(lines, test_set, width=TEXT_WIDTH, captioned=False)
-                written += save(figure, folder / f"{test_set}-bleu-by-length", formats)
+                written += save_figure(figure, folder / f"{test_set}-bleu-by-length", formats)
                 details = details_figure(lines, test_set, width=TEXT_WIDTH)
                 if details is not None:
-                    written += save(details, folder / f"{test_set}-by-length-details", formats)
+                    written += save_figure(
+                        details, folder / f"{test_set}-by-length-details", formats
+                    )
                 captions.append(caption(lines, test_set))
             for number, run in enumerate(comparison.runs, 1):
                 rows = attended(run, test_set)
@@ -147,7 +149,7 @@ def draw_for_papers(
                     stem = file_name(f"{test_set}-{run.label}-four")
                     if stem in {file.stem for file in written}:
                         stem += f"-{number}"  # labels that differ in signs alone
-                    written += save(figure, folder / stem, formats)
+                    written += save_figure(figure, folder / stem, formats)
     if captions:
         written.append(folder / "captions.txt")
         written[-1].write_text("".join(f"{line}\n" for line in captions), encoding="utf-8")

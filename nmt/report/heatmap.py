@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nmt.report.style import save, shown, style
+from nmt.report.style import save_figure, shown, style
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def draw_heatmap(
         InputError: an unknown format.
     """
     with style():
-        return save(heatmap_figure(row), path, formats)
+        return save_figure(heatmap_figure(row), path, formats)
 
 
 def draw_four(
@@ -44,7 +44,7 @@ def draw_four(
 ) -> list[Path]:
     """Draws up to four lines as the panels (a) to (d) of one figure; raises as `draw_heatmap`."""
     with style():
-        return save(four_figure(rows), path, formats)
+        return save_figure(four_figure(rows), path, formats)
 
 
 def heatmap_figure(row: dict[str, Any]) -> Figure:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.results import bucket_score
 from nmt.report.runs import FinishedRun, known_scores
-from nmt.report.style import GREY, run_style, save, shown, style
+from nmt.report.style import GREY, run_style, save_figure, shown, style
 from nmt.report.table import heading, levels
 
 Point = dict[str, Any]  # a score in a bucket: `score`, `low`, `high`, `sentences`
@@ -41,7 +41,7 @@ def draw_lengths(
         InputError: an unknown format.
     """
     with style():
-        return save(lengths_figure(lines, test_set), path, formats)
+        return save_figure(lengths_figure(lines, test_set), path, formats)
 
 
 def draw_length_details(
@@ -53,7 +53,7 @@ def draw_length_details(
     """Draws what lies behind the curve: length, probability, attention; as `draw_lengths`."""
     with style():
         figure = details_figure(lines, test_set)
-        return [] if figure is None else save(figure, path, formats)
+        return [] if figure is None else save_figure(figure, path, formats)
 
 
 def lengths_figure(

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nmt.config.keys import CONFIDENCE, below
+from nmt.config.keys import CONFIDENCE, is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
@@ -258,7 +258,7 @@ def _incidental(key: str) -> bool:
 
     Scores that were measured in addition change none of the others.
     """
-    return below(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
+    return is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
 
 def _comparable(value: Any) -> str:

@@ -101,7 +101,7 @@ def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
+def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
     """Writes `path`.png, `path`.svg, ...; to be called inside `style()`.
 
     Raises:

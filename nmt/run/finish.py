@@ -20,7 +20,7 @@ from nmt.report.figures import draw_run
 from nmt.report.page import build_page
 from nmt.report.wandb.panels import log_test
 from nmt.run.start import Run
-from nmt.training.loggers import ResumableWandbLogger, Row
+from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.utils.devices import name_of
 from nmt.utils.environment import rank
 
@@ -119,7 +119,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     except Exception:
         log.exception("%s could not be made; the run continues without it", folder.page.name)
     if isinstance(run.logger, ResumableWandbLogger):
-        with run.logger.row(content["train"]["updates"], Row.TEST) as new:
+        with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
             if new:
                 log_test(run.logger.experiment, content, figures, page)
     results.write(folder.path, content)

@@ -16,13 +16,12 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config, EvaluateConfig, TranslateConfig
-from nmt.config.keys import below
+from nmt.config.keys import is_within
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
 from nmt.config.schema import to_containers
 from nmt.config.targets import own_modules
 from nmt.config.validation import load, validate
-from nmt.data import prepare
-from nmt.data.prepare import Prepared
+from nmt.data.prepare import Prepared, prepare
 from nmt.data.vocabulary import SPECIAL
 from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.statistical_aligners import check_aligners
@@ -137,8 +136,8 @@ def model_of(run: Run) -> TrainedModel:
 def prepare_text(run: Run) -> Prepared:
     """The text of a run, prepared or from the cache; raises InputError where it is wrong."""
     config = run.config
-    text = prepare.prepare(config.data, config.tokenizer, progress=config.trainer.progress)
-    log.info("prepared text:\n%s", prepare.summary_table(text))
+    text = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    log.info("prepared text:\n%s", text.summary())
     return text
 
 
@@ -224,7 +223,7 @@ def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Seq
     if any(override.lstrip("+").startswith("evaluation.scores=") for override in typed):
         return
     for module in modules_of_scores(config.evaluation.scores):
-        if not below(module, trust):
+        if not is_within(module, trust):
             raise InputError(
                 f"evaluation.scores: the checkpoint names code outside nmt, {module}, which is not"
                 f" run; if you trust it, add trust=[{module}], or choose scores yourself"

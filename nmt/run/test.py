@@ -23,7 +23,7 @@ from nmt.evaluation.external import system_record
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
-from nmt.evaluation.stress import Pair, stress_sets
+from nmt.evaluation.stress import JoinedPair, stress_sets
 from nmt.inference.test_loop import Example, run_test_set
 from nmt.inference.trained import TrainedModel
 from nmt.run.start import Run
@@ -249,7 +249,9 @@ def _joined_sets(
     name: str, examples: Sequence[Example], stress: StressConfig
 ) -> dict[str, list[Example]]:
     """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
-    pairs = [Pair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in examples]
+    pairs = [
+        JoinedPair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in examples
+    ]
     sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
     missing = [length for length in stress.lengths if f"{name}-joined{length}" not in sets]
     if missing:

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 OWN = ("train/", "valid/", "test/", "length/")  # names of this program's scores
 
 
-class Row(IntEnum):
+class LogEntry(IntEnum):
     """What is logged of an update, in this order; a callback's rows come at any time."""
 
     TRAINING = 0
@@ -156,7 +156,7 @@ class ResumableWandbLogger(WandbLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        with self.row(step, kind_of(metrics)) as new, warn_on_error("logging scores"):
+        with self.row(step, entry_of(metrics)) as new, warn_on_error("logging scores"):
             if new:
                 super().log_metrics(metrics, step)
 
@@ -166,9 +166,9 @@ class ResumableWandbLogger(WandbLogger):
             super().finalize(status)
 
     @contextlib.contextmanager
-    def row(self, update: int | None, kind: Row) -> Iterator[bool]:
+    def row(self, update: int | None, entry: LogEntry) -> Iterator[bool]:
         """Whether a row of an update has yet to be logged; after what is inside it counts as so."""
-        if update is not None and self._logged.has(update, kind):
+        if update is not None and self._logged.has(update, entry):
             yield False
             return
         if self._next_step and is_offline(self):
@@ -178,7 +178,7 @@ class ResumableWandbLogger(WandbLogger):
         yield True
         if update is not None:
             with warn_on_error("recording what is logged"):
-                self._logged.write(update, kind, int(self.experiment.step))
+                self._logged.write(update, entry, int(self.experiment.step))
 
 
 class LoggedRows:
@@ -188,7 +188,7 @@ class LoggedRows:
     logged counts as so.
 
     Attributes:
-        last: update and kind of the last of this program's own rows.
+        last: update and entry of the last of this program's own rows.
         others: the last update of which a callback of the configuration logged a row.
         step: W&B's number for the row after all of them.
     """
@@ -198,37 +198,37 @@ class LoggedRows:
         self.last, self.others, self.step = (-1, 0), -1, 0
         if path.is_file():
             with warn_on_error("reading what is logged"):
-                update, kind, *others, self.step = json.loads(path.read_text())
-                self.last = (update, kind)
+                update, entry, *others, self.step = json.loads(path.read_text())
+                self.last = (update, entry)
                 self.others = others[0] if others else -1
         self._others_before = self.others
 
-    def has(self, update: int, kind: Row) -> bool:
+    def has(self, update: int, entry: LogEntry) -> bool:
         """Whether a row was logged before."""
-        if kind == Row.OTHERS:
+        if entry == LogEntry.OTHERS:
             return update <= self._others_before
-        return (update, kind) <= self.last
+        return (update, entry) <= self.last
 
-    def write(self, update: int, kind: Row, step: int) -> None:
-        if kind == Row.OTHERS:
+    def write(self, update: int, entry: LogEntry, step: int) -> None:
+        if entry == LogEntry.OTHERS:
             self.others = update
         else:
-            self.last = (update, kind)
+            self.last = (update, entry)
         self.step = step
         write_json(self.path, [*self.last, self.others, step])
 
 
-def kind_of(row: Iterable[str]) -> Row:
-    """Which row of an update it is, from its keys."""
+def entry_of(row: Iterable[str]) -> LogEntry:
+    """What of an update a row is, from its keys."""
     if not any(key.startswith(OWN) for key in row):
-        return Row.OTHERS
+        return LogEntry.OTHERS
     if any(key.startswith(("length/", "test/")) for key in row):
-        return Row.TEST
+        return LogEntry.TEST
     if any(key.startswith("valid/alignment/") for key in row):
-        return Row.PICTURES
+        return LogEntry.PICTURES
     if any(key.startswith("valid/") for key in row):
-        return Row.VALIDATION
-    return Row.TRAINING
+        return LogEntry.VALIDATION
+    return LogEntry.TRAINING
 
 
 def run_id(folder: Path) -> str:

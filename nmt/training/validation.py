@@ -21,7 +21,7 @@ from nmt.inference.test_loop import matchable
 from nmt.models.base import Decoded, Translator
 from nmt.report.wandb.panels import log_validation
 from nmt.search import beam_search
-from nmt.training.loggers import ResumableWandbLogger, Row
+from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.utils.environment import gather
 
 PICTURED = 4  # sentences whose heatmap is logged at each validation
@@ -163,7 +163,7 @@ class Validation(pl.Callback):
         heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
         for logger in trainer.loggers:
             if isinstance(logger, ResumableWandbLogger):
-                with logger.row(trainer.global_step, Row.PICTURES) as new:
+                with logger.row(trainer.global_step, LogEntry.PICTURES) as new:
                     if new:
                         log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
 

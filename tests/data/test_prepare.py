@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from nmt.config import TextConfig
 from nmt.data.cache import build_once
-from nmt.data.prepare import prepare, prepare_held_out, summary_table
+from nmt.data.prepare import prepare, prepare_held_out
 from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]
@@ -82,7 +82,7 @@ def test_held_out_pairs_are_never_left_out_for_their_length(config: DictConfig) 
 
 
 def test_table_of_counts(config: DictConfig) -> None:
-    table = summary_table(prepare(config.data, config.tokenizer, progress=False)).splitlines()
+    table = prepare(config.data, config.tokenizer, progress=False).summary().splitlines()
     assert table[1].split()[:4] == ["train", "57", "0", "0"]
     assert table[3].split()[:2] == ["test.mine", "5"]
     assert table[4] == "source vocabulary: 7 words of 10 types, </s> and <unk>"

@@ -3,12 +3,12 @@ import random
 import pytest
 
 from nmt.evaluation.alignment import Gold, parse_links
-from nmt.evaluation.stress import Pair, joined, stress_sets
+from nmt.evaluation.stress import JoinedPair, joined, stress_sets
 
 
 def text(lengths, gold=True):
     return [
-        Pair(
+        JoinedPair(
             tuple(f"s{number}.{word}" for word in range(length)),
             tuple(f"t{number}.{word}" for word in range(length + 1)),
             Gold(frozenset({(0, 1)}), frozenset({(0, 1), (0, 0)})) if gold else None,
@@ -20,7 +20,7 @@ def text(lengths, gold=True):
 
 
 def test_links_follow_their_words():
-    pair = Pair(("a", "b"), ("x",), parse_links("1-0")) + Pair(
+    pair = JoinedPair(("a", "b"), ("x",), parse_links("1-0")) + JoinedPair(
         ("c",), ("y", "z", "w"), parse_links("0-2 0p1")
     )
     assert pair.source == ("a", "b", "c")

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from nmt.data.grammar.sentences import Pair, Sentence
+from nmt.data.grammar.sentences import AlignedPair, Derivation
 from nmt.data.grammar.stream import RANGE, Draw, stream
 from nmt.utils.errors import InputError
 
@@ -73,7 +73,7 @@ def draw(
     mean_length: float = 22.0,
     max_length: int = 80,
     min_length: int = 3,
-) -> Pair:
+) -> AlignedPair:
     """Draw k of a split: the same pair on every machine, whatever else is drawn.
 
     Args:
@@ -98,7 +98,7 @@ def draw(
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
         wanted = _wanted(numbers, mean_length, min_length, max_length)
-        pair = Sentence(numbers, wanted).write()
+        pair = Derivation(numbers, wanted).write()
         if (
             min_length <= len(pair.source) <= max_length
             and min_length <= len(pair.target) <= max_length
@@ -115,7 +115,7 @@ def draw_by_length(
     edges: Sequence[int],
     max_length: int = 80,
     by_target: bool = False,
-) -> Pair:
+) -> AlignedPair:
     """Draw k of a split whose lengths are spread evenly: bucket k mod (number of buckets).
 
     Args:
@@ -138,7 +138,7 @@ def draw_by_length(
     numbers = stream(f"by_length {seed} {split} {k}")
     while True:
         wanted = shortest + numbers() % (longest - shortest + 1)
-        pair = Sentence(numbers, wanted).write()
+        pair = Derivation(numbers, wanted).write()
         measured, other = len(pair.source), len(pair.target)
         if by_target:
             measured, other = other, measured

@@ -12,7 +12,7 @@ from nmt.data.grammar.verbs import FUTURE, PAST, PRESENT, PROGRESSIVE
 _TENSES = Weighted([PAST, PRESENT, FUTURE], [48, 33, 19])
 
 
-class Pair(NamedTuple):
+class AlignedPair(NamedTuple):
     """A sentence pair: words as Moses tokenises them, and links (i, j) from 0, sorted.
 
     No link is both in `sure` and in `possible` (Och and Ney 2003; `nmt.data.grammar.french.Links`).
@@ -28,10 +28,10 @@ class Pair(NamedTuple):
         marked = [(*link, "-") for link in self.sure] + [(*link, "p") for link in self.possible]
         return " ".join(f"{i}{mark}{j}" for i, j, mark in sorted(marked))
 
-    def reversed(self) -> Pair:
+    def reversed(self) -> AlignedPair:
         """The pair in the other direction."""
         sure, possible = (sorted((j, i) for i, j in links) for links in (self.sure, self.possible))
-        return Pair(self.target, self.source, sure, possible)
+        return AlignedPair(self.target, self.source, sure, possible)
 
 
 class Joint(NamedTuple):
@@ -70,7 +70,7 @@ _SHORTEST = 5  # words of a clause worth adding
 _LONGEST = 17
 
 
-class Sentence(Clauses):
+class Derivation(Clauses):
     """The derivation of one sentence of about `length` English words."""
 
     def __init__(self, draw: Draw, length: int) -> None:
@@ -96,7 +96,7 @@ class Sentence(Clauses):
         self.put_block(joint.english, joint.french, joint.sure)
         self.clause(budget - len(joint.english) - joint.comma, joint.tenses[tense])
 
-    def write(self) -> Pair:
+    def write(self) -> AlignedPair:
         tense = _TENSES.pick(self.draw)
         length = self.length
         if length >= 8 and self.chance(0.16):
@@ -128,11 +128,11 @@ class Sentence(Clauses):
         self.put(".", ".")
         return self.pair()
 
-    def pair(self) -> Pair:
+    def pair(self) -> AlignedPair:
         """The sentence as it is written in both languages."""
         words, links = french.join(self.words, self.links)
         self.source[0] = self.source[0][0].upper() + self.source[0][1:]
         words[0] = words[0][0].upper() + words[0][1:]
         sure = {(i, j) for j, word in enumerate(links) for i in word.sure}
         possible = {(i, j) for j, word in enumerate(links) for i in word.possible}
-        return Pair(self.source, words, sorted(sure), sorted(possible - sure))
+        return AlignedPair(self.source, words, sorted(sure), sorted(possible - sure))

@@ -109,7 +109,7 @@ def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
         for side in ("source", "target", "alignment")
         if (value := getattr(text, side))
     ]
-    paths = tuple(check_file(below(data.root, path), f"{key}.{side}") for side, path in named)
+    paths = tuple(check_file(under_root(data.root, path), f"{key}.{side}") for side, path in named)
     return _line_aligned(paths, text, key)
 
 
@@ -119,7 +119,7 @@ def _line_aligned(paths: tuple[Path, ...], text: TextConfig, key: str) -> Corpus
     return Corpus(key, identity, text.tokenised, (part,))
 
 
-def below(root: str | None, path: str) -> str:
+def under_root(root: str | None, path: str) -> str:
     """A file's name as it is opened: below the root unless it is absolute."""
     if root is None or Path(path).expanduser().is_absolute():
         return path

@@ -138,7 +138,7 @@ def _write(
     page = Template(embed.asset("template.html")).substitute(
         title=escape(title),
         subtitle=escape(subtitle),
-        style=embed.style(),
+        style=embed.stylesheet(),
         navigation=navigation,
         sections=sections,
         payloads="\n".join(payloads),

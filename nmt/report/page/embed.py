@@ -32,7 +32,7 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
 
 
-def style() -> str:
+def stylesheet() -> str:
     return f"<style>{asset('style.css')}</style>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nmt.config.keys import below
+from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import SCORE_KEYS, bucket_score
@@ -65,7 +65,7 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
         found.append({"key": key, "title": title, "values": [_text(value) for value in values]})
     typed = [_typed(run) for run in runs]
     for key in dict.fromkeys(key for overrides in typed for key in overrides):
-        if key not in _UNFILTERED and not below(key, ("hydra", *RUNTIME_KEYS)):
+        if key not in _UNFILTERED and not is_within(key, ("hydra", *RUNTIME_KEYS)):
             values = [
                 overrides.get(key, run.flat.get(key))
                 for overrides, run in zip(typed, runs, strict=True)

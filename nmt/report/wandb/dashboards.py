@@ -191,7 +191,7 @@ def build_report(
     )
 
 
-def save(project: Project, runs: Sequence[FinishedRun], page: Path) -> list[str]:
+def save_dashboards(project: Project, runs: Sequence[FinishedRun], page: Path) -> list[str]:
     """Logs the comparison page, saves report and workspace, and returns the addresses of both.
 
     Args:

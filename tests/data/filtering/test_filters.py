@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 
 from nmt.config import TextConfig
 from nmt.data.filtering.filters import REASONS, first_occurrences
-from nmt.data.prepare import Prepared, prepare, summary_table
+from nmt.data.prepare import Prepared, prepare
 from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]
@@ -82,7 +82,7 @@ def test_filters_keep_and_count_what_plain_python_does(
     assert counts["pairs"] + counts["empty"] + sum(dropped.values()) == counts["lines"] == 1500
     words = {word for source, _ in expected for word in source.split()}
     assert prepared.manifest["vocabulary"]["source"]["types"] == len(words)
-    table = summary_table(prepared)
+    table = prepared.summary()
     assert f"length_ratio {dropped['length_ratio']:,}, " in table
     # The line of a kept pair is still its line in the file.
     row = prepared.train[len(expected) - 1]
@@ -106,8 +106,8 @@ def test_filters_that_ask_for_nothing_change_nothing(config: DictConfig) -> None
     again = prepare(config.data, config.tokenizer, progress=False)
     assert again.fingerprint == first.fingerprint
     assert not list(Path(config.data.cache).glob("filtered-*"))
-    assert "data.filters: none" in summary_table(first)
-    assert "data.selection=none: 0" in summary_table(first)
+    assert "data.filters: none" in first.summary()
+    assert "data.selection=none: 0" in first.summary()
     config.data.filters.length_ratio = 1.5
     assert prepare(config.data, config.tokenizer, progress=False).fingerprint != first.fingerprint
 

@@ -17,7 +17,7 @@ from nmt.config import TextConfig
 from nmt.data.batches import shuffle
 from nmt.data.filtering.ngrams import closed, cross_entropy, frequent_words, load_model, write_model
 from nmt.data.filtering.selection import best
-from nmt.data.prepare import prepare, summary_table
+from nmt.data.prepare import prepare
 from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]
@@ -134,7 +134,7 @@ def test_pairs_nearest_to_the_domain_are_kept(
     assert sum(len(pairs[line][1].split()) for line in kept) in range(392, 401)
     dropped = {"not_selected": 300 - len(kept)}
     assert prepared.manifest["splits"]["train"]["dropped"] == dropped
-    assert f"by data.selection=axelrod: {dropped['not_selected']}" in summary_table(prepared)
+    assert f"by data.selection=axelrod: {dropped['not_selected']}" in prepared.summary()
     (path,) = Path(config.data.cache).glob("pairs-*/manifest.json")
     settings = json.loads(path.read_text())["settings"]
     assert settings["selection_target_words"] == 400

@@ -7,7 +7,7 @@ import pytest
 from nmt.data.grammar import lexicon
 from nmt.data.grammar.lexicon import Adjective, Noun, Verb
 from nmt.data.grammar.phrases import IL, ILS, JE, Referent
-from nmt.data.grammar.sentences import Pair, Sentence
+from nmt.data.grammar.sentences import AlignedPair, Derivation
 from nmt.data.grammar.stream import stream
 from nmt.data.grammar.verbs import (
     BE,
@@ -37,8 +37,8 @@ def verb_of(base: str, construction: str = "transitive") -> Verb:
     return next(verb for verb, _ in lexicon.verbs[construction] if verb.english.base == base)
 
 
-def derive(subject: Referent, verb: Verb, tense: str, **more: object) -> Pair:
-    sentence = Sentence(stream("test"), 10)
+def derive(subject: Referent, verb: Verb, tense: str, **more: object) -> AlignedPair:
+    sentence = Derivation(stream("test"), 10)
     sentence.put(*WORDS[subject])
     sentence.verb(verb, subject, tense, **more)  # type: ignore[arg-type]
     sentence.put(".", ".")
@@ -147,7 +147,7 @@ def test_words_that_serve_grammar_alone_are_possible_links(
 
 
 def test_a_phrase_translated_as_a_whole() -> None:
-    sentence = Sentence(stream("test"), 10)
+    sentence = Derivation(stream("test"), 10)
     sentence.put_block(("in", "front", "of"), ("devant",), ((1, 0),))
     sentence.put_block(("in", "order", "to"), ("pour",))
     sentence.put(".", ".")
@@ -155,7 +155,7 @@ def test_a_phrase_translated_as_a_whole() -> None:
 
 
 def test_the_speaker_is_not_given_a_gender() -> None:
-    sentence = Sentence(stream("test"), 10)
+    sentence = Derivation(stream("test"), 10)
     assert sentence.settle(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
     assert sentence.settle(verb_of("see"), ME, PAST) == PAST
     assert sentence.settle(verb_of("read"), THEY, PAST) == PLUPERFECT  # not "they read"
@@ -204,7 +204,7 @@ def test_noun_phrases(
 ) -> None:
     word = noun_of(noun)
     first, second = (name and adjective_of(name, word.noun_class) for name in adjectives)
-    sentence = Sentence(stream("test"), 10)
+    sentence = Derivation(stream("test"), 10)
     sentence._determiner(determiner, word, plural, first, second, SHE, False)
     sentence._head(word, plural, first, second)
     pair = sentence.pair()
@@ -215,7 +215,7 @@ def test_noun_phrases(
 
 def test_possessor_comes_first_in_english_and_last_in_french() -> None:
     for seed in range(500):
-        sentence = Sentence(stream(f"possessor {seed}"), 10)
+        sentence = Derivation(stream(f"possessor {seed}"), 10)
         words, links = sentence._possessor(noun_of("car"))
         sentence._head(noun_of("car"), False, None, None)
         sentence.words += words

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import pytest
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-from nmt.data.grammar import Pair, draw, draw_by_length
+from nmt.data.grammar import AlignedPair, draw, draw_by_length
 from nmt.data.grammar.sampling import split_share
 from nmt.evaluation.alignment import parse_links
 from nmt.utils.errors import InputError
@@ -17,11 +17,11 @@ EDGES = [10, 20, 30, 40, 50, 60]
 
 
 @pytest.fixture(scope="module")
-def corpus() -> list[Pair]:
+def corpus() -> list[AlignedPair]:
     return [draw(1, "train", k) for k in range(20_000)]
 
 
-def digest(pairs: list[Pair]) -> str:
+def digest(pairs: list[AlignedPair]) -> str:
     lines = ["\t".join((" ".join(p.source), " ".join(p.target), p.pharaoh())) for p in pairs]
     text = "\n".join(lines)
     return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -43,7 +43,7 @@ def test_a_draw_depends_on_its_number_alone() -> None:
     assert draw(4, "valid", 17) != alone
 
 
-def test_splits_have_no_sentence_in_common(corpus: list[Pair]) -> None:
+def test_splits_have_no_sentence_in_common(corpus: list[AlignedPair]) -> None:
     """On either side, and short sentences, which are few, above all."""
     short = [draw(1, "train", k, mean_length=5) for k in range(6000)]
     held = [draw(1, split, k, mean_length=5) for split in ("valid", "test") for k in range(500)]
@@ -58,7 +58,7 @@ def test_splits_have_no_sentence_in_common(corpus: list[Pair]) -> None:
     assert split_share("test:by_length") == split_share("test")
 
 
-def test_translation_is_a_function_of_the_source(corpus: list[Pair]) -> None:
+def test_translation_is_a_function_of_the_source(corpus: list[AlignedPair]) -> None:
     short = [draw(2, "train", k, mean_length=6) for k in range(6000)]
     translations: dict[str, set[str]] = {}
     for pair in [*corpus, *short]:
@@ -67,7 +67,7 @@ def test_translation_is_a_function_of_the_source(corpus: list[Pair]) -> None:
     assert len(translations) > 20_000
 
 
-def test_moses_leaves_the_tokens_alone(corpus: list[Pair]) -> None:
+def test_moses_leaves_the_tokens_alone(corpus: list[AlignedPair]) -> None:
     pairs = corpus[:400] + [draw_by_length(1, "test", k, edges=EDGES) for k in range(70)]
     for language, side in (("en", 0), ("fr", 1)):
         tokenizer, detokenizer = MosesTokenizer(language), MosesDetokenizer(language)
@@ -77,7 +77,7 @@ def test_moses_leaves_the_tokens_alone(corpus: list[Pair]) -> None:
             assert tokenizer.tokenize(text, escape=False) == pair[side]
 
 
-def test_every_word_is_aligned(corpus: list[Pair]) -> None:
+def test_every_word_is_aligned(corpus: list[AlignedPair]) -> None:
     for pair in corpus[:5000]:
         links = [*pair.sure, *pair.possible]
         assert {i for i, _ in links} == set(range(len(pair.source)))
@@ -90,19 +90,19 @@ def test_every_word_is_aligned(corpus: list[Pair]) -> None:
         assert final in pair.sure
 
 
-def test_most_links_are_sure(corpus: list[Pair]) -> None:
+def test_most_links_are_sure(corpus: list[AlignedPair]) -> None:
     sure = sum(len(pair.sure) for pair in corpus)
     assert 0.8 < sure / sum(len(pair.sure) + len(pair.possible) for pair in corpus) < 0.9
 
 
-def test_pharaoh_format_is_read_back(corpus: list[Pair]) -> None:
+def test_pharaoh_format_is_read_back(corpus: list[AlignedPair]) -> None:
     for pair in corpus[:300]:
         gold = parse_links(pair.pharaoh(), lengths=(len(pair.source), len(pair.target)))
         assert sorted(gold.sure) == pair.sure
         assert sorted(gold.possible - gold.sure) == pair.possible
 
 
-def test_words_are_many_and_zipfian(corpus: list[Pair]) -> None:
+def test_words_are_many_and_zipfian(corpus: list[AlignedPair]) -> None:
     for side, least in ((0, 1500), (1, 2000)):
         counts = [n for _, n in Counter(w for p in corpus for w in p[side]).most_common()]
         assert len(counts) > least
@@ -111,7 +111,7 @@ def test_words_are_many_and_zipfian(corpus: list[Pair]) -> None:
         assert 5 < counts[99] / counts[999] < 20
 
 
-def test_lengths(corpus: list[Pair]) -> None:
+def test_lengths(corpus: list[AlignedPair]) -> None:
     lengths = [len(pair.source) for pair in corpus]
     share = Counter(min((length - 1) // 10, 6) for length in lengths)
     assert sum(lengths) / len(lengths) == pytest.approx(22, abs=0.7)

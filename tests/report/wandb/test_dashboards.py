@@ -204,7 +204,7 @@ def test_what_wandb_refuses_fails_in_a_line(pair, tmp_path, monkeypatch):
     monkeypatch.setattr(dashboards, "log_comparison", refuse)
     page = tmp_path / "comparison.html"
     with pytest.raises(RunError) as failed:
-        dashboards.save(PROJECT, pair, page)
+        dashboards.save_dashboards(PROJECT, pair, page)
     assert str(failed.value) == f"wandb=team/nmt: not saved (no route); the page is {page}"
 
 
