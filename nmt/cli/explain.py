@@ -93,12 +93,12 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
         return f"{path}: no such entry; to add one, type +{path}=…"
     if earlier := renamed_to(path):
         return f"{path}: {earlier}"
-    kinds = {name: kind for name, _, kind in entries(schema)}
-    if get_origin(kinds.get(path)) is dict:  # `optimizer.options={momentum:0.9}`
+    hints = {name: hint for name, _, hint in entries(schema)}
+    if get_origin(hints.get(path)) is dict:  # `optimizer.options={momentum:0.9}`
         inner = re.search(r"Key '([^']+)' is not in struct", "\n".join(lines))
         new = f"{path}.{inner[1] if inner else 'NAME'}"
         return f"{new}: no such entry; to add one, type +{new}=…, and to remove one, ~{path}.NAME"
-    names = list(dict.fromkeys([*kinds, *CHOICES]))
+    names = list(dict.fromkeys([*hints, *CHOICES]))
     if path.startswith(("trainer.lightning.", "callbacks.", "optimizer.options.")):
         return f"{path}: no such entry; to add one, type +{path}=…"
     near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)
@@ -113,9 +113,9 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
 def _wrong_type(override: str, schema: type, lines: Sequence[str]) -> str:
     path = override.partition("=")[0].lstrip("+~")
     problem = lines[1] if len(lines) > 1 else "of the wrong type"
-    for name, entry, kind in entries(schema):
+    for name, entry, hint in entries(schema):
         if name == path:
             accepted = f", {bounds(entry.metadata)}" if bounds(entry.metadata) else ""
             meaning = entry.metadata["meaning"]
-            return f"{override}: {problem}\n{path} takes: {type_name(kind)}{accepted} ({meaning})"
+            return f"{override}: {problem}\n{path} takes: {type_name(hint)}{accepted} ({meaning})"
     return f"{override}: {problem}"

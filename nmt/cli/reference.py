@@ -57,12 +57,12 @@ def reference(conf: Path) -> str:
     with initialize_config_dir(str(conf), version_base="1.3"):
         defaults = OmegaConf.to_container(compose("train"))
     sections: dict[str, list[str]] = {}
-    for path, entry, kind in entries(TrainConfig):
+    for path, entry, hint in entries(TrainConfig):
         section = path.partition(".")[0] if "." in path else ""
         default: Any = defaults
         for name in path.split("."):
             default = default[name]
-        sections.setdefault(section, []).append(_row(path, kind, default, entry.metadata))
+        sections.setdefault(section, []).append(_row(path, hint, default, entry.metadata))
     parts.append(
         "## Keys\n\nThe default applies if nothing is typed; `${key}` stands for the value of another "
         "key.\n"
@@ -81,8 +81,8 @@ def reference(conf: Path) -> str:
         if note is None:
             continue
         own = [
-            _row(path, kind, _default(entry), entry.metadata)
-            for path, entry, kind in entries(schema)
+            _row(path, hint, _default(entry), entry.metadata)
+            for path, entry, hint in entries(schema)
             if path.partition(".")[0] not in inherited(schema)
         ]
         table = _table("key | type | default | accepted | meaning", own)
@@ -104,10 +104,10 @@ def groups(conf: Path) -> Iterator[str]:
             yield f"{name} | {option} | {_said(file)}"
 
 
-def _row(path: str, kind: Any, default: Any, metadata: Mapping[str, Any]) -> str:
+def _row(path: str, hint: Any, default: Any, metadata: Mapping[str, Any]) -> str:
     shown = f"`{_yaml(default)}`" if default != MISSING else "must be given"
     meaning = metadata["meaning"].replace("<", "\\<").replace("|", "\\|")
-    return f"`{path}` | {type_name(kind)} | {shown} | {bounds(metadata)} | {meaning}"
+    return f"`{path}` | {type_name(hint)} | {shown} | {bounds(metadata)} | {meaning}"
 
 
 def _default(entry: dataclasses.Field[Any]) -> Any:

@@ -67,13 +67,13 @@ def is_within(path: str, prefixes: Iterable[str]) -> bool:
 
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
     """All keys of a schema in its order: dotted name, field and annotation."""
-    kinds = get_type_hints(schema)
+    hints = get_type_hints(schema)
     for entry in dataclasses.fields(schema):
         factory = entry.default_factory
         if isinstance(factory, type) and dataclasses.is_dataclass(factory):
             yield from entries(factory, f"{path}{entry.name}.")
         else:
-            yield path + entry.name, entry, kinds[entry.name]
+            yield path + entry.name, entry, hints[entry.name]
 
 
 def marked(schema: type, mark: str, value: bool = True, path: str = "") -> Iterator[str]:
@@ -120,19 +120,19 @@ def inherited(schema: type) -> set[str]:
     return names - set(inspect.get_annotations(schema))
 
 
-def type_name(kind: Any) -> str:
+def type_name(hint: Any) -> str:
     """An annotation in the words of a person.
 
     >>> type_name(list[int]), type_name(str | None), type_name(dict[str, dict[str, str]])
     ('list of whole number', 'text or null', 'dictionary of dictionary of text')
     """
-    if isinstance(kind, types.UnionType):
-        parts = [type_name(part) for part in typing.get_args(kind) if part is not types.NoneType]
+    if isinstance(hint, types.UnionType):
+        parts = [type_name(part) for part in typing.get_args(hint) if part is not types.NoneType]
         return " or ".join([*parts, "null"])
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is not None:
         return f"{'list' if origin is list else 'dictionary'} of {type_name(inner[-1])}"
-    return TYPES[kind]
+    return TYPES[hint]
 
 
 def bounds(accepts: Mapping[str, Any]) -> str:

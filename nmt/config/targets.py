@@ -72,8 +72,8 @@ def reason(error: BaseException) -> str:
             return f"there is no such class or function{named}; is its module importable from here?"
         return f"its module cannot be imported ({type(cause).__name__}: {_first_line(cause)})"
     line = _first_line(error)
-    plain = isinstance(error, ValueError | TypeError | ImportError | RuntimeError | InputError)
-    return line if plain or line == type(error).__name__ else f"{type(error).__name__}: {line}"
+    clear = isinstance(error, ValueError | TypeError | ImportError | RuntimeError | InputError)
+    return line if clear or line == type(error).__name__ else f"{type(error).__name__}: {line}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -150,7 +150,7 @@ def _validate_together(config: DictConfig) -> None:
         raise InputError(
             "evaluation.dictionary_sample=0: search.replace_unk=dictionary needs pairs to learn from"
         )
-    if any(kind in str(config.trainer.strategy) for kind in ("spawn", "fork", "notebook")):
+    if any(method in str(config.trainer.strategy) for method in ("spawn", "fork", "notebook")):
         raise InputError(f"trainer.strategy={config.trainer.strategy}: not supported; use ddp")
     for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
@@ -211,9 +211,9 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
         if isinstance(value, DictConfig) and OmegaConf.get_type(value) is dict:
             children = {f"{where}.{name!s}": child for name, child in value.items()}
         for name, child in children.items():
-            kind = OmegaConf.get_type(child)
-            if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-                _validate_node(child, kind, f"{name}.")
+            section_schema = OmegaConf.get_type(child)
+            if isinstance(section_schema, type) and dataclasses.is_dataclass(section_schema):
+                _validate_node(child, section_schema, f"{name}.")
         problem = None if value is None else _problem(value, entry.metadata)
         if problem:
             raise InputError(f"{_typed_key(node, entry.name) or where}={value!s}: {problem}")

@@ -131,8 +131,8 @@ def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
         )
     for side, counts in manifest["vocabulary"].items():
         of = f" of {counts['types']:,} types" if counts["types"] else ""
-        kind = "words" if counts["kind"] == WordVocabulary.kind else "subwords"
-        lines.append(f"{side} vocabulary: {counts['size']:,} {kind}{of}, </s> and <unk>")
+        symbols = "words" if counts["kind"] == WordVocabulary.kind else "subwords"
+        lines.append(f"{side} vocabulary: {counts['size']:,} {symbols}{of}, </s> and <unk>")
     dropped = dict(splits["train"]["dropped"])
     not_selected = dropped.pop("not_selected", 0)
     filtered = ", ".join(f"{name} {count:,}" for name, count in dropped.items()) or "none"

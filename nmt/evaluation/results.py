@@ -266,5 +266,5 @@ def _check_keys(
                 raise InputError(f"{where}: key '{prefix}{key}' is missing")
             value = value[part]
         if not isinstance(value, types) or isinstance(value, bool):
-            expected = " or ".join(kind.__name__ for kind in types)
+            expected = " or ".join(each.__name__ for each in types)
             raise InputError(f"{where}: {prefix}{key}={value!r:.40}: must be {expected}")

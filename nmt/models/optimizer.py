@@ -38,8 +38,8 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
     options = FASTEST.get(target, {}) | options
     with named_by(f"optimizer._target_={target}"):
-        kind = get_class(target)
-        taken = inspect.signature(kind).parameters
+        optimizer_class = get_class(target)
+        taken = inspect.signature(optimizer_class).parameters
     if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
         unknown = [f"optimizer.options.{name}" for name in config.options if name not in taken]
         if unknown:
@@ -48,7 +48,7 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
                 f"to leave out, type {' '.join(f'~{name}' for name in unknown)}"
             )
     with named_by(f"optimizer._target_={target}"):
-        optimizer = kind(parameters, lr=config.lr, **options)
+        optimizer = optimizer_class(parameters, lr=config.lr, **options)
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")
     schedule = make_learning_rate_schedule(optimizer, config, updates)

@@ -54,7 +54,7 @@ def train_system(
     Args:
         pairs: source and target sentences, tokens separated by spaces.
         folder: for the translation model (`tm`) and the language model (`lm`).
-        config: kind of the word alignment.
+        config: which aligner aligns the words.
         progress: show a progress bar.
     """
     from machine.translation.thot import ThotSmtModelTrainer
@@ -82,8 +82,8 @@ class PhraseBased:
         from machine.translation.thot.thot_utils import load_smt_decoder, load_smt_model
 
         parameters = _parameters(folder, config)
-        kind = ThotWordAlignmentModelType[config.alignment.upper()]
-        self._model = load_smt_model(kind, parameters)
+        aligner = ThotWordAlignmentModelType[config.alignment.upper()]
+        self._model = load_smt_model(aligner, parameters)
         self._decoder = load_smt_decoder(self._model, parameters)
         self.weights = START
 

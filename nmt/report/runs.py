@@ -32,8 +32,9 @@ class FinishedRun:
         results: content of `results.json` (nmt/evaluation/results.py documents its keys).
         folder: where it lies; none for an outside system.
         overrides: what was typed on the command line, from `.hydra/overrides.yaml`.
-        lines: sentence records held in memory by (kind, test set), kind being `translations` or
-            `alignments`; what is not here is read from the folder when it is asked for.
+        lines: sentence records held in memory by (subfolder, test set), the subfolder being
+            `translations` or `alignments`; what is not here is read from the folder when it is
+            asked for.
         stored: names in the folder of the test sets that have another here (`nmt.report.disambiguation`).
     """
 
@@ -102,14 +103,14 @@ class FinishedRun:
         return self._lines("alignments", test_set, records.read_alignments)
 
     def _lines(
-        self, kind: str, test_set: str, read: Callable[[Path, str], list[dict[str, Any]]]
+        self, subfolder: str, test_set: str, read: Callable[[Path, str], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
         if test_set not in self.sets:
             return []
         name = self.stored.get(test_set, test_set)
-        if (kind, name) in self.lines:
-            return self.lines[kind, name]
-        if self.folder is None or not (self.folder / kind / f"{name}.jsonl").is_file():
+        if (subfolder, name) in self.lines:
+            return self.lines[subfolder, name]
+        if self.folder is None or not (self.folder / subfolder / f"{name}.jsonl").is_file():
             return []
         return read(self.folder, name)
 

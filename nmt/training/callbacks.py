@@ -43,8 +43,8 @@ def make_callback(name: str, config: Config) -> pl.Callback:
         callback = instantiate(settings)
     if not isinstance(callback, pl.Callback):
         raise InputError(f"{key}: not a pytorch_lightning.Callback")
-    for kind, instead in INSTEAD.items():
-        if isinstance(callback, kind):
+    for callback_class, instead in INSTEAD.items():
+        if isinstance(callback, callback_class):
             raise InputError(f"{key}: {instead}")
     logged = config.logger.name != "none" and (
         config.logger.name != "wandb" or config.logger.mode != "disabled"

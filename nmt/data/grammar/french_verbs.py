@@ -120,13 +120,13 @@ def conjugate(infinitive: str) -> Forms:
     """All forms of a verb given by its infinitive (without a reflexive pronoun)."""
     (je, il, nous, ils, future, participle), vous = _principal(infinitive)
     stem = "ét" if infinitive == "être" else nous[:-3]  # of the imperfect
-    plain = stem  # before i: no need to soften g or c
+    short = stem  # before i: no need to soften g or c
     if infinitive.endswith("ger"):
-        plain = stem[:-1]
+        short = stem[:-1]
     elif infinitive.endswith("cer"):
-        plain = stem[:-1] + "c"
-    imperfect = tuple((plain if ending.startswith("i") else stem) + ending for ending in _IMPERFECT)
-    vous = vous or plain + "ez"
+        short = stem[:-1] + "c"
+    imperfect = tuple((short if ending.startswith("i") else stem) + ending for ending in _IMPERFECT)
+    vous = vous or short + "ez"
     male = participle
     base = "du" if participle == "dû" else participle
     plural = male if male.endswith("s") else base + "s"

@@ -135,12 +135,12 @@ def _verb(entry: str, subjects: tuple[str, ...], objects: tuple[str, ...]) -> Ve
     words, _, particle = left.partition("|")
     infinitive, *flags = right.split()
     infinitive, _, preposition = infinitive.partition("|")
-    plain = infinitive.removeprefix("se_").removeprefix("s'")
-    reflexive = plain != infinitive
+    verb = infinitive.removeprefix("se_").removeprefix("s'")
+    reflexive = verb != infinitive
     return Verb(
         english.conjugate(*words.split()),
         particle or None,
-        french_verbs.conjugate(plain),
+        french_verbs.conjugate(verb),
         preposition or None,
         reflexive,
         reflexive or "+" in flags,

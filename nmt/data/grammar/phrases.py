@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from nmt.data.grammar import english, lexicon
 from nmt.data.grammar.french import Links
 from nmt.data.grammar.lexicon import Adjective, Noun, Phrase
 from nmt.data.grammar.stream import Draw, Weighted, threshold
+
+Word = TypeVar("Word", Noun, Adjective)
 
 # Persons, as the verb tables number them.
 JE, IL, NOUS, VOUS, ILS = range(5)
@@ -147,23 +149,19 @@ class Nouns(ABC):
             )
 
     def noun(self, noun_classes: tuple[str, ...], mass: bool = True) -> Noun:
-        choice = nouns_of(noun_classes, mass)
-        noun = choice.pick(self.draw)
-        for _ in range(3):
-            if noun not in self.used:
-                break
-            noun = choice.pick(self.draw)
-        self.used.append(noun)
-        return noun
+        return self._unused(nouns_of(noun_classes, mass), tries=4)
 
     def quality(self, choice: Weighted[Adjective]) -> Adjective:
-        adjective = choice.pick(self.draw)
-        for _ in range(2):
-            if adjective not in self.used:
+        return self._unused(choice, tries=3)
+
+    def _unused(self, choice: Weighted[Word], tries: int) -> Word:
+        """A draw that the sentence does not have yet, or the last of so many tries."""
+        for _ in range(tries):
+            item = choice.pick(self.draw)
+            if item not in self.used:
                 break
-            adjective = choice.pick(self.draw)
-        self.used.append(adjective)
-        return adjective
+        self.used.append(item)
+        return item
 
     def name(self, noun_class: str | None = None) -> Referent:
         """A person's name."""

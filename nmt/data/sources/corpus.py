@@ -92,5 +92,5 @@ class First:
 
 def digest(*parts: Any) -> str:
     """Short name of what `parts` (plain values) say."""
-    plain = json.dumps(parts, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    content = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -69,11 +69,11 @@ def local_files(text: TextConfig, data: DataConfig) -> tuple[list[tuple[Path, ..
     for name in text.files or ():
         pair = []
         for language in data.languages:
-            plain = root / f"{name}.{language}"
-            spelt = [plain, *(plain.with_name(plain.name + ending) for ending in OPENERS)]
+            file = root / f"{name}.{language}"
+            spelt = [file, *(file.with_name(file.name + ending) for ending in OPENERS)]
             path = next((path for path in spelt if path.is_file()), None)
             if path is None:
-                return [], plain.name
+                return [], file.name
             pair.append(path)
         pairs.append(tuple(pair))
     return pairs, None
