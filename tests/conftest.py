@@ -20,7 +20,8 @@ from omegaconf import DictConfig
 from nmt.cli.command import exit_code
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.config.validation import load, validate_keys
-from tests.helpers.processes import WORKER, Ended, Process, run, start
+from tests.helpers.processes import Ended, Process, run, start
+from tests.helpers.server import WORKER
 
 LONGEST = [
     f"tests/{name}.py"
@@ -29,6 +30,7 @@ LONGEST = [
         "run/test_resume",
         "test_how_tos",
         "config/test_schema",
+        "config/test_choices",
         "test_documentation",
         "run/test_ddp",
         "commands/test_translate",

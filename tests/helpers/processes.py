@@ -1,44 +1,26 @@
 """Programs as a person runs them, each in a process of its own, without importing the libraries anew.
 
-A server that has imported them forks for every process; one serves all workers of a test run. Hooks
-(Python statements run before the program) kill or signal a process at an exact moment.
+`tests.helpers.server` forks for every process; `tests.helpers.hooks` has what a hook, Python statements
+run before the program, is made of.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
-import gc
 import json
 import os
-import runpy
-import select
-import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from filelock import FileLock
-
 from tests.helpers import ROOT
+from tests.helpers.server import ENVIRONMENT, start_server
 
 TINY = ("regime=tiny", "trainer=cpu", "logger=none", "trainer.progress=false", "report.heatmaps=0")
-ENVIRONMENT = {
-    "PYTHONPATH": str(ROOT),
-    "OMP_NUM_THREADS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "WANDB_MODE": "offline",
-    "WANDB_SILENT": "true",
-}
-WORKER = "PYTEST_XDIST_WORKER"  # set in the workers of pytest-xdist
 
 
 @dataclass
@@ -69,7 +51,7 @@ class Process:
         self.stdin: IO[bytes] | None = None
         self.stdout: IO[bytes] | None = None
         self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(str(_server()))
+        self._connection.connect(str(start_server()))
         with contextlib.ExitStack() as stack:
             given = stack.enter_context(tempfile.TemporaryFile())
             given.write(stdin)
@@ -132,7 +114,7 @@ def start(
     env: dict[str, str] | None = None,
     timeout: float = 300,
 ) -> Process:
-    """Starts `python -m <module>`; `hook` has the names of this file at hand.
+    """Starts `python -m <module>`; `hook` has the names of `tests.helpers.hooks` at hand.
 
     Args:
         module: by its dotted name, found from `cwd`.
@@ -182,258 +164,3 @@ def run_afresh(*command: str, cwd: Path) -> Ended:
         timeout=500,
     )
     return Ended([done.returncode], done.stdout, done.stderr, float("nan"))
-
-
-# What hooks are made of
-
-
-def find(place: str) -> tuple[Any, str]:
-    """The owner and the name of `module:attribute`."""
-    import importlib
-
-    module, _, path = place.partition(":")
-    owner: Any = importlib.import_module(module)
-    *parents, name = path.split(".")
-    for parent in parents:
-        owner = getattr(owner, parent)
-    return owner, name
-
-
-def before(place: str, count: int, action: Any) -> None:
-    """Calls `action` before the `count`-th call (from 1) of `module:function`."""
-    owner, name = find(place)
-    real, calls = getattr(owner, name), 0
-
-    @functools.wraps(real)
-    def hooked(*arguments: Any, **keywords: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == count:
-            action()
-        return real(*arguments, **keywords)
-
-    setattr(owner, name, hooked)
-
-
-def send(number: int, place: str, count: int) -> None:
-    """Has the process send itself a signal before the `count`-th call of `place`."""
-    before(place, count, lambda: os.kill(os.getpid(), number))
-
-
-def kill(place: str, count: int) -> None:
-    """Kills the process, as `kill -9` does, before the `count`-th call of `place`."""
-    send(signal.SIGKILL, place, count)
-
-
-def fail(place: str, count: int, error: BaseException) -> None:
-    """Raises `error` in the `count`-th call of `place`."""
-
-    def action() -> None:
-        raise error
-
-    before(place, count, action)
-
-
-def no_figures() -> None:
-    """Figures take most of the time of a small run."""
-    from nmt.run import finish as module
-
-    module.draw_run = lambda *arguments: []  # type: ignore[assignment]
-    module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]
-
-
-# The server
-
-
-@functools.cache
-def _server() -> Path:
-    """The socket of the test run's server, which is started if no worker has done so."""
-    alone = WORKER not in os.environ
-    run = str(os.getpid()) if alone else os.environ["PYTEST_XDIST_TESTRUNUID"]
-    folder = Path(tempfile.gettempdir()) / f"nmt-tests-{run}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path, log = folder / "socket", folder / "log"
-    with FileLock(folder / "lock"):
-        if not path.exists():
-            session = os.getpid() if alone else os.getppid()
-            with log.open("wb") as stream:
-                server = subprocess.Popen(
-                    [sys.executable, "-m", "tests.helpers.processes", str(path), str(session)],
-                    cwd=ROOT,
-                    env={**os.environ, **ENVIRONMENT},
-                    stdin=subprocess.DEVNULL,
-                    stdout=stream,
-                    stderr=stream,
-                    start_new_session=True,
-                )
-            while not path.exists():
-                assert server.poll() is None, log.read_text()
-                time.sleep(0.05)
-    return path
-
-
-def serve(path: Path, session: int) -> None:
-    """Forks for every request until the process `session`, whose tests are served, has ended."""
-    _import_everything()
-    _bundle_charts()
-    gc.collect()
-    gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path.with_name("binding")))
-        listener.listen()
-        listener.settimeout(1)
-        path.with_name("binding").rename(path)
-        while _alive(session):
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                continue
-            port += 1
-            if os.fork() == 0:
-                listener.close()
-                _watch(connection, port)
-                os._exit(0)
-            connection.close()
-    shutil.rmtree(path.parent, ignore_errors=True)
-
-
-def _import_everything() -> None:
-    import importlib
-    import pkgutil
-
-    import wandb  # noqa: F401
-
-    import nmt
-
-    for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
-        if not module.name.endswith("__main__"):
-            with contextlib.suppress(ImportError):  # of a package that only an extra brings
-                importlib.import_module(module.name)
-
-
-def _bundle_charts() -> None:
-    """Has the library of charts, which takes seconds to bundle, at hand for every page.
-
-    It is made in a fork, since threads that bundle do not survive in the forks that follow.
-    """
-    from nmt.report.page import embed
-
-    read, write = os.pipe()
-    if os.fork() == 0:
-        with os.fdopen(write, "w", encoding="utf-8") as stream:
-            stream.write(embed.chart_library())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, encoding="utf-8") as stream:
-        library = stream.read()
-    os.wait()
-    assert library
-    embed.chart_library = functools.cache(lambda: library)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _watch(connection: socket.socket, port: int) -> None:
-    """Starts the ranks of a request, says who they are, waits, and says how they ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    connection.settimeout(None)
-    length = int(connection.recv(8, socket.MSG_WAITALL))
-    content, descriptors, _, _ = socket.recv_fds(connection, 1, 64)
-    content += connection.recv(length - 1, socket.MSG_WAITALL)
-    request = json.loads(content)
-    running = {}
-    for rank in range(request["ranks"]):
-        streams = descriptors[0], *descriptors[1 + 2 * rank : 3 + 2 * rank]
-        process = os.fork()
-        if process == 0:
-            connection.close()
-            _become(request, rank, port, descriptors, streams)
-        running[process] = rank
-    for descriptor in descriptors:
-        os.close(descriptor)
-    connection.sendall(f"{json.dumps(list(running))}\n".encode())
-    codes, seconds, until = {}, 0.0, time.monotonic() + request["timeout"]
-    while running:
-        process, status, usage = os.wait4(-1, os.WNOHANG)
-        if process in running:
-            codes[running.pop(process)] = os.waitstatus_to_exitcode(status)
-            seconds += usage.ru_utime + usage.ru_stime
-        elif time.monotonic() > until or _closed(connection):
-            for process in running:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process, signal.SIGKILL)
-            until += 10
-    answer = [[codes[rank] for rank in range(request["ranks"])], seconds]
-    with contextlib.suppress(BrokenPipeError):
-        connection.sendall(f"{json.dumps(answer)}\n".encode())
-
-
-def _closed(connection: socket.socket) -> bool:
-    """Whether the other end is closed; waits a moment for that."""
-    ready, _, _ = select.select([connection], [], [], 0.01)
-    return bool(ready) and not connection.recv(1)
-
-
-def _become(
-    request: dict[str, Any], rank: int, port: int, descriptors: list[int], streams: tuple[int, ...]
-) -> None:
-    """Runs the program in this (forked) process and ends it.
-
-    Args:
-        request: what is run.
-        rank: of this process.
-        port: on which the ranks meet.
-        descriptors: of all ranks' streams, which are closed.
-        streams: those that become this rank's standard input, output and error.
-    """
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(request["cwd"])
-    for number, descriptor in enumerate(streams):
-        os.dup2(descriptor, number)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    os.environ.clear()
-    os.environ.update(request["env"])
-    if request["ranks"] > 1:
-        world = str(request["ranks"])
-        os.environ.update(LOCAL_RANK=str(rank), NODE_RANK="0", WORLD_SIZE=world)
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    sys.path[:0] = [request["cwd"], *request["env"]["PYTHONPATH"].split(os.pathsep)]
-    sys.argv = [request["module"], *request["arguments"]]
-    sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
-    atexit._clear()
-    sys.modules.pop(request["module"], None)  # it is run anew, as the main program
-    code = 1
-    try:
-        exec(request["hook"], globals())
-        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code & 0xFF)
-
-
-if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))

@@ -100,7 +100,7 @@ def test_figures_for_papers_have_the_scores_of_the_comparison(tmp_path, monkeypa
     drawn = {}
     monkeypatch.setattr(figures, "lengths_figure", lambda lines, *_, **__: drawn.update(lines))
     monkeypatch.setattr(figures, "details_figure", lambda *_, **__: None)
-    monkeypatch.setattr(figures, "save", lambda *_: [])
+    monkeypatch.setattr(figures, "save_figure", lambda *_: [])
     draw_for_papers([compared], tmp_path, ["png"])
     found = drawn["RNNsearch-50"][0].results["test"]["newstest"]["by_length"]
     assert found == compared.rows("RNNsearch-50")

@@ -1,0 +1,177 @@
+"""What can be chosen composes: experiments, regimes, data, scorings and tokenizers."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+
+from nmt.cli.composition import conf_folder
+from nmt.config.validation import load
+
+MODELS = {
+    "rnnencdec30": ("RNNencdec", 30),
+    "rnnencdec50": ("RNNencdec", 50),
+    "rnnsearch30": ("RNNsearch", 30),
+    "rnnsearch50": ("RNNsearch", 50),
+    "rnnsearch50_long": ("RNNsearch", 50),
+}
+SCORINGS = {"additive": "Additive", "dot": "Dot", "scaled_dot": "ScaledDot", "none": None}
+REGIMES = ("tiny", "laptop", "paper")
+DATA = ("grammar", "multi30k", "text", "wmt14")
+
+
+def expect(composer, check, experiment: str, regime: str, scoring: str | None, data: str) -> None:
+    """What a choice of all four comes to: the right model, or a refusal of the scoring."""
+    title, cap = MODELS[experiment]
+    typed = [f"+experiment={experiment}", f"regime={regime}", f"data={data}"]
+    typed += [f"scoring={scoring}"] if scoring else []
+    if scoring and (title == "RNNencdec") != (scoring == "none"):
+        code, message = check(*typed)
+        assert code == 2
+        assert message.startswith("nmt: scoring=")
+        assert message.count("\n") == 1
+        return
+    config = load(composer(*typed))
+    assert config.model._target_ == f"nmt.models.{title}"
+    assert config.model.title == title
+    assert config.data.max_length == cap
+    assert (config.experiment, config.regime) == (experiment, regime)
+    assert config.name == f"{title}-{cap}" + "*" * (experiment == "rnnsearch50_long")
+    chosen = scoring or ("none" if title == "RNNencdec" else "additive")
+    target = SCORINGS[chosen] and f"nmt.layers.scoring.{SCORINGS[chosen]}"
+    assert config.model.scoring == {"_target_": target}
+    assert config.trainer.max_steps == config.updates[experiment]
+    assert {"tiny": 24, "laptop": 256, "paper": 1000}[regime] == config.model.hidden
+    assert bool(config.data.train.hub) == (data in ("wmt14", "multi30k"))
+    assert bool(config.data.train.grammar) == (data == "grammar")
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("experiment", MODELS)
+def test_experiment_regime_and_data_compose(composer, check, experiment, regime):
+    for data in DATA:
+        expect(composer, check, experiment, regime, None, data)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("experiment", ["rnnencdec30", "rnnsearch50"])
+def test_each_scoring_composes_or_is_refused(composer, check, experiment, scoring):
+    expect(composer, check, experiment, "tiny", scoring, "grammar")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("experiment", MODELS)
+def test_all_combinations(composer, check, experiment, regime):
+    for scoring, data in itertools.product(SCORINGS, DATA):
+        expect(composer, check, experiment, regime, scoring, data)
+
+
+def test_every_option_of_every_group_composes(composer):
+    tested_above = ("experiment", "regime", "scoring", "data", "hydra")
+    for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
+        for file in folder.glob("*.yaml") if folder.name not in tested_above else ():
+            plus = "+" if folder.name == "stress" else ""
+            assert load(composer(f"{plus}{folder.name}={file.stem}")).seed == 1
+
+
+def test_updates_of_the_paper(composer):
+    updates = {
+        experiment: load(composer(f"+experiment={experiment}", "regime=paper")).trainer.max_steps
+        for experiment in MODELS
+    }
+    assert updates == {
+        "rnnencdec30": 846_000,
+        "rnnencdec50": 600_000,
+        "rnnsearch30": 471_000,
+        "rnnsearch50": 288_000,
+        "rnnsearch50_long": 667_000,
+    }
+
+
+def test_the_papers_regime_is_the_papers(composer):
+    config = load(composer("+experiment=rnnsearch50", "regime=paper"))
+    assert dataclasses.astuple(config.size) == (1000, 620, 1000, 500)
+    assert (config.tokenizer.source_size, config.tokenizer.target_size) == (30_000, 30_000)
+    assert (config.data.batch_size, config.data.pool, config.data.pool_order) == (
+        80,
+        20,
+        "ascending",
+    )
+    rule = config.optimizer
+    assert (rule._target_, rule.lr, rule.clip_norm) == ("torch.optim.Adadelta", 1.0, 1.0)
+    assert rule.options == {"rho": 0.95, "eps": 1e-6}
+    assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
+    assert (config.model.init, config.model.state_input) == ("paper", "previous")
+    assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
+    assert config.data.train.hub == "wmt/wmt14"
+    assert config.data.valid.sacrebleu == ["wmt12", "wmt13"]
+    assert list(config.data.test) == ["newstest2014"]
+
+
+def test_a_corpus_brings_its_vocabulary_unless_the_regime_has_one(composer):
+    sizes = {
+        regime: load(composer("data=multi30k", f"regime={regime}")).tokenizer for regime in REGIMES
+    }
+    assert [sizes[regime].source_size for regime in REGIMES] == [300, 6500, 30_000]
+    assert [sizes[regime].target_size for regime in REGIMES] == [300, 6500, 30_000]
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("data", DATA)
+def test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime):
+    """Words: what suits the text, or the paper's. Subwords: their own number on any text."""
+    shortlists = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}.get(data, (30_000, 30_000))
+    words = {"tiny": (300, 300), "laptop": shortlists, "paper": (30_000, 30_000)}[regime]
+    subwords = (300, 300) if regime == "tiny" else (8000, 8000)
+    typed = [f"data={data}", f"regime={regime}"]
+    for tokenizer, kind, sizes in (
+        ([], "words", words),
+        (["tokenizer=bpe"], "bpe", subwords),
+    ):
+        made = load(composer(*typed, *tokenizer)).tokenizer
+        assert (made.kind, made.source_size, made.target_size) == (kind, *sizes)
+
+
+def test_sizes_of_vocabularies_that_are_typed(composer):
+    for typed, sizes in {
+        "tokenizer=words": (2000, 3000),
+        "data.source_shortlist=66": (66, 3000),
+        "tokenizer=bpe tokenizer.target_size=77": (8000, 77),
+        "regime=paper tokenizer=bpe data.source_shortlist=5": (8000, 8000),
+    }.items():
+        made = load(composer(*typed.split())).tokenizer
+        assert (made.source_size, made.target_size) == sizes
+
+
+def test_the_laptops_experiments_train_for_as_many_updates(composer):
+    updates = load(composer()).updates
+    assert len({updates[name] for name in list(MODELS)[:4]}) == 1
+    assert updates["rnnsearch50"] < updates["rnnsearch50_long"] <= 3 * updates["rnnsearch50"]
+    patience = [load(composer(f"+experiment={e}")).trainer.patience for e in MODELS]
+    assert patience == [0, 0, 0, 0, 10]
+
+
+def test_precedence(composer):
+    """The command line over the experiment, it over the regime, it over the other groups."""
+    of = {
+        typed: composer(*typed.split())
+        for typed in (
+            "",
+            "regime=tiny",
+            "+experiment=rnnsearch30",
+            "+experiment=rnnsearch30 regime=tiny",
+            "+experiment=rnnsearch30 regime=tiny data.max_length=7 data.batch_size=5",
+            "regime=tiny size=paper size.maxout=3",
+            "regime=paper data=grammar",
+        )
+    }
+    assert [config.data.max_length for config in of.values()] == [50, 50, 30, 30, 7, 50, 50]
+    assert [config.data.batch_size for config in of.values()] == [80, 16, 80, 16, 5, 16, 80]
+    assert [config.size.hidden for config in of.values()] == [256, 24, 256, 24, 24, 1000, 1000]
+    assert of["regime=tiny size=paper size.maxout=3"].model.maxout == 3
+    # a regime wins over the shortlists of the built-in corpus
+    sizes = [config.tokenizer.source_size for config in of.values()]
+    assert sizes == [2000, 300, 2000, 300, 300, 300, 30_000]
