@@ -18,7 +18,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
 from nmt.layers.fused import backend
-from nmt.layers.fused.graphs import GraphCache, GraphReplay, Tensors, rounded
+from nmt.layers.fused.captured import Tensors
+from nmt.layers.fused.graphs import GraphCache, GraphReplay, rounded
 from nmt.layers.fused.scans import has_scan
 from nmt.layers.fused.unit import run_units
 from nmt.layers.memory import Memory

@@ -7,49 +7,69 @@ out. Autograd, DDP and the optimizer see none of it: the recurrences replay from
 `torch.autograd.Function`, which also makes a graph indifferent to the stream that the parameters'
 gradients are accumulated on.
 
-Forward and backward of a batch share the graph's memory. Whoever has run the forward holds a
-`GraphReplay` until its backward; a second batch of that shape in the meantime is computed without
-a graph.
+All graphs of a cache share memory: one pool for what is alive only inside a graph, and one buffer
+for the inputs of one shape, such as the weights. So whoever has run a forward holds a `GraphReplay`
+until its backward, and every other batch in the meantime is computed without a graph.
+
+Graphs of a cache are captured on one stream of the cache's own, and none is destroyed while another
+one lives: destroying one may free cuBLAS's workspace of its stream, which the others still use
+(https://github.com/pytorch/pytorch/issues/193402).
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import deterministic
 
-Tensors = tuple[Tensor, ...]
-Inputs = Sequence[Tensor | None]
-Shape = Sequence[int]
-Forward = Callable[..., tuple[Tensors, Tensors]]  # inputs -> (outputs, what backward needs)
-Backward = Callable[[Tensors, Tensors], Tensors]  # (saved, gradients of the first outputs) -> grads
+from nmt.layers.fused.captured import Backward, CapturedGraph, Forward, Inputs, Shape, Tensors, cut
+
+log = logging.getLogger(__name__)
 
 MULTIPLE = 4  # lengths are rounded up to a multiple of this
-LIMIT = 32  # shapes kept; with one length for both sides they reach to 128 words
+SHARE = 8  # a cache stops capturing when it holds this part of the device's memory: an eighth
 
 
 class GraphCache:
-    """The captured graphs of one recurrence, the least recently used of which is dropped.
+    """The captured graphs of one recurrence.
 
     Args:
-        limit: shapes kept.
+        limit: bytes from which on no further shape is captured; None for an eighth of the memory of
+            the device.
         eager: on a CPU, go the same way over the same buffers, computing where a GPU would replay.
             Off, tensors that are not on a GPU use no graph.
+
+    Attributes:
+        graphs: by shapes, types, device and what else they depend on.
     """
 
-    def __init__(self, limit: int = LIMIT, *, eager: bool = False) -> None:
+    def __init__(self, limit: int | None = None, *, eager: bool = False) -> None:
         self.limit = limit
         self.eager = eager
-        self.graphs: OrderedDict[Any, CapturedGraph] = OrderedDict()
+        self.graphs: dict[Any, CapturedGraph] = {}
+        self._buffers: dict[Any, Tensor] = {}
+        self._current: weakref.ref[GraphReplay] | None = None
         self._pool: Any = None
+        self._stream: Any = None
+        self._full = False  # nothing is captured any more
 
     def __reduce__(self) -> Any:
         """A copy of a model, or a model sent to another process, starts with no graphs."""
         return _empty, (self.limit, self.eager)
+
+    @property
+    def bytes(self) -> int:
+        """What the graphs hold between two batches: inputs, outputs, gradients and what is saved."""
+        held = [x for graph in self.graphs.values() for x in graph.tensors()]
+        return sum(
+            {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in held}.values()
+        )
 
     def replay(
         self,
@@ -62,30 +82,118 @@ class GraphCache:
     ) -> GraphReplay | None:
         """Runs `forward(*inputs)` in a graph; None where the caller must run it himself.
 
+        That is while another batch waits for its backward, and for a shape that came after the
+        cache was full.
+
         Args:
             inputs: may hold None; each is padded at its ends with zeros to its entry in `shapes`.
             gradients: how many outputs, from the first on, have a gradient.
             key: what else a graph depends on.
         """
         example = next(x for x in inputs if x is not None)
-        if not (example.is_cuda or self.eager):
+        if not (example.is_cuda or self.eager) or self._waiting():
             return None
         dtypes = tuple(None if x is None else x.dtype for x in inputs)
         key = (tuple(map(tuple, shapes)), dtypes, example.device, key)
-        graph = self.graphs.get(key)
+        graph = self.graphs.get(key) or self._capture(
+            key, forward, backward, inputs, shapes, gradients
+        )
         if graph is None:
-            if example.is_cuda and self._pool is None:
-                self._pool = torch.cuda.graph_pool_handle()
-            graph = CapturedGraph(forward, backward, inputs, shapes, gradients, self._pool)
+            return None
+        graph.forward(inputs)
+        replay = GraphReplay(self, graph)
+        self._current = weakref.ref(replay)
+        return replay
+
+    def is_current(self, replay: GraphReplay) -> bool:
+        """Whether the memory still holds the batch of this replay."""
+        return self._current is not None and self._current() is replay
+
+    def _waiting(self) -> bool:
+        """Whether a batch is between its forward and its backward."""
+        current = None if self._current is None else self._current()
+        return current is not None and not current.done
+
+    def _capture(
+        self,
+        key: Any,
+        forward: Forward,
+        backward: Backward,
+        inputs: Inputs,
+        shapes: Sequence[Shape],
+        gradients: int,
+    ) -> CapturedGraph | None:
+        """A new graph; None where the cache is full, or becomes full because memory runs out."""
+        if self._full:
+            return None
+        device = next(x for x in inputs if x is not None).device
+        if device.type == "cuda" and self._stream is None:
+            self._stream, self._pool = torch.cuda.Stream(device), torch.cuda.graph_pool_handle()
+        try:
+            buffers = tuple(
+                None if x is None else self._buffer(place, x, tuple(shape))
+                for place, (x, shape) in enumerate(zip(inputs, shapes, strict=True))
+            )
+            with _empty_memory_left_as_it_is():
+                graph = CapturedGraph(
+                    forward, backward, buffers, gradients, self._stream, self._pool
+                )
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+        else:
             self.graphs[key] = graph
-            if len(self.graphs) > self.limit:
-                self.graphs.popitem(last=False)
-        self.graphs.move_to_end(key)
-        return graph.replay(inputs)
+            self._full = self.bytes >= self._limit_on(device)
+            return graph
+        # after the handler: until then its traceback keeps what the failed capture has made
+        self.graphs.clear()
+        self._buffers.clear()
+        self._current, self._pool, self._full = None, None, True
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        log.warning(
+            "out of memory while a CUDA graph was captured: this recurrence goes on without graphs"
+        )
+        return None
+
+    def _buffer(self, place: int, example: Tensor, shape: Shape) -> Tensor:
+        """The memory of one input, the same for all graphs that take it in this shape."""
+        key = (place, shape, example.dtype, example.device)
+        if key not in self._buffers:
+            self._buffers[key] = example.new_zeros(shape)
+        return self._buffers[key]
+
+    def _limit_on(self, device: torch.device) -> float:
+        if self.limit is not None:
+            return self.limit
+        if device.type != "cuda":
+            return float("inf")
+        return torch.cuda.get_device_properties(device).total_memory / SHARE
 
 
-def _empty(limit: int, eager: bool) -> GraphCache:
+def _empty(limit: int | None, eager: bool) -> GraphCache:
     return GraphCache(limit, eager=eager)
+
+
+@contextlib.contextmanager
+def _empty_memory_left_as_it_is() -> Iterator[None]:
+    """Without it, deterministic algorithms fill all new memory, and each replay would do so again."""
+    settings: Any = deterministic
+    before = settings.fill_uninitialized_memory
+    settings.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        settings.fill_uninitialized_memory = before
+
+
+def _out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error comes from a lack of memory; a capture that it ends may end in another."""
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def rounded(length: int) -> int:
@@ -93,80 +201,14 @@ def rounded(length: int) -> int:
     return -(-length // MULTIPLE) * MULTIPLE
 
 
-class CapturedGraph:
-    """A forward and its backward over buffers of one shape."""
-
-    def __init__(
-        self,
-        forward: Forward,
-        backward: Backward,
-        inputs: Inputs,
-        shapes: Sequence[Shape],
-        gradients: int,
-        pool: Any,
-    ) -> None:
-        self.inputs = tuple(
-            None if x is None else x.new_zeros(tuple(shape))
-            for x, shape in zip(inputs, shapes, strict=True)
-        )
-        self._current: weakref.ref[GraphReplay] | None = None
-        cuda = next(x for x in inputs if x is not None).is_cuda
-        if cuda:
-            self._warm_up(forward, backward, gradients)
-        capture = CudaFunction if cuda else EagerFunction
-
-        def run_forward() -> Tensors:
-            outputs, saved = forward(*self.inputs)
-            self.count = len(outputs)
-            return (*outputs, *saved)
-
-        self._forward = capture(run_forward, pool)
-        results = self._forward.results
-        self.outputs, saved = results[: self.count], results[self.count :]
-        self.upstream = tuple(torch.zeros_like(x) for x in self.outputs[:gradients])
-        self._backward = capture(lambda: backward(saved, self.upstream), pool)
-        self.gradients = self._backward.results
-
-    def _warm_up(self, forward: Forward, backward: Backward, gradients: int) -> None:
-        """Runs both once, so that kernels are compiled and libraries set up before a capture."""
-        side, current = torch.cuda.Stream(), torch.cuda.current_stream()
-        side.wait_stream(current)
-        with torch.cuda.stream(side):
-            outputs, saved = forward(*self.inputs)
-            backward(saved, tuple(torch.zeros_like(x) for x in outputs[:gradients]))
-        current.wait_stream(side)
-
-    def replay(self, inputs: Inputs) -> GraphReplay | None:
-        """Computes the outputs of a batch; None while another one waits for its backward."""
-        current = None if self._current is None else self._current()
-        if current is not None and not current.done:
-            return None
-        for buffer, given in zip(self.inputs, inputs, strict=True):
-            if buffer is not None and given is not None:
-                fill(buffer, given)
-        self._forward()
-        replay = GraphReplay(self)
-        self._current = weakref.ref(replay)
-        return replay
-
-    def backward(self, replay: GraphReplay, upstream: Tensors) -> None:
-        if self._current is None or self._current() is not replay:
-            raise RuntimeError(
-                "a second backward pass through a recurrence whose memory a later batch has taken; "
-                "build the model with graphs=False for that"
-            )
-        for buffer, given in zip(self.upstream, upstream, strict=True):
-            fill(buffer, given)
-        self._backward()
-
-
 class GraphReplay:
-    """One batch in a graph, from its forward to its backward; dropped, it frees the graph.
+    """One batch in a graph, from its forward to its backward; dropped, it frees the graphs.
 
     Shapes given to the methods are those of the batch without the graph's padding.
     """
 
-    def __init__(self, graph: CapturedGraph) -> None:
+    def __init__(self, cache: GraphCache, graph: CapturedGraph) -> None:
+        self._cache = cache
         self._graph = graph
         self.done = False
 
@@ -176,43 +218,11 @@ class GraphReplay:
 
     def backward(self, upstream: Tensors, shapes: Sequence[Shape]) -> Tensors:
         """Copies of the gradients, in the order and the shapes of the inputs that have one."""
-        self._graph.backward(self, upstream)
+        if not self._cache.is_current(self):
+            raise RuntimeError(
+                "a second backward pass through a recurrence whose memory a later batch has taken; "
+                "build the model with graphs=False for that"
+            )
+        self._graph.backward(upstream)
         self.done = True
         return tuple(map(cut, self._graph.gradients, shapes))
-
-
-def fill(buffer: Tensor, given: Tensor) -> None:
-    """Writes `given` to the front of a buffer, and zeros behind it."""
-    if buffer.shape != given.shape:
-        buffer.zero_()
-    buffer[tuple(map(slice, given.shape))].copy_(given)
-
-
-def cut(buffer: Tensor, shape: Shape) -> Tensor:
-    """A copy of the front of a buffer."""
-    return buffer[tuple(map(slice, shape))].clone()
-
-
-class CudaFunction:
-    """A function captured in a CUDA graph; `results` are its results, written anew by each call."""
-
-    def __init__(self, function: Callable[[], Tensors], pool: Any) -> None:
-        self._graph = torch.cuda.CUDAGraph()
-        # other threads (NCCL's watchdog under DDP, pinned memory) go on while this one captures
-        with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
-            self.results = function()
-
-    def __call__(self) -> None:
-        self._graph.replay()
-
-
-class EagerFunction:
-    """The same without a GPU: computes anew, into the tensors of the first call."""
-
-    def __init__(self, function: Callable[[], Tensors], pool: Any) -> None:
-        self._function = function
-        self.results = function()
-
-    def __call__(self) -> None:
-        for buffer, result in zip(self.results, self._function(), strict=True):
-            buffer.copy_(result)

@@ -16,7 +16,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nmt.layers.fused import backend
-from nmt.layers.fused.graphs import GraphCache, GraphReplay, Tensors, rounded
+from nmt.layers.fused.captured import Tensors
+from nmt.layers.fused.graphs import GraphCache, GraphReplay, rounded
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 

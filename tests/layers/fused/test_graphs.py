@@ -1,15 +1,20 @@
-"""GraphCache: padding them changes nothing, batches may come in any order, few shapes are kept.
+"""GraphCache: padding changes nothing, batches may come in any order, memory has a limit.
 
 On a CPU the same buffers are filled by computing; on a GPU by replaying CUDA graphs.
 """
 
 import copy
 import gc
+import logging
+import weakref
 
 import pytest
 import torch
+from torch.utils import deterministic
 
-from nmt.layers.fused.graphs import MULTIPLE, GraphCache, cut, fill, rounded
+from nmt.layers.fused import captured
+from nmt.layers.fused.captured import CapturedGraph, cut, fill
+from nmt.layers.fused.graphs import MULTIPLE, GraphCache, rounded
 from tests.layers.nets import batch, gradients, make
 
 DEVICES = [
@@ -31,7 +36,7 @@ BATCHES = [
 ]
 
 
-def with_graphs(scoring="additive", device="cpu", limit=32, **options):
+def with_graphs(scoring="additive", device="cpu", limit=None, **options):
     """A fused net and its twin with a graph cache."""
     nets = [make(scoring, recurrence="fused", **options).to(device) for _ in range(2)]
     for part in (nets[1].encoder, nets[1].decoder):
@@ -142,14 +147,59 @@ def test_two_batches_of_a_shape_before_their_backward(device):
     assert len(nets[1].decoder.graph_cache.graphs) == 1
 
 
-def test_a_second_backward_after_another_batch_is_refused():
+def share_memory(net, monkeypatch):
+    """As in a pool of CUDA's: at worst a replay overwrites what all other graphs of it keep."""
+    caches = net.encoder.graph_cache, net.decoder.graph_cache
+
+    def wrap(method):
+        def run(graph, *arguments):
+            method(graph, *arguments)
+            (cache,) = (cache for cache in caches if graph in cache.graphs.values())
+            for other in set(cache.graphs.values()) - {graph}:
+                buffers = [x.untyped_storage().data_ptr() for x in other.inputs if x is not None]
+                for x in (*other.outputs, *other.saved, *other.gradients):
+                    if x.untyped_storage().data_ptr() not in buffers:
+                        x.untyped_storage().fill_(255)  # NaN
+
+        return run
+
+    for name in ("forward", "backward"):
+        monkeypatch.setattr(CapturedGraph, name, wrap(getattr(CapturedGraph, name)))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_two_batches_of_different_shapes_before_their_backward(device, monkeypatch):
+    """Graphs share memory, so that the second batch is computed without one."""
+    nets = with_graphs(device=device)
+    if device == "cpu":
+        share_memory(nets[1], monkeypatch)
+    for net in nets:
+        for words in BATCHES[:2]:
+            loss_of(net, words).backward()  # both shapes are known
+        losses = [loss_of(net, words) for words in BATCHES[:2]]
+        for loss in losses:
+            loss.backward()
+    assert_equal(nets, device)
+
+
+def test_one_batch_in_graphs_at_a_time():
+    net = with_graphs()[1]
+    losses = [loss_of(net, words) for words in BATCHES[:3]]
+    assert len(net.decoder.graph_cache.graphs) == len(net.encoder.graph_cache.graphs) == 1
+    sum(losses).backward()
+    loss_of(net, BATCHES[1]).backward()
+    assert len(net.decoder.graph_cache.graphs) == len(net.encoder.graph_cache.graphs) == 2
+
+
+@pytest.mark.parametrize("later", [BATCHES[3], BATCHES[1]])  # of the same and of another shape
+def test_a_second_backward_after_another_batch_is_refused(later):
     net = with_graphs()[1]
     loss = loss_of(net, BATCHES[0])
     loss.backward(retain_graph=True)
     once = gradients(net)["decoder.W_s"].clone()
     loss.backward(retain_graph=True)
     torch.testing.assert_close(gradients(net)["decoder.W_s"], 2 * once)
-    loss_of(net, BATCHES[3])
+    loss_of(net, later)
     with pytest.raises(RuntimeError, match="graphs=False"):
         loss.backward()
 
@@ -164,15 +214,130 @@ def test_outputs_outlive_the_next_replay():
     assert torch.equal(detached, before)
 
 
-def test_least_recently_used_shape_is_dropped():
-    net = with_graphs(limit=2)[1]
+def keep_all(monkeypatch):
+    """Every graph that is made from here on, for as long as something else keeps it, too."""
+    made = weakref.WeakSet()
+    make_one = CapturedGraph.__init__
+    monkeypatch.setattr(
+        CapturedGraph, "__init__", lambda self, *given: (made.add(self), make_one(self, *given))[1]
+    )
+    return made
 
-    def lengths_kept():
-        return [place[0][0][0] + 1 for place in net.decoder.graph_cache.graphs]
 
-    for lengths, kept in (((3,), [4]), ((7,), [4, 8]), ((2,), [8, 4]), ((11,), [4, 12])):
-        loss_of(net, batch(lengths, (1,))).backward()
-        assert lengths_kept() == kept
+@pytest.mark.parametrize("device", DEVICES)
+def test_nothing_is_captured_beyond_the_limit_and_nothing_dropped(device, monkeypatch):
+    """The limit is of bytes: the second shape reaches it, the third is computed without a graph."""
+    made = keep_all(monkeypatch)
+    nets = with_graphs(device=device)
+    cache = nets[1].decoder.graph_cache
+    sizes = []
+    for words in (BATCHES[0], BATCHES[1], BATCHES[4], BATCHES[0], BATCHES[2]):
+        for net in nets:
+            net.zero_grad()
+            loss_of(net, words).backward()
+        assert_equal(nets, device)
+        sizes.append((len(cache.graphs), cache.bytes))
+        if len(sizes) == 1:
+            cache.limit = cache.bytes + 1
+    gc.collect()
+    assert [number for number, _ in sizes] == [1, 2, 2, 2, 2]
+    assert sizes[0][1] < sizes[1][1] == sizes[2][1] == sizes[4][1]
+    assert set(cache.graphs.values()) < made
+    assert len(made) == 2 + 3  # the encoder's own limit was not reached
+
+
+def test_bytes_are_those_of_the_tensors_once():
+    """8 bytes each: three inputs and their gradient, the output and its gradient."""
+    cache = GraphCache(eager=True)
+    inputs = [torch.ones(2, 3, dtype=torch.float64)]
+    replay = cache.replay(
+        lambda x: ((x * 2,), (x,)), lambda saved, upstream: (upstream[0] * 2,), inputs, [(2, 4)], 1
+    )
+    assert replay is not None
+    assert cache.bytes == 4 * 8 * 8
+
+
+def test_weights_are_kept_once():
+    """And so is each input that has one shape in two graphs."""
+    net = with_graphs()[1]
+    for words in BATCHES[:2]:
+        loss_of(net, words).backward()
+    first, second = net.decoder.graph_cache.graphs.values()
+    shared = [x is y for x, y in zip(first.inputs, second.inputs, strict=True)]
+    # projected, initial, annotations, keys, from_state, U, C, mask
+    assert shared == [False, True, False, False, True, True, True, False]
+
+
+class Crash(RuntimeError):
+    """What a capture ends in after an allocation in it has failed."""
+
+
+@pytest.mark.parametrize("message", ["allocation", "capture", "driver"])
+def test_out_of_memory_in_a_capture(message, monkeypatch, caplog):
+    """Graphs are dropped, and training goes on without: equal gradients, one line of the log."""
+    made = keep_all(monkeypatch)
+    nets = with_graphs()
+    loss_of(nets[1], BATCHES[0]).backward()
+    kept = nets[1].encoder.graph_cache
+    make_function = captured.EagerFunction.__init__
+
+    def fail(self, function):
+        make_function(self, function)
+        if message == "driver":
+            raise RuntimeError("CUDA error: out of memory")
+        try:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        except torch.OutOfMemoryError:
+            if message == "capture":
+                raise Crash("operation failed due to a previous error during capture") from None
+            raise
+
+    monkeypatch.setattr(captured.EagerFunction, "__init__", fail)
+    nets[1].encoder.graph_cache = GraphCache(eager=True)
+    with caplog.at_level(logging.WARNING):
+        for words in (BATCHES[1], BATCHES[0]):
+            for net in nets:
+                net.zero_grad()
+                loss_of(net, words).backward()
+            assert_equal(nets, "cpu")
+    for part in (nets[1].encoder, nets[1].decoder):
+        assert not part.graph_cache.graphs
+        assert part.graph_cache.bytes == 0
+    gc.collect()
+    assert set(made) == set(kept.graphs.values())
+    lines = [record.message for record in caplog.records]
+    assert len(lines) == 2  # one for each recurrence
+    assert all("out of memory" in line for line in lines)
+
+
+def test_another_error_in_a_capture_is_raised(monkeypatch):
+    def fail(self, function):
+        raise Crash("an operation that is not permitted")
+
+    monkeypatch.setattr(captured.EagerFunction, "__init__", fail)
+    with pytest.raises(Crash):
+        loss_of(with_graphs()[1], BATCHES[0])
+
+
+def test_deterministic_algorithms_fill_nothing_in_a_capture():
+    """Lightning's `deterministic` has torch fill all new memory with NaN."""
+
+    def forward(x):
+        filled.append(deterministic.fill_uninitialized_memory)
+        return (x * 2,), (x.new_empty(64),)
+
+    def backward(saved, upstream):
+        filled.append(deterministic.fill_uninitialized_memory)
+        return (upstream[0] * 2,)
+
+    filled = []
+    torch.use_deterministic_algorithms(True)
+    try:
+        GraphCache(eager=True).replay(forward, backward, [torch.ones(3)], [(4,)], 1)
+        assert filled[:2] == [False, False]
+        assert deterministic.fill_uninitialized_memory
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def test_a_copy_starts_without_graphs():
