@@ -28,6 +28,7 @@ from nmt.models.checkpoint import (
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.training.lightning import accumulating, complete_loops
 from nmt.training.signals import Stop
+from nmt.utils.devices import default_generators
 from nmt.utils.errors import RunError
 
 
@@ -50,7 +51,9 @@ class Seeds(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
         entropy = [self.seed, trainer.fit_loop.total_batch_idx, trainer.global_rank]
-        torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
+        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+        for generator in default_generators(pl_module.device):
+            generator.manual_seed(seed)
 
 
 class Checkpoints(pl.Callback):

@@ -50,6 +50,21 @@ def use_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
+def default_generators(device: torch.device) -> list[torch.Generator]:
+    """Where random numbers of the CPU and of a device come from.
+
+    To seed these takes microseconds; `torch.manual_seed` seeds every device there may be, and keeps
+    a stack trace for each that is not in use.
+    """
+    generators: list[torch.Generator] = [torch.default_generator]
+    if device.type == "cuda":
+        index = torch.cuda.current_device() if device.index is None else device.index
+        generators.append(torch.cuda.default_generators[index])
+    elif device.type == "mps":
+        generators.append(torch.mps._get_default_mps_generator())
+    return generators
+
+
 def name_of(device: torch.device) -> str:
     """What a person calls the device: the GPU's name, or the processor's kind."""
     if device.type == "cuda":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -83,12 +84,17 @@ def test_a_best_one_that_was_not_copied_is_copied(folder, best, copied):
     files.verify(folder.best)
 
 
+CPU: Any = SimpleNamespace(device=torch.device("cpu"))
+
+
+def micro_batch(number: int, rank: int) -> Any:
+    """A trainer that is about to make a micro-batch."""
+    return SimpleNamespace(fit_loop=SimpleNamespace(total_batch_idx=number), global_rank=rank)
+
+
 def test_seeds_differ_with_the_micro_batch_and_the_rank_alone():
     def drawn(seed: int, batch: int, rank: int) -> float:
-        trainer: Any = SimpleNamespace(
-            fit_loop=SimpleNamespace(total_batch_idx=batch), global_rank=rank
-        )
-        Seeds(seed).on_train_batch_start(cast(Any, trainer), cast(Any, None), None, 0)
+        Seeds(seed).on_train_batch_start(micro_batch(batch, rank), CPU, None, 0)
         return float(torch.rand(1))
 
     torch.manual_seed(0)
@@ -96,3 +102,20 @@ def test_seeds_differ_with_the_micro_batch_and_the_rank_alone():
     torch.rand(5)
     assert drawn(1, 7, 0) == first
     assert len({first, drawn(1, 8, 0), drawn(1, 7, 1), drawn(2, 7, 0)}) == 4
+
+
+def test_seeding_a_micro_batch_touches_its_own_device_alone(monkeypatch):
+    """The numbers are those after `torch.manual_seed`, which takes 100 times as long."""
+    number = int(np.random.SeedSequence([5, 7, 1]).generate_state(1, np.uint64)[0])
+    torch.manual_seed(number)
+    expected = torch.rand(3)
+    on_gpu = [torch.Generator(), torch.Generator()]
+    monkeypatch.setattr(torch.cuda, "default_generators", on_gpu)
+    untouched = on_gpu[0].initial_seed()
+    monkeypatch.setattr(torch, "manual_seed", None)
+    gpu: Any = SimpleNamespace(device=torch.device("cuda", 1))
+    for module in (CPU, gpu):
+        torch.default_generator.manual_seed(0)
+        Seeds(5).on_train_batch_start(micro_batch(7, 1), module, None, 0)
+        assert torch.equal(torch.rand(3), expected)
+    assert [each.initial_seed() for each in on_gpu] == [untouched, number]
