@@ -1,10 +1,11 @@
-"""Cross-entropy over a large vocabulary in chunks: all float32 logits are never alive at once.
+"""Cross-entropy over a large vocabulary in chunks: all logits are never alive at once.
 
 R rows (target words), M maxout, V vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -12,11 +13,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from nmt.layers.fused import backend
 from nmt.layers.precision import accumulate_dtype
-
-# Logits of a chunk, in entries. On a CPU a chunk is to stay near the cache, and below the size from
-# which every allocation is fresh pages; on a GPU it is to be large enough to fill the device.
-CHUNK = {"cpu": 2**21, "cuda": 2**26}
 
 
 class Gradients(NamedTuple):
@@ -41,56 +39,41 @@ def chunked_nll(
     """weight · -log p(word) (R) of readouts (R, M); with `with_gradients` also the gradients of its sum.
 
     `weight` is (R), or None for 1; `dtype` is the type of the products; `chunk` is the number of
-    rows handled at once.
+    rows handled at once, at most: all chunks are as good as equal, so that none is too small to be
+    worth its products.
     """
+    steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
-    rows, matrix, bias = rows.to(dtype), W_o.to(dtype), bias.to(dtype)
-    chunk = chunk or max(1, CHUNK.get(rows.device.type, 2**26) // W_o.shape[0])
+    rows, matrix = steps.operand(rows, dtype), steps.operand(W_o, dtype)
     nll = rows.new_empty(rows.shape[0], dtype=accumulate)
-    numbers = torch.arange(min(chunk, rows.shape[0]), device=rows.device)
     grads = None
     if with_gradients:
+        empty = torch.empty if len(rows) else torch.zeros
         grads = Gradients(
             torch.empty_like(rows),
-            torch.zeros_like(W_o, dtype=accumulate),
-            torch.zeros_like(bias, dtype=accumulate),
+            empty(W_o.shape, dtype=accumulate, device=rows.device),
+            empty(bias.shape, dtype=accumulate, device=rows.device),
         )
-    for first in range(0, rows.shape[0], chunk):
-        here = slice(first, first + chunk)
-        word = words[here].unsqueeze(1)
-        logits = torch.addmm(bias, rows[here], matrix.t())
+    first = True
+    for here in chunks(len(rows), chunk or steps.rows_at_once(rows.device, W_o.shape[0])):
+        grad = steps.word_nll(
+            rows[here], matrix, bias, words[here], None if weight is None else weight[here],
+            nll[here], with_gradient=with_gradients,
+        )  # fmt: skip
         if grads is None:
-            nll[here] = surprisal(logits, word, accumulate)
             continue
-        grad = torch.softmax(logits, 1)
-        nll[here] = surprisal(logits, word, accumulate, grad)
-        # p - 1 of the right word, as exact as its NLL; 16 bits could not tell p from 1 near there
-        grad[numbers[: len(grad)], words[here]] = torch.expm1(-nll[here]).to(dtype)
-        if weight is not None:
-            grad *= weight[here].unsqueeze(1)
         torch.mm(grad, matrix, out=grads.rows[here])
-        grads.W_o.add_(torch.mm(grad.t(), rows[here]))
-        grads.bias.add_(grad.sum(0))
-    return nll if weight is None else nll.mul_(weight), grads
+        steps.accumulate_product(grads.W_o, grad.t(), rows[here], first=first)
+        steps.accumulate_columns(grads.bias, grad, first=first)
+        first = False
+    return nll, grads
 
 
-def surprisal(
-    logits: Tensor, word: Tensor, accumulate: torch.dtype, probability: Tensor | None = None
-) -> Tensor:
-    """-log p(word) (R) from logits (R, V) and words (R, 1), in the type `accumulate`.
-
-    On a CPU, where a second pass over the logits costs as much as the product that made them, the
-    softmax is taken at its word if it is given, except where p is so small that log p is not exact.
-    """
-    if probability is None or logits.is_cuda:
-        logits = logits.to(accumulate)
-        return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
-    p = probability.gather(1, word).to(accumulate).squeeze(1)
-    nll = -p.log()
-    lost = p < 1e-30
-    if lost.any():
-        nll[lost] = surprisal(logits[lost], word[lost], accumulate)
-    return nll
+def chunks(rows: int, most: int) -> Iterator[slice]:
+    """As few slices of at most `most` rows as will do, none more than one row larger than another."""
+    count = -(-rows // most)
+    for i in range(count):
+        yield slice(rows * i // count, rows * (i + 1) // count)
 
 
 class RowNLL(Function):

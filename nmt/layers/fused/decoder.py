@@ -189,13 +189,16 @@ def run_forward(
         attention.attend(queries[i], weights[i], log_normaliser[i], contexts[i])
         if i + 1 == length:
             break
-        for_gates, for_candidate = torch.addmm(projected[i], contexts[i], C.t()).split(
-            [2 * hidden, hidden], 1
+        words, extra = steps.context_terms(projected[i], contexts[i], C)
+        from_context = (None, None) if extra is None else extra.split([2 * hidden, hidden], 1)
+        for_gates, for_candidate = words.split([2 * hidden, hidden], 1)
+        steps.open_gates(
+            for_gates, from_gates[i], states[i], gates[i], resets[i], None, from_context[0]
         )
-        steps.open_gates(for_gates, from_gates[i], states[i], gates[i], resets[i])
         steps.next_state(
             for_candidate, torch.mm(resets[i], U.t()), states[i], gates[i], candidates[i],
             states[i + 1], None if compute_states is states else compute_states[i + 1],
+            from_context[1],
         )  # fmt: skip
     saved = (
         annotations, attention.keys, mask, from_state, U, C, queries,

@@ -13,12 +13,42 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.fused.scans import ScoringScan, scan_of
+from nmt.layers.fused.likelihood import (
+    accumulate_columns,
+    accumulate_product,
+    operand,
+    rows_at_once,
+    word_nll,
+)
+from nmt.layers.fused.scans import ScoringScan, additive_scores, scan_of
 from nmt.layers.precision import accumulate_dtype
+
+__all__ = [
+    "accumulate_columns",
+    "accumulate_product",
+    "additive_scores",
+    "attention_steps",
+    "candidate_backward",
+    "context_terms",
+    "next_state",
+    "open_gates",
+    "operand",
+    "reset_backward",
+    "rows_at_once",
+    "word_nll",
+]
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
 tanh_backward = torch.ops.aten.tanh_backward
 softmax_backward = torch.ops.aten._softmax_backward_data
+
+
+def context_terms(projected: Tensor, context: Tensor, C: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Two summands (B, 3H) of the words' terms (B, 3H) and C c, of c (B, A) and C (3H, A).
+
+    The second, which is None where the sum is made here, is `extra` of what follows.
+    """
+    return torch.addmm(projected, context, C.t()), None
 
 
 def open_gates(
@@ -28,13 +58,18 @@ def open_gates(
     gates: Tensor,
     reset: Tensor,
     real: Tensor | None = None,
+    extra: Tensor | None = None,
 ) -> None:
     """Writes [z, r] = σ(projected + product) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
 
     `projected` and `product` are the parts of the pre-activation that do not and do depend on the
-    state. Where `real` (..., 1) is 0 the update gate is 0, which freezes the state exactly.
+    state, `extra` another one. Where `real` (..., 1) is 0 the update gate is 0, which freezes the
+    state exactly.
     """
-    torch.add(projected, product, out=gates).sigmoid_()
+    torch.add(projected, product, out=gates)
+    if extra is not None:
+        gates.add_(extra)
+    gates.sigmoid_()
     z, r = gates.chunk(2, -1)
     if real is not None:
         z.mul_(real)
@@ -49,12 +84,17 @@ def next_state(
     candidate: Tensor,
     after: Tensor,
     compute_copy: Tensor | None = None,
+    extra: Tensor | None = None,
 ) -> None:
     """Writes s̃ = tanh(projected + product) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
 
-    All are (..., H). `compute_copy` gets a copy of the new state in the type of products.
+    All are (..., H). `compute_copy` gets a copy of the new state in the type of products; `extra`
+    is one more summand of s̃'s pre-activation.
     """
-    torch.add(projected, product, out=candidate).tanh_()
+    torch.add(projected, product, out=candidate)
+    if extra is not None:
+        candidate.add_(extra)
+    candidate.tanh_()
     torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=after)
     if compute_copy is not None:
         compute_copy.copy_(after)

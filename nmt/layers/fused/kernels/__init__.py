@@ -4,12 +4,33 @@ Importing this package imports Triton. With TRITON_INTERPRET=1 set before that, 
 CPU tensors, which is how they are tested without a GPU.
 """
 
-from nmt.layers.fused.kernels.attention import attention_steps
+from nmt.layers.fused.kernels.attention import additive_scores, attention_steps
 from nmt.layers.fused.kernels.gates import (
     candidate_backward,
+    context_terms,
     next_state,
     open_gates,
     reset_backward,
 )
+from nmt.layers.fused.kernels.likelihood import (
+    accumulate_columns,
+    accumulate_product,
+    operand,
+    rows_at_once,
+    word_nll,
+)
 
-__all__ = ["attention_steps", "candidate_backward", "next_state", "open_gates", "reset_backward"]
+__all__ = [
+    "accumulate_columns",
+    "accumulate_product",
+    "additive_scores",
+    "attention_steps",
+    "candidate_backward",
+    "context_terms",
+    "next_state",
+    "open_gates",
+    "operand",
+    "reset_backward",
+    "rows_at_once",
+    "word_nll",
+]
