@@ -24,7 +24,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.fused.scans import AdditiveScan, DotScan, additive_scores
+from nmt.layers.fused import backend
+from nmt.layers.fused.scans import AdditiveScan, DotScan
 from nmt.layers.precision import accumulate_dtype
 
 
@@ -51,9 +52,9 @@ class Additive(nn.Module):
         # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
         dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
+            if not torch.is_grad_enabled():
+                return backend.steps_for(query).additive_scores(query, keys, self.v)
             query, keys, v = query.to(dtype), keys.to(dtype), self.v.to(dtype)
-            if not torch.is_grad_enabled() and not query.is_cuda:
-                return additive_scores(query, keys, v)
             return (query.unsqueeze(2) + keys.unsqueeze(1)).tanh_() @ v
 
     def scan(self, keys: Tensor) -> AdditiveScan:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.layers.fused.inheritance import fits_forward
+from nmt.layers.precision import accumulate_dtype
 
 CACHED = 2**17  # entries of a buffer that a CPU is to keep in its cache
 
@@ -148,7 +149,12 @@ def tanh_sums(query: Tensor, keys: Tensor, out: Tensor) -> Iterator[tuple[slice,
 
 
 def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """v_aᵀ tanh(q + k) (B, K, S) without a gradient, a few sentences at a time in one buffer."""
+    """v_aᵀ tanh(q + k) (B, K, S) without a gradient, in float32 at least, for queries (B, K, N).
+
+    A few sentences at a time in one buffer.
+    """
+    dtype = accumulate_dtype(query.dtype)
+    query, keys, v = query.to(dtype), keys.to(dtype), v.to(dtype)
     scores = query.new_empty(*query.shape[:2], keys.shape[1])
     for part, tanh in tanh_sums(query, keys, buffer(query, keys)):
         torch.mv(tanh.flatten(0, 2), v, out=scores[part].view(-1))

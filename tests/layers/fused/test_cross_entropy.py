@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.layers.fused.cross_entropy import chunked_nll
+from nmt.layers.fused.cross_entropy import chunked_nll, chunks
 from tests.layers.nets import output_example
 
 
@@ -36,3 +36,23 @@ def test_rows_of_weight_0_are_as_good_as_left_out():
     torch.testing.assert_close(grads.rows[mask.flatten()], chosen_grads.rows)
     assert not grads.rows[~mask.flatten()].any()
     torch.testing.assert_close(grads[1:], chosen_grads[1:])
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "sizes"),
+    [(2400, 2236, [1200, 1200]), (7, 3, [2, 2, 3]), (3, 3, [3]), (0, 3, [])],
+)
+def test_chunks_are_as_good_as_equal(rows, most, sizes):
+    parts = list(chunks(rows, most))
+    assert [part.stop - part.start for part in parts] == sizes
+    assert [i for part in parts for i in range(rows)[part]] == list(range(rows))
+
+
+def test_no_rows():
+    output, readout, target, _ = output_example()
+    nll, grads = chunked_nll(
+        readout[0, :0], output.W_o.detach(), output.bias.detach(), target[0, :0], torch.float64,
+        with_gradients=True,
+    )  # fmt: skip
+    assert nll.shape == (0,)
+    assert not any(grad.any() for grad in grads)

@@ -44,8 +44,8 @@ def near(found, expected, dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("lead", [(3,), (2, 3)])  # (B) and (D, B)
-@pytest.mark.parametrize("masked", [False, True])
-def test_gates(lead, dtype, device, masked, monkeypatch):
+@pytest.mark.parametrize(("masked", "with_extra"), [(False, True), (True, False)])
+def test_gates(lead, dtype, device, masked, with_extra, monkeypatch):
     """Both ways, with 5 units in blocks of 4, and rows that are parts of wider ones."""
     monkeypatch.setattr(kernels.gates, "UNITS", 4)
     hidden = 5
@@ -61,6 +61,10 @@ def test_gates(lead, dtype, device, masked, monkeypatch):
         make_of(*lead, hidden, dtype=accumulate),
         make_of(*lead, hidden, dtype=accumulate),
     )
+    extra = make_of(*lead, 3 * hidden) if with_extra else None
+    for_gates, for_candidate = (None, None)
+    if extra is not None:
+        for_gates, for_candidate = extra.split([2 * hidden, hidden], -1)
     real = (torch.arange(3, device=device) != 1).float().view(3, 1).expand(*lead, 1)
     results = []
     for module in (steps, kernels):
@@ -70,11 +74,11 @@ def test_gates(lead, dtype, device, masked, monkeypatch):
         grad, grad_state = torch.zeros_like(projected), carried.clone()
         module.open_gates(
             projected[..., : 2 * hidden], product[..., hidden : 3 * hidden], state, gates, reset,
-            real if masked else None,
+            real if masked else None, for_gates,
         )  # fmt: skip
         module.next_state(
             projected[..., 2 * hidden :], after_reset, state, gates, candidate, after,
-            None if dtype == accumulate else compute_copy,
+            None if dtype == accumulate else compute_copy, for_candidate,
         )  # fmt: skip
         arguments = gates, candidate, state, grad
         module.candidate_backward(grad_state, product[..., :hidden], upstream, *arguments)
@@ -126,6 +130,27 @@ def test_attention(scorer, dtype, device, monkeypatch):
     assert not results[1][0][:, ~mask].any()
     for expected, found in zip(*results, strict=True):
         near(found, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_scores_of_a_search(dtype, device, monkeypatch):
+    """Three queries a sentence, by the way that the search takes, on keys in their own type."""
+    monkeypatch.setattr(kernels.attention, "POSITIONS", 4)
+    monkeypatch.setattr(kernels.attention, "ENTRIES", 8)
+    torch.manual_seed(4)
+    query = torch.randn(2, 3, 11, device=device).to(dtype)
+    keys = torch.randn(2, 7, 11, device=device).to(dtype)
+    scoring = Additive(11).to(device)
+    nn.init.normal_(scoring.v)
+    results = []
+    for module in (steps, kernels):
+        monkeypatch.setattr(backend, "steps_for", lambda example, module=module: module)
+        with torch.no_grad():
+            results.append(scoring(query, keys))
+    expected, found = results
+    assert found.dtype == torch.float32
+    near(found, expected, torch.float32)
 
 
 @pytest.mark.parametrize("autocast", [False, True])

@@ -30,11 +30,12 @@ def word_nll_kernel(
     # each lane has a largest logit and a sum of its own; finite, as exp(-inf + inf) would be no number
     largest = tl.full((WORDS,), -3e38, tl.float32)
     sums = tl.zeros((WORDS,), tl.float32)
+    # the masks of loads and stores end where a row's memory does, at a multiple of 16 bytes
     for first in range(0, VOCABULARY, WORDS):
         n = first + tl.arange(0, WORDS)
-        here = n < VOCABULARY
-        x = tl.load(logits + n, mask=here, other=float("-inf"))
-        x += tl.load(bias + n, mask=here, other=0)
+        x = tl.load(logits + n, mask=n < LOGITS_ROW, other=0)
+        x += tl.load(bias + n, mask=n < VOCABULARY, other=0)
+        x = tl.where(n < VOCABULARY, x, float("-inf"))
         larger = tl.maximum(largest, x)
         sums = sums * tl.exp(largest - larger) + tl.exp(x - larger)
         largest = larger
@@ -51,12 +52,12 @@ def word_nll_kernel(
         # of the right word p - 1, as exact as its NLL
         for first in range(0, VOCABULARY, WORDS):
             n = first + tl.arange(0, WORDS)
-            here = n < VOCABULARY
-            x = tl.load(logits + n, mask=here, other=float("-inf"))
-            x += tl.load(bias + n, mask=here, other=0)
+            x = tl.load(logits + n, mask=n < LOGITS_ROW, other=0)
+            x += tl.load(bias + n, mask=n < VOCABULARY, other=0)
+            x = tl.where(n < VOCABULARY, x, float("-inf"))
             p = tl.exp(x - log_sum)
             p = tl.where(n == word, p - 1, p)
-            tl.store(grad + n, p * factor, mask=here)
+            tl.store(grad + n, p * factor, mask=n < GRAD_ROW)
 
 
 def rows_at_once(device: torch.device, vocabulary: int) -> int:
@@ -71,7 +72,7 @@ def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """
     if tensor.shape[1] * dtype.itemsize % 16 == 0:
         return tensor.to(dtype)
-    return aligned(*tensor.shape, tensor.device, dtype).copy_(tensor)
+    return aligned(len(tensor), tensor.shape[1], tensor.device, dtype).copy_(tensor)
 
 
 def aligned(rows: int, columns: int, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -92,19 +93,17 @@ def word_nll(
     with_gradient: bool,
 ) -> Tensor | None:
     """See `nmt.layers.fused.likelihood.word_nll`; the logits are in float32."""
-    size = (len(rows), len(W_o), rows.device)
-    logits = aligned(*size, torch.float32)
+    logits = aligned(len(rows), len(W_o), rows.device, torch.float32)
     product(rows, W_o.t(), logits)
-    grad = None
-    if with_gradient:  # in the memory of the logits where the type is theirs
-        grad = logits if rows.dtype == torch.float32 else aligned(*size, rows.dtype)
+    grad = logits  # in their memory where their type is that of products
+    if with_gradient and rows.dtype != torch.float32:
+        grad = aligned(len(rows), len(W_o), rows.device, rows.dtype)
     word_nll_kernel[(len(rows),)](
-        logits, bias.float(), words, nll if weight is None else weight, nll,
-        logits if grad is None else grad, VOCABULARY=len(W_o), LOGITS_ROW=logits.stride(0),
-        GRAD_ROW=(logits if grad is None else grad).stride(0), WEIGHTED=weight is not None,
-        GRADIENT=with_gradient, WORDS=WORDS, num_warps=8,
+        logits, bias.float(), words, nll if weight is None else weight, nll, grad,
+        VOCABULARY=len(W_o), LOGITS_ROW=logits.stride(0), GRAD_ROW=grad.stride(0),
+        WEIGHTED=weight is not None, GRADIENT=with_gradient, WORDS=WORDS, num_warps=8,
     )  # fmt: skip
-    return grad
+    return grad if with_gradient else None
 
 
 def product(left: Tensor, right: Tensor, out: Tensor) -> Tensor:

@@ -1,0 +1,245 @@
+"""Compiles the Triton kernels of whole recurrences for a device that need not be there.
+
+    python -m benchmarks.gpu --compile                      # sm_90
+    python -m benchmarks.gpu --compile --target gfx942
+
+Prints one JSON object for each specialisation: the name of the kernel, the target, the source length
+S and the type at which it was first needed, registers a thread, spills (bytes that do not fit in
+them), bytes of shared memory, and how many instructions load 16 bytes a thread from global memory.
+The exit status is 1 if one does not compile.
+
+The recurrences run at paper sizes on tensors without memory (PyTorch's device `meta`), with the
+kernels in place of PyTorch's operations; a launch compiles and computes nothing. What the kernels
+compute has tests of its own, in Triton's interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+LENGTHS = (8, 16, 32, 52, 200)  # S
+TYPES = ("float32", "bfloat16")
+BATCH, TARGET, BEAM = 80, 3, 12  # T - 1 steps of the decoder are like each other
+HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT, VOCABULARY = 1000, 2000, 1000, 500, 30002
+
+
+@dataclass
+class Specialisation:
+    """A kernel as it was compiled."""
+
+    kernel: str
+    target: str
+    S: int
+    dtype: str
+    registers: int | None = None
+    spills: int | None = None  # bytes a thread
+    shared: int | None = None  # bytes a program
+    vector_loads: int | None = None  # instructions that load 16 bytes from global memory
+    error: str | None = None  # why it does not compile
+
+
+class Pointer:
+    """What Triton asks of a tensor before it compiles; memory of a GPU begins at a multiple of 512."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.dtype = tensor.dtype
+        self.offset = tensor.storage_offset() * tensor.element_size()
+
+    def data_ptr(self) -> int:
+        return 512 + self.offset
+
+
+class Device:
+    """What Triton asks of a driver before a launch: which device the kernels are for."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def get_current_target(self) -> Any:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+def gpu_target(name: str) -> Any:
+    """`sm_90` or `gfx942` as Triton writes it; raises ValueError for another kind of name."""
+    from triton.backends.compiler import GPUTarget
+
+    if name.startswith("sm_") and name[3:].isdigit():
+        return GPUTarget("cuda", int(name[3:]), 32)
+    if name.startswith("gfx9"):
+        return GPUTarget("hip", name, 64)
+    raise ValueError(f"the target {name!r} is neither sm_NN nor gfx9NN")
+
+
+@contextmanager
+def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]) -> Iterator[None]:
+    """Within it, a launch compiles and does not run; `found` gets each kernel under its hash."""
+    from torch import Tensor
+    from triton.runtime.driver import driver
+    from triton.runtime.jit import JITFunction
+
+    launch = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        args = tuple(Pointer(x) if isinstance(x, Tensor) else x for x in args)
+        try:
+            kernel = launch(self, *args, grid=grid, warmup=True, **options)
+        except Exception as error:  # of any kind: the compiler's own, its tools', its inputs'
+            failed.setdefault(self.fn.__name__, f"{type(error).__name__}: {error}")
+            return None
+        found.setdefault(kernel.hash, kernel)
+        return kernel
+
+    driver.set_active(Device(target))
+    JITFunction.run = run
+    try:
+        yield
+    finally:
+        JITFunction.run = launch
+
+
+def runs(source: int, dtype: Any) -> None:
+    """Forward and backward of encoder, decoder with each scoring, and output; a step of a search."""
+    import torch
+
+    from nmt.layers import Additive, Dot, ScaledDot
+    from nmt.layers.fused import cross_entropy, decoder, kernels, unit
+
+    def new(*shape: int, dtype: Any = dtype) -> Any:
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    float32 = torch.float32
+    # encoder
+    real = new(2, source, BATCH, 1, dtype=float32)
+    states, saved = unit.run_forward(
+        new(2, source, BATCH, 3 * HIDDEN), new(2, BATCH, HIDDEN, dtype=float32),
+        new(2, 2 * HIDDEN, HIDDEN), new(2, HIDDEN, HIDDEN), real,
+    )  # fmt: skip
+    unit.run_backward(saved, states)
+    # the decoder without attention is a unit without padding
+    states, saved = unit.run_forward(
+        new(1, TARGET, BATCH, 3 * HIDDEN), new(1, BATCH, HIDDEN, dtype=float32),
+        new(1, 2 * HIDDEN, HIDDEN), new(1, HIDDEN, HIDDEN), None,
+    )  # fmt: skip
+    unit.run_backward(saved, states)
+    mask = new(BATCH, source, dtype=torch.bool)
+    for scorer in (Additive, Dot, ScaledDot):
+        scoring = scorer(ALIGNMENT).requires_grad_(False).to("meta")
+        outputs, saved = decoder.run_forward(
+            scoring, new(TARGET - 1, BATCH, 3 * HIDDEN), new(BATCH, HIDDEN, dtype=float32),
+            new(BATCH, source, ANNOTATION), new(BATCH, source, ALIGNMENT),
+            new(ALIGNMENT + 2 * HIDDEN, HIDDEN), new(HIDDEN, HIDDEN), new(3 * HIDDEN, ANNOTATION),
+            mask,
+        )  # fmt: skip
+        decoder.run_backward(scoring, saved, outputs[:2])
+    kernels.additive_scores(
+        new(BATCH, BEAM, ALIGNMENT), new(BATCH, source, ALIGNMENT), new(ALIGNMENT, dtype=float32)
+    )
+    words = new(TARGET, dtype=torch.int64)
+    output = new(VOCABULARY, MAXOUT, dtype=float32), new(VOCABULARY, dtype=float32)
+    for weight in (None, new(TARGET, dtype=float32)):
+        for with_gradients in (False, True):
+            cross_entropy.chunked_nll(
+                new(TARGET, MAXOUT), *output, words, dtype,
+                with_gradients=with_gradients, weight=weight,
+            )  # fmt: skip
+
+
+def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
+    """Compiles every specialisation that the recurrences launch at the lengths and types above.
+
+    Raises RuntimeError in a process whose Triton is the interpreter.
+    """
+    import torch
+
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        raise RuntimeError("TRITON_INTERPRET=1: Triton's interpreter compiles nothing")
+    from nmt.layers.fused import backend, kernels
+
+    found: dict[str, Any] = {}
+    chosen = backend.steps_for
+    backend.steps_for = lambda example: kernels
+    try:
+        for dtype in TYPES:
+            for source in LENGTHS:
+                known = len(found)
+                failed: dict[str, str] = {}
+                with compiled_launches(gpu_target(target), found, failed), torch.no_grad():
+                    runs(source, getattr(torch, dtype))
+                for name, error in failed.items():
+                    yield Specialisation(name, target, source, dtype, error=error)
+                for kernel in list(found.values())[known:]:
+                    yield measured(kernel, target, source, dtype)
+    finally:
+        backend.steps_for = chosen
+
+
+def measured(kernel: Any, target: str, source: int, dtype: str) -> Specialisation:
+    """Registers, spills and loads of a compiled kernel."""
+    shared = kernel.metadata.shared
+    if "ptx" in kernel.asm:
+        registers, spills = resources_of_ptx(kernel.asm["ptx"], target)
+        wide = r"ld\.global\S*\.(?:v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16)"
+        loads = len(re.findall(wide, kernel.asm["ptx"]))
+    else:
+        assembly = kernel.asm["amdgcn"]
+        registers = total(r"\.vgpr_count:\s+(\d+)", assembly)
+        spills = 4 * total(r"\.vgpr_spill_count:\s+(\d+)", assembly)
+        loads = len(re.findall(r"(?:global|buffer)_load_dwordx4", assembly))
+    name = kernel.metadata.name
+    return Specialisation(name, target, source, dtype, registers, spills, shared, loads)
+
+
+def total(pattern: str, text: str) -> int:
+    return sum(map(int, re.findall(pattern, text)))
+
+
+def resources_of_ptx(ptx: str, target: str) -> tuple[int, int]:
+    """Registers a thread and bytes spilled, as the assembler that comes with Triton reports them."""
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    architecture = re.search(r"\.target (\w+)", ptx)
+    assert architecture is not None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.ptx")
+        file.write_text(ptx)
+        log = subprocess.run(
+            [
+                get_ptxas(int(target[3:])).path, "-v", f"--gpu-name={architecture[1]}",
+                str(file), "-o", f"{file}.cubin",
+            ],
+            capture_output=True, text=True, check=True,
+        ).stderr  # fmt: skip
+    return total(r"Used (\d+) registers", log), total(r"(\d+) bytes spill (?:stores|loads)", log)
+
+
+def main(target: str = "sm_90") -> int:
+    """Prints a line for each specialisation; 1 if one does not compile, else 0."""
+    status = 0
+    for each in compile_all(target):
+        line = asdict(each)
+        if each.error is None:
+            del line["error"]
+        else:
+            status = 1
+        print(json.dumps(line), flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
