@@ -119,5 +119,4 @@ def test_the_loss_reads_and_writes_its_logits_once(count):
             torch.float32, with_gradients=True, weight=new(rows),
         )  # fmt: skip
 
-    assert count(run, rows * vocabulary) == Counter(mm=3, sum=1)
-    assert count(run)["word_nll"] == 1
+    assert count(run, rows * vocabulary) == Counter(mm=3, sum=1, word_nll=1)
