@@ -5,7 +5,15 @@ import torch
 from torch import nn
 
 from nmt.layers import Additive, Dot
-from nmt.layers.fused.scans import AdditiveScan, AutogradScan, DotScan, StepwiseScan, scan_of
+from nmt.layers.fused.scans import (
+    AdditiveScan,
+    AutogradScan,
+    DotScan,
+    StepwiseScan,
+    exponential,
+    halves,
+    scan_of,
+)
 from tests.layers.nets import batch, both_recurrences, gradients, make
 
 LENGTHS = [((6, 1, 4), (2, 5, 3)), ((1,), (1,)), ((2, 9), (7, 4))]
@@ -162,3 +170,29 @@ def test_scores_are_those_of_float32_under_autocast():
     for name, gradient in exact[2].items():
         assert mixed[2][name].dtype == torch.float32
         assert (mixed[2][name] - gradient).norm() <= 0.06 * gradient.norm() + 1e-4, name
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-6), (torch.float64, 1e-14)])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 12.0, 200.0])
+def test_tanh_from_the_exponentials_of_its_terms(dtype, error, scale):
+    """Against tanh itself, with entries from near 0 to where e^2x has no number any more."""
+    generator = torch.Generator().manual_seed(3)
+    query = torch.randn(2, 3, 7, generator=generator, dtype=torch.float64).mul_(scale).to(dtype)
+    keys = torch.randn(2, 5, 7, generator=generator, dtype=torch.float64).mul_(scale).to(dtype)
+    query.clamp_(-30, 30)
+    found = torch.empty(2, 3, 5, 7, dtype=dtype)
+    out = torch.empty(1, 3, 5, 7, dtype=dtype)  # a sentence at a time
+    for part, half in halves(exponential(query), exponential(keys), out):
+        found[part] = 1 - 2 * half
+    exact = torch.tanh(query.double().unsqueeze(2) + keys.double().unsqueeze(1))
+    assert exact.abs().max() > 0.9 * min(1, scale)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=error)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_saturated_terms(dtype):
+    """Whatever the size of one term, tanh is that of the sum; no 0 · infinity in between."""
+    query = torch.tensor([[[1e4, -1e4, 1e4, -1e4, 35.0, torch.inf]]], dtype=dtype)
+    keys = torch.tensor([[[1e4, -1e4, 3.0, -3.0, -35.0, 0.0]]], dtype=dtype)
+    ((_, half),) = halves(exponential(query), exponential(keys), keys.new_empty(1, 1, 1, 6))
+    assert (1 - 2 * half).flatten().tolist() == [1, -1, 1, -1, 0, 1]
