@@ -82,6 +82,9 @@ def surprisal(
 
 def accumulate_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
     """Adds left · right to `total`; where it is the `first` product, `total` may hold anything."""
+    if total.dtype == left.dtype:
+        total.addmm_(left, right, beta=0 if first else 1)
+        return
     product = torch.mm(left, right)
     total.copy_(product) if first else total.add_(product)
 
