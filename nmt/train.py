@@ -22,7 +22,7 @@ def main(composed: DictConfig) -> None:
 
 
 def train(composed: DictConfig, stop: Stop) -> None:
-    """A run from its start, or from its last checkpoint, to results.json."""
+    """A run from its start, or from its last checkpoint, to results.json; a trial ends before it."""
     from nmt.run import fit, start, test
     from nmt.run.finish import finish
 
@@ -34,6 +34,8 @@ def train(composed: DictConfig, stop: Stop) -> None:
         with start.at_work(run):
             training = fit.Training(run, text)
             training.fit()
+            if run.is_trial:
+                return training.say_tried()
             trained, outcome = training.finish()
             scores = test.evaluate_test_sets(run, trained, sets)
             if run.config.evaluation.alignment.statistical_aligners:

@@ -33,7 +33,6 @@ NOT_LIGHTNINGS = {
     "enable_checkpointing": "type checkpoint.minutes or trainer.valid_every",
     "enable_model_summary": "the log's first lines say what is trained",
     "enable_progress_bar": "type trainer.progress",
-    "fast_dev_run": "leaves no checkpoint to test; take regime=tiny, or trainer.max_steps=2",
     "gradient_clip_algorithm": "type optimizer.clip_norm",
     "gradient_clip_val": "type optimizer.clip_norm",
     "limit_test_batches": "a test set is scored as a whole; type data.test.<name>.pairs",

@@ -52,9 +52,7 @@ class Training:
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
         self.model.description = description(config, *vocabularies, text.fingerprint)
-        self.progress = Progress(
-            config.trainer.max_steps, show=config.trainer.progress, every=config.trainer.log_every
-        )
+        self.progress = Progress(show=config.trainer.progress, every=config.trainer.log_every)
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
         callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
         self.trainer = run.trainer = make_trainer(config, run.folder.path, callbacks, run.logger)
@@ -68,6 +66,15 @@ class Training:
         path = run.checkpoint.path if run.checkpoint else None
         with run.stop.deferring():
             self.trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
+
+    def say_tried(self) -> None:
+        """The last words of a trial, which has kept nothing that it could finish with."""
+        trainer = self.trainer
+        log.info(
+            "trial run (trainer.lightning.fast_dev_run=%s): training and validation work, updates "
+            "made: %d; no checkpoint, no log of scores and no results.json were kept",
+            self.run.config.trainer.lightning["fast_dev_run"], trainer.global_step,
+        )  # fmt: skip
 
     def finish(self) -> tuple[TrainedModel, Outcome]:
         """The model of the best checkpoint, and the outcome of the training.
@@ -168,7 +175,7 @@ def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> 
     )
     return (
         f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
-        f"{config.model.recurrence} recurrence) for {options.max_steps} updates of {batch} on "
+        f"{config.model.recurrence} recurrence) for {trainer.max_steps} updates of {batch} on "
         f"{devices}{trainer.strategy.root_device.type}, "
         f"precision {resolve_precision(options.precision, options.accelerator)}"
     )

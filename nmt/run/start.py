@@ -6,6 +6,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
+from pytorch_lightning.loggers.logger import DummyLogger
 
 from nmt.config import Config, EvaluateConfig, TranslateConfig
 from nmt.config.keys import is_within
@@ -63,6 +65,11 @@ class Run:
     stop: Stop | None = None
     logger: Logger | None = None
     trainer: pl.Trainer | None = None
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether Lightning's `fast_dev_run` was typed: a few batches, of which nothing is kept."""
+        return bool(self.config.trainer.lightning.get("fast_dev_run"))
 
 
 @contextlib.contextmanager
@@ -166,8 +173,12 @@ def reopen(run: Run) -> None:
 
 @contextlib.contextmanager
 def at_work(run: Run) -> Iterator[None]:
-    """Gives a run its logger; however the run ends, the logger is closed and no rank is left."""
-    with logging_to(run.config, run.folder.path) as logger:
+    """Gives a run its logger; however the run ends, the logger is closed and no rank is left.
+
+    A trial has one that logs nothing, so that callbacks which need a logger are tried, too.
+    """
+    config, folder = run.config, run.folder.path
+    with nullcontext(DummyLogger()) if run.is_trial else logging_to(config, folder) as logger:
         run.logger = logger
         try:
             yield
@@ -238,6 +249,11 @@ def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None
             holds another, or a typed value changes the result.
     """
     asked = composed.resume
+    if asked is not None and composed.trainer.lightning.get("fast_dev_run"):
+        raise InputError(
+            f"resume={asked}: trainer.lightning.fast_dev_run makes a trial, of which nothing is kept; "
+            "leave out one of the two"
+        )
     named = asked not in (None, "auto")
     if named and Path(asked).resolve() != folder.path.resolve():
         raise InputError(

@@ -26,7 +26,7 @@ from nmt.models.checkpoint import (
     write_checkpoint,
 )
 from nmt.training.checkpoint_folder import CheckpointFolder
-from nmt.training.lightning import accumulating, complete_loops
+from nmt.training.lightning import accumulating, complete_loops, is_trial
 from nmt.training.signals import Stop
 from nmt.utils.devices import default_generators
 from nmt.utils.errors import RunError
@@ -84,7 +84,7 @@ class Checkpoints(pl.Callback):
         self._started = time.monotonic()
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        if stage == "fit" and trainer.is_global_zero:
+        if stage == "fit" and trainer.is_global_zero and not is_trial(trainer):
             self.folder.prepare()
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -142,17 +142,22 @@ class Checkpoints(pl.Callback):
         if improved:
             progress.best = entry
         progress.stopped_early = trainer.should_stop and trainer.global_step < trainer.max_steps
-        self.write(trainer)
-        if improved and trainer.is_global_zero:
-            self.folder.keep_best()
+        self.write(trainer, best=improved)
 
-    def write(self, trainer: pl.Trainer) -> None:
-        """Writes `last`; the one before becomes `previous`. Called on every rank."""
+    def write(self, trainer: pl.Trainer, best: bool = False) -> None:
+        """Writes `last`, copied as the best one where it is; the one before becomes `previous`.
+
+        Called on every rank. As with Lightning's own, a trial (`fast_dev_run`) writes none.
+        """
         refuse_non_finite(trainer, trainer.lightning_module)
+        if is_trial(trainer):
+            return
         if trainer.is_global_zero:
             self.folder.make_room()
         trainer.save_checkpoint(self.folder.last)
         self._written = time.monotonic()
+        if best and trainer.is_global_zero:
+            self.folder.keep_best()
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]

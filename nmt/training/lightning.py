@@ -53,6 +53,11 @@ def accumulating(trainer: pl.Trainer) -> bool:
     return bool(trainer.fit_loop._should_accumulate())
 
 
+def is_trial(trainer: pl.Trainer) -> bool:
+    """Whether the Trainer makes a few batches only, and nothing is to be written (`fast_dev_run`)."""
+    return bool(vars(trainer)["fast_dev_run"])
+
+
 def complete_loops(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
     """Has the loops in a checkpoint say that the last update and its validation are completed."""
     updates = trainer.global_step

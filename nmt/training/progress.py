@@ -29,8 +29,7 @@ class Progress(pl.Callback):
         seconds: time spent on updates, over all resumes.
     """
 
-    def __init__(self, updates: int, *, show: bool, every: int) -> None:
-        self.updates = updates
+    def __init__(self, *, show: bool, every: int) -> None:
         self.every = every
         self.show = show and sys.stderr.isatty()
         self.lines = show and not self.show
@@ -72,7 +71,7 @@ class Progress(pl.Callback):
         self._sums = self._sums.to(pl_module.device) * trainer.is_global_zero
         if self.show and trainer.is_global_zero:
             self._bar = tqdm(
-                total=self.updates,
+                total=trainer.max_steps,
                 initial=trainer.global_step,
                 desc="training",
                 unit="update",
@@ -178,12 +177,12 @@ class Progress(pl.Callback):
             self._bar.set_postfix_str(f"nll/word {nll / words:.3f}, {rate:,.0f} words/s")
         elif self.lines and trainer.is_global_zero and now - self._said > QUIET_SECONDS:
             self._said = now
-            left = (self.updates - trainer.global_step) * self.seconds
+            left = (trainer.max_steps - trainer.global_step) * self.seconds
             left /= max(trainer.global_step, 1)
             log.info(
                 "update %d of %d: nll/word %.3f, %s words/s, about %s left",
                 trainer.global_step,
-                self.updates,
+                trainer.max_steps,
                 nll / words,
                 f"{rate:,.0f}",
                 duration(left),

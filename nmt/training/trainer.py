@@ -89,6 +89,11 @@ def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
         limit = arguments.get(name, options.accumulate)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise InputError(f"trainer.lightning.{name}={limit}: must be a whole number, 1 or more")
+    trial = arguments.get("fast_dev_run", False)
+    if not isinstance(trial, int) or trial < 0:
+        raise InputError(
+            f"trainer.lightning.fast_dev_run={trial}: must be true, false or a number of batches"
+        )
     limit = arguments.get("limit_train_batches", options.accumulate)
     if limit % options.accumulate:
         raise InputError(

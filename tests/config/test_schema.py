@@ -91,10 +91,6 @@ REFUSED = [
         "(an argument of Lightning's Trainer is typed +trainer.lightning.prof",
     ),
     ("trainer.lightning.profiler=simple", "to add one, type +trainer.lightning.profiler=…"),
-    (
-        "+trainer.lightning.fast_dev_run=true",
-        "trainer.lightning.fast_dev_run: leaves no checkpoint",
-    ),
     ("+trainer.lightning.max_epochs=3", "trainer.lightning.max_epochs: type trainer.max_steps"),
     (
         "optimizer.options={momentum:0.9}",

@@ -124,6 +124,14 @@ def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
         ({"limit_train_batches": 0}, "trainer.lightning.limit_train_batches=0: must be a whole"),
         ({"limit_val_batches": 0.5}, "trainer.lightning.limit_val_batches=0.5: must be a whole"),
         ({"limit_train_batches": 4}, "trainer.lightning.limit_train_batches=4: must be a multiple"),
+        (
+            {"fast_dev_run": "yes"},
+            "trainer.lightning.fast_dev_run=yes: must be true, false or a num",
+        ),
+        (
+            {"fast_dev_run": -1},
+            "trainer.lightning.fast_dev_run=-1: must be true, false or a number",
+        ),
         ({"profiler": "fast"}, "trainer.lightning.profiler=fast: must be one of simple, advanced"),
     ],
 )
