@@ -183,6 +183,15 @@ class Raises(ExactMatch):
     def statistics(self, record):
         return [len(record["hypothesis"]) / 0, 1]
 
+class SlowRaises(Raises):
+    slow = True
+
+class SlowToMake(ExactMatch):
+    slow = True
+    made = 0
+    def __init__(self):
+        type(self).made += 1
+
 class Words(ExactMatch):
     key = "words"
     def statistics(self, record):
@@ -250,6 +259,10 @@ def test_a_class_or_an_object_of_ones_own(own_module):
             ["MODULE.Raises"],
             "MODULE.Raises: statistics of a made-up sentence: ZeroDivisionError: division by zero",
         ),
+        (
+            ["MODULE.SlowRaises"],
+            "MODULE.SlowRaises: statistics of a made-up sentence: ZeroDivision",
+        ),
         (["MODULE.Words"], "MODULE.Words: statistics of a made-up sentence: ValueError: could not"),
         (["MODULE.Single"], "MODULE.Single: statistics of a made-up sentence: its statistics are"),
         (["MODULE.OneValue"], "MODULE.OneValue: combine: values of shape (), not (2,)"),
@@ -263,6 +276,13 @@ def test_what_is_no_score_is_refused(own_module, names, message):
         choose_scores([name.replace("MODULE", own_module) for name in names], "scores")
     assert message.replace("MODULE", own_module) in str(refusal.value)
     assert str(refusal.value).startswith("scores: ")
+
+
+def test_a_score_of_ones_own_is_made_once(own_module):
+    name = f"{own_module}.SlowToMake"
+    first, again = (choose_scores([name])[1] for _ in range(2))
+    assert first is again
+    assert first.made == 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,8 @@ MADE_UP: Record = {  # a record with every entry of `nmt.evaluation.records`
     **{"alignment_counts": [3, 2, 3, 3, 0, 3], "statistics": {}},
 }
 
+_MADE: dict[str, tuple[Any, Score]] = {}  # by dotted name: what it is in its module, and its score
+
 
 def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -> list[Score]:
     """The scores of these names, BLEU always and first.
@@ -110,9 +113,12 @@ def _expanded(names: Sequence[str]) -> list[str]:
 
 
 def _own(name: str, key: str) -> Score:
+    """A score of one's own: made and tried once, for one that is slow may load a model for it."""
     module, _, attribute = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute)
+        if name in _MADE and _MADE[name][0] is found:
+            return _MADE[name][1]
         score = found() if isinstance(found, type) else found
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -124,8 +130,8 @@ def _own(name: str, key: str) -> Score:
         raise InputError(f"{key}: {name}: its `key` must be a name, such as exact_match")
     if score.key in REGISTERED or score.key in RESERVED:
         raise InputError(f"{key}: {name}: the key '{score.key}' is taken; give it another")
-    if not score.slow:
-        _try(score, f"{key}: {name}")
+    _try(score, f"{key}: {name}")
+    _MADE[name] = found, score
     return score
 
 
