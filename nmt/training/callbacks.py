@@ -14,7 +14,7 @@ from nmt.utils.errors import InputError
 INSTEAD = {
     known.Checkpoint: "checkpoints are this program's own; type trainer.valid_every or checkpoint.minutes",
     known.ProgressBar: "the bars are this program's own; type trainer.progress",
-    known.StochasticWeightAveraging: "it counts epochs, and a run here counts updates; take callbacks=ema",
+    known.StochasticWeightAveraging: "it counts epochs, and a run here counts updates; take callbacks=swa",
     known.GradientAccumulationScheduler: "type trainer.accumulate",
     known.BatchSizeFinder: "a batch here is an update of fixed size; type data.batch_size",
     known.LearningRateFinder: "it makes updates of its own; sweep over optimizer.lr",

@@ -103,7 +103,7 @@ REFUSED = [
         "trainer.lightning.profiler: no such entry; to add one, type +trainer.lightning.profiler=…",
     ),
     ("report.own={mine:3}", "report.own.mine: no such entry; to add one, type +report.own.mine=…"),
-    ("callbacks=swa", "available: device_stats, ema, learning_rate_monitor, none"),
+    ("callbacks=swaa", "available: device_stats, ema, learning_rate_monitor, none, swa"),
     ("callbacks.ema.decay=0.9", "to add one, type +callbacks.ema.decay=…"),
     ("schedule=cosine", "schedule=cosine: no such; available: constant, inverse_sqrt, linear"),
     ("+trainer.foo=1", "trainer.foo: no such key"),

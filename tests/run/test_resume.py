@@ -84,6 +84,25 @@ def test_an_epoch_of_limited_length_is_resumed_inside(work):
     assert work.measured("limited") != work.measured("whole")
 
 
+@pytest.mark.parametrize("average", ["swa", pytest.param("ema", marks=pytest.mark.slow)])
+def test_averaged_weights_are_resumed_exactly(work, average):
+    """Killed in update 14, and resumed from update 12, when the mean is of three updates."""
+    typed = (f"callbacks={average}",)
+    assert work.train(average, *typed).code == 0
+    mean = work.checkpoint(average)
+    current = work.checkpoint("whole")["state_dict"]
+    for name, weights in mean["current_model_state"].items():
+        assert torch.equal(weights, current[name]), name
+    assert any(
+        not torch.equal(weights, current[name]) for name, weights in mean["state_dict"].items()
+    )
+    hook = "kill('nmt.models.base:Translator.training_step', 27)"
+    assert work.train(f"{average}-killed", *typed, hook=hook).code == -9
+    assert work.checkpoint(f"{average}-killed")["global_step"] == 12
+    assert work.train(f"{average}-killed", *typed, "resume=auto").code == 0
+    work.same(average, f"{average}-killed")
+
+
 KILLS = {
     "in a micro-batch": ("nmt.models.base:Translator.training_step", 20),
     "between last and previous": ("os:replace", 16),

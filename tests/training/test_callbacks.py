@@ -57,7 +57,11 @@ def test_the_callbacks_of_the_group(composer):
         (lightnings("DeviceStatsMonitor", rate=1), "callbacks.devicestatsmonitor._target_=pytorch"),
         (
             lightnings("StochasticWeightAveraging", swa_lrs=0.1),
-            "run here counts updates; take call",
+            "a run here counts updates; take callbacks=swa",
+        ),
+        (
+            {"swa": {"_target_": "nmt.training.averaging.StochasticWeightAveraging", "start": 0}},
+            "callbacks.swa._target_=nmt.training.averaging.StochasticWeightAveraging: start=0: must",
         ),
         (lightnings("ModelCheckpoint"), "type trainer.valid_every or checkpoint.minutes"),
         (lightnings("TQDMProgressBar"), "type trainer.progress"),

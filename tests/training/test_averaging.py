@@ -1,0 +1,107 @@
+"""Stochastic weight averaging against a mean taken by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import pytorch_lightning as pl
+import torch
+
+from nmt.config.validation import load
+from nmt.training.averaging import StochasticWeightAveraging
+from nmt.training.callbacks import make_callbacks
+
+UPDATES = 12
+
+
+class Line(pl.LightningModule):
+    """y = a x; the weight after each update, and the one that each validation sees."""
+
+    def __init__(self, keep: Path | None) -> None:
+        super().__init__()
+        self.keep = keep
+        self.a = torch.nn.Parameter(torch.tensor(0.5, dtype=torch.float64))
+        self.weights: dict[int, float] = {}
+        self.validated: dict[int, float] = {}
+
+    def training_step(self, batch, index):
+        return (self.a * batch - 3).square().mean()
+
+    def on_train_batch_end(self, outputs, batch, batch_idx):
+        self.weights[self.trainer.global_step] = self.a.item()
+        if self.keep and self.trainer.global_step == self.trainer.max_steps:
+            self.trainer.save_checkpoint(self.keep)
+
+    def validation_step(self, batch, index):
+        self.validated[self.trainer.global_step] = self.a.item()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+    def train_dataloader(self):
+        return torch.utils.data.DataLoader(torch.arange(1.0, 25.0).double() % 5, batch_size=1)
+
+    def val_dataloader(self):
+        return torch.utils.data.DataLoader(torch.ones(1), batch_size=1)
+
+
+def fit(
+    average: pl.Callback, updates: int, path: Path | None = None, keep: Path | None = None
+) -> Line:
+    """Trained from the checkpoint `path`; another is kept after the last update."""
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[average],
+        max_steps=updates,
+        max_epochs=-1,
+        accumulate_grad_batches=2,
+        val_check_interval=2,
+        num_sanity_val_steps=0,
+    )
+    model = Line(keep)
+    trainer.fit(model, ckpt_path=path, weights_only=True)
+    return model
+
+
+def expected(weights: dict[int, float], first: int, every: int, update: int) -> float:
+    """The mean at an update, of the weights after each update."""
+    if update <= first:
+        return weights[update]
+    taken = [weights[each] for each in range(first, update + 1, every)]
+    return sum(taken) / len(taken)
+
+
+@pytest.mark.parametrize(("start", "first"), [(5, 5), (0.5, 6), (1, 1), (0.01, 1), (40, 40)])
+@pytest.mark.parametrize("every", [1, 3])
+def test_the_mean_of_the_weights_is_validated_and_kept(start, first, every):
+    average = StochasticWeightAveraging(start=start, every=every)
+    model = fit(average, UPDATES)
+    assert len(set(model.weights.values())) == UPDATES + 1  # from before the first one on
+    assert sorted(model.validated) == list(range(1, UPDATES + 1))
+    for update, seen in model.validated.items():
+        wanted = expected(model.weights, first, every, update)
+        assert seen == pytest.approx(wanted, rel=1e-12), update
+    assert model.a.item() == model.validated[UPDATES]
+
+
+def test_what_is_resumed_has_the_start_of_the_first_part(tmp_path):
+    """Six updates, of which the last three are averaged, and twelve from there."""
+    first = fit(StochasticWeightAveraging(start=0.5), 6, keep=tmp_path / "a.ckpt")
+    stored = torch.load(tmp_path / "a.ckpt", weights_only=True)
+    assert stored["state_dict"]["a"] == first.validated[6]
+    average = StochasticWeightAveraging(start=0.5)
+    second = fit(average, UPDATES, tmp_path / "a.ckpt")
+    assert average.first == 3
+    weights = first.weights | second.weights
+    assert second.a.item() == pytest.approx(expected(weights, 3, 1, UPDATES), rel=1e-12)
+
+
+def test_it_is_an_option(composer):
+    [average] = make_callbacks(load(composer("callbacks=swa", "callbacks.swa.every=4")))
+    assert isinstance(average, StochasticWeightAveraging)
+    assert (average.start, average.every) == (0.75, 4)
