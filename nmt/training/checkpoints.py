@@ -152,6 +152,8 @@ class Checkpoints(pl.Callback):
         refuse_non_finite(trainer, trainer.lightning_module)
         if is_trial(trainer):
             return
+        for logger in trainer.loggers:
+            logger.save()  # a resumed run does not log again what came before its checkpoint
         if trainer.is_global_zero:
             self.folder.make_room()
         trainer.save_checkpoint(self.folder.last)

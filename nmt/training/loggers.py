@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import logging
 import os
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -18,15 +19,17 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from nmt.config import Config, LoggerConfig
 from nmt.config.schema import to_containers
 from nmt.report.wandb.account import has_key
-from nmt.report.wandb.panels import define_metrics, warn_on_error
+from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
+from nmt.report.wandb.rows import read_rows
 from nmt.training.lightning import is_offline, wandb_settings
 from nmt.utils.environment import rank, sweep_folder
 from nmt.utils.errors import InputError
-from nmt.utils.files import write_json
 from nmt.utils.optional import need
 
 log = logging.getLogger(__name__)
 
+FLUSH_SECONDS = 0.1  # between two times that W&B writes its rows to disk
+PATIENCE_SECONDS = 5.0  # for it to have done so
 OWN = ("train/", "valid/", "test/", "length/")  # names of this program's scores
 
 
@@ -127,13 +130,17 @@ class ResumableCSVLogger(CSVLogger):
 class ResumableWandbLogger(WandbLogger):
     """W&B that fails (no network, a full disk) is reported once and never stops a training.
 
-    The run's id is kept in the run folder, so that a resumed run continues it, and so is what was
-    logged last: after a kill some updates are computed again, but no row is logged twice.
+    The run's id is kept in the run folder, so that a resumed run continues it. Its rows are written to
+    disk by a process of W&B's own, which dies with this one. Those of a checkpoint are on disk before
+    it is (`save`); after a kill the updates since are made again, and of their rows those are logged
+    that the files of the earlier processes do not have: each row is logged once.
     """
 
     def __init__(self, config: Config, folder: Path, mode: str) -> None:
         options = config.logger
-        self._logged = LoggedRows(folder / "wandb" / "logged.json")
+        self._logged = LoggedRows(sorted(folder.glob("wandb/*run-*/run-*.wandb"), key=time_of))
+        self._on_disk, self._block = -1, 0  # W&B's number of the last row there, and its block
+        self._waiting = False  # for a row to be on disk
         self._next_step = self._logged.step
         super().__init__(
             name=config.name,
@@ -146,7 +153,11 @@ class ResumableWandbLogger(WandbLogger):
             offline=mode == "offline",
             config=to_containers(config),
             resume=None if mode == "offline" else "allow",
-            settings={"console": "off", "silent": True},
+            settings={
+                "console": "off",
+                "silent": True,
+                "x_transaction_log_flush_interval": FLUSH_SECONDS,
+            },
         )
         if mode == "offline":
             # Lightning says so in the environment, which W&B reads once a process
@@ -175,47 +186,66 @@ class ResumableWandbLogger(WandbLogger):
             with warn_on_error("continuing the run"):
                 self.experiment.log({}, step=self._next_step)
         self._next_step = 0
+        self._waiting = True
         yield True
-        if update is not None:
-            with warn_on_error("recording what is logged"):
-                self._logged.write(update, entry, int(self.experiment.step))
+        if update is not None and entry != LogEntry.OTHERS:
+            self._logged.last = (update, entry)
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Waits until every row is on disk."""
+        if not self._waiting:
+            return
+        self._waiting = False
+        with warn_on_error("writing rows"):
+            file, last = Path(self.experiment.settings.sync_file), int(self.experiment.step) - 1
+            until = time.monotonic() + PATIENCE_SECONDS
+            while self._on_disk < last:
+                for block, row in read_rows(file, self._block):
+                    self._on_disk, self._block = int(row["_step"]), block
+                if self._on_disk < last and time.monotonic() > until:
+                    raise TimeoutError(f"{file}: its last row is {self._on_disk}, not {last}")
+                time.sleep(FLUSH_SECONDS / 5)
 
 
 class LoggedRows:
-    """What of a W&B run was logged last, in a file of the run folder.
-
-    A callback may log several rows of an update, so that of theirs only what an earlier process
-    logged counts as so.
+    """What of a W&B run is in the files of earlier processes; they end where a kill cut them off.
 
     Attributes:
-        last: update and entry of the last of this program's own rows.
-        others: the last update of which a callback of the configuration logged a row.
+        last: update and entry of the last of this program's own rows, in this process too.
+        others: rows of the configuration's callbacks by update, which may log several of one.
         step: W&B's number for the row after all of them.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.last, self.others, self.step = (-1, 0), -1, 0
-        if path.is_file():
+    def __init__(self, files: Iterable[Path]) -> None:
+        self.last, self.step = (-1, 0), 0
+        self.others: Counter[int] = Counter()
+        for file in files:
             with warn_on_error("reading what is logged"):
-                update, entry, *others, self.step = json.loads(path.read_text())
-                self.last = (update, entry)
-                self.others = others[0] if others else -1
-        self._others_before = self.others
+                for _, row in read_rows(file):
+                    self._add(row)
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        self.step = int(row["_step"]) + 1
+        entry, update = entry_of(row), row.get(UPDATE)
+        if TABLE in row:  # the test is logged, which is of the last update
+            self.last = (self.last[0], LogEntry.TEST)
+        elif update is not None and entry == LogEntry.OTHERS:
+            self.others[update] += 1
+        elif update is not None:
+            self.last = (update, entry)
 
     def has(self, update: int, entry: LogEntry) -> bool:
-        """Whether a row was logged before."""
-        if entry == LogEntry.OTHERS:
-            return update <= self._others_before
-        return (update, entry) <= self.last
+        """Whether a row is there. The same row of a callback is asked for once."""
+        if entry != LogEntry.OTHERS:
+            return (update, entry) <= self.last
+        self.others[update] -= 1
+        return self.others[update] >= 0
 
-    def write(self, update: int, entry: LogEntry, step: int) -> None:
-        if entry == LogEntry.OTHERS:
-            self.others = update
-        else:
-            self.last = (update, entry)
-        self.step = step
-        write_json(self.path, [*self.last, self.others, step])
+
+def time_of(file: Path) -> str:
+    """The time at which a process began a `.wandb` file, as W&B writes it in the folder's name."""
+    return file.parent.name.partition("run-")[2]
 
 
 def entry_of(row: Iterable[str]) -> LogEntry:

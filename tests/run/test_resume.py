@@ -264,22 +264,29 @@ def test_two_processes_killed(work):
     work.same("two", "two-stopped")
 
 
-def test_offline_wandb_files_repeat_no_update(work):
-    """The run breaks in update 11 and is resumed from the checkpoint of update 8."""
+def test_offline_wandb_files_hold_each_row_once(work):
+    """Killed in update 11, half a second after its last row; and again at once, as soon as it can be."""
     options = (
         "logger=wandb",
         "logger.mode=offline",
         "checkpoint.minutes=10",
         "callbacks=learning_rate_monitor",
     )
-    hook = "fail('nmt.models.base:Translator.training_step', 22, ValueError('broken'))"
-    assert work.train("wandb", *options, hook=hook).code == 1
+    step = "nmt.models.base:Translator.training_step"
+    wait = f"before({step!r}, 22, lambda: time.sleep(0.5))"  # W&B writes every 0.1 s
+    assert work.train("wandb", *options, hook=f"kill({step!r}, 22); {wait}").code == -9
     assert work.checkpoint("wandb")["global_step"] == 8
+    again = work.train("wandb", *options, "resume=auto", hook=f"kill({step!r}, 12)")
+    assert again.code == -9, again.err
+    assert work.checkpoint("wandb")["global_step"] == 12
     assert work.train("wandb", *options, "resume=auto").code == 0
     work.same("whole", "wandb")
-    first, second = sorted((work.folder / "wandb/wandb").glob("offline-run-*/run-*.wandb"))
-    assert first.name == second.name
-    rows = history(first) + history(second)
+    parts = sorted((work.folder / "wandb/wandb").glob("offline-run-*/run-*.wandb"))
+    assert len({part.name for part in parts}) == 1
+    found = [history(part) for part in parts]
+    assert len(found) == 3
+    assert found[0][-1]["trainer/global_step"] >= 9
+    rows = [row for part in found for row in part]
     for key, updates in {
         "train/nll_per_word": [2, 4, 6, 8, 10, 12, 14],
         "valid/nll_per_word": [4, 8, 12, 14],
@@ -298,7 +305,7 @@ def history(file: Path) -> list[dict[str, Any]]:
     import subprocess
     import sys
 
-    command = [str(Path(sys.executable).parent / "wandb"), "leet", "inspect", "--json", str(file)]
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = []
     for line in done.stdout.splitlines():

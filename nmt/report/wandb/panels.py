@@ -71,7 +71,8 @@ def log_validation(
             for place, row in enumerate(rows, 1)
             if row["weights"] is not None
         }
-        run.log({UPDATE: update, **scalars, **images})
+        if scalars or images:
+            run.log({UPDATE: update, **scalars, **images})
 
 
 def log_test(

@@ -2,7 +2,6 @@ import json
 import logging
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -70,7 +69,7 @@ def test_models_without_attention_log_scalars_alone():
 def inspect(folder):
     """Records of the one offline run under a folder."""
     [file] = folder.glob("wandb/offline-run-*/*.wandb")
-    command = [str(Path(sys.executable).with_name("wandb")), "leet", "inspect", "--json", str(file)]
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [json.loads(line) for line in lines.splitlines()], file.parent / "files"
 
