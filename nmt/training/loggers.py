@@ -22,7 +22,7 @@ from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
 from nmt.report.wandb.rows import read_rows
 from nmt.training.lightning import is_offline, wandb_settings
-from nmt.utils.environment import rank, sweep_folder
+from nmt.utils.environment import command_name, rank, sweep_folder
 from nmt.utils.errors import InputError
 from nmt.utils.optional import need
 
@@ -143,7 +143,8 @@ class ResumableWandbLogger(WandbLogger):
         self._waiting = False  # for a row to be on disk
         self._next_step = self._logged.step
         super().__init__(
-            name=config.name,
+            name=f"{config.name}, seed {config.seed}",
+            job_type=command_name(),
             save_dir=folder,
             id=run_id(folder),
             project=options.project,
@@ -262,13 +263,14 @@ def entry_of(row: Iterable[str]) -> LogEntry:
 
 
 def run_id(folder: Path) -> str:
-    """The W&B id of a run folder, drawn when first asked for."""
+    """The W&B id of a run folder: that of a sweep agent of W&B's, or drawn, when first asked for."""
     identity = folder / "wandb" / "id"
     if identity.is_file():
         return identity.read_text().strip()
     import wandb
 
-    drawn: str = wandb.sdk.lib.runid.generate_id()
+    given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
+    drawn: str = given or wandb.sdk.lib.runid.generate_id()
     identity.parent.mkdir(parents=True, exist_ok=True)
     identity.write_text(drawn)
     return drawn

@@ -31,6 +31,13 @@ def job_id(command: str) -> str | None:
     return None if step is None else f"{job}.{step}{own}"
 
 
+def command_name() -> str | None:
+    """The running command, such as `train`; None where none was typed."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return HydraConfig.get().job.name if HydraConfig.initialized() else None
+
+
 def sweep_folder() -> str | None:
     """The folder of the sweep that the running job belongs to; None for a run of its own.
 

@@ -274,7 +274,7 @@ def test_offline_wandb_files_hold_each_row_once(work):
     )
     step = "nmt.models.base:Translator.training_step"
     wait = f"before({step!r}, 22, lambda: time.sleep(0.5))"  # W&B writes every 0.1 s
-    assert work.train("wandb", *options, hook=f"kill({step!r}, 22); {wait}").code == -9
+    assert work.train("wandb", *options, hook=f"import time; kill({step!r}, 22); {wait}").code == -9
     assert work.checkpoint("wandb")["global_step"] == 8
     again = work.train("wandb", *options, "resume=auto", hook=f"kill({step!r}, 12)")
     assert again.code == -9, again.err
@@ -283,7 +283,12 @@ def test_offline_wandb_files_hold_each_row_once(work):
     work.same("whole", "wandb")
     parts = sorted((work.folder / "wandb/wandb").glob("offline-run-*/run-*.wandb"))
     assert len({part.name for part in parts}) == 1
-    found = [history(part) for part in parts]
+    logged = [records(part) for part in parts]
+    begun = [record["run"] for record in logged[2] if "run" in record]
+    assert [(each["job_type"], each["display_name"]) for each in begun] == [
+        ("train", "RNNsearch-50, seed 1")
+    ]
+    found = [history(part) for part in logged]
     assert len(found) == 3
     assert found[0][-1]["trainer/global_step"] >= 9
     rows = [row for part in found for row in part]
@@ -300,17 +305,17 @@ def test_offline_wandb_files_hold_each_row_once(work):
     assert steps == sorted(set(steps))
 
 
-def history(file: Path) -> list[dict[str, Any]]:
-    """The rows that an offline W&B file holds."""
+def history(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows among the records of an offline W&B file."""
+    items = [(record.get("history") or {}).get("item") for record in records]
+    return [each for each in items if each]
+
+
+def records(file: Path) -> list[dict[str, Any]]:
+    """What an offline W&B file holds."""
     import subprocess
     import sys
 
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = []
-    for line in done.stdout.splitlines():
-        record = json.loads(line)
-        items = (record.get("history") or {}).get("item")
-        if items:
-            rows.append(items)
-    return rows
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -16,6 +16,7 @@ from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
+from nmt.evaluation.scores import REGISTERED
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.style import style
 from nmt.report.table import heading
@@ -44,12 +45,17 @@ def warn_on_error(doing: str) -> Iterator[None]:
 
 
 def define_metrics(run: Any) -> None:
-    """Which axis each metric is drawn over; to be called after `WandbLogger` set its `*` rule."""
+    """That the summary holds the best score of all validations, where one way is better.
+
+    The axis of every metric is `UPDATE` by `WandbLogger`'s own rule for `*`. W&B is given no second
+    rule that matches a metric (it may follow either): others are defined by their whole names.
+    """
     with warn_on_error("defining metrics"):
         run.define_metric(UPDATE)
-        run.define_metric("valid/*", step_metric=UPDATE, step_sync=True)
-        run.define_metric(LENGTH)
-        run.define_metric("length/*", step_metric=LENGTH, step_sync=False)
+        for key, score in REGISTERED.items():
+            if score.higher_is_better is not None:
+                best = "max" if score.higher_is_better else "min"
+                run.define_metric(f"valid/{key}", step_metric=UPDATE, step_sync=True, summary=best)
 
 
 def log_validation(
@@ -92,6 +98,8 @@ def log_test(
     with warn_on_error("logging the test"):
         import wandb
 
+        defined = {LENGTH}
+        run.define_metric(LENGTH)
         columns = [
             *("set", "words", "from", "to", "sentences", "bleu_no_unk_sentences"),
             *(column for key in score_titles(results, True) for column in _with_interval(key)),
@@ -107,6 +115,9 @@ def log_test(
                 table.add_data(*head, bucket["sentences"], no_unk, *cells)
                 curves = {length_metric(name, column): value for column, value in found.items()}
                 counts = {length_metric(name, "sentences"): bucket["sentences"]}
+                for metric in {**counts, **curves}.keys() - defined:
+                    run.define_metric(metric, step_metric=LENGTH, step_sync=False)
+                    defined.add(metric)
                 run.log({LENGTH: words, **counts, **curves})
         run.log({TABLE: table})
         shown = [Path(file) for file in figures if Path(file).suffix == ".png"]
@@ -115,6 +126,9 @@ def log_test(
         for name in ("parameters", "max_length", "model", "scoring"):
             if results.get(name) is not None:
                 run.summary[name] = results[name]
+        for name in ("hours", "target_words_per_second", "peak_memory"):
+            if results.get("train", {}).get(name) is not None:
+                run.summary[f"train/{name}"] = results["train"][name]
         if page is not None:
             log_page(run, page)
 

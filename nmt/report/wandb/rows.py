@@ -25,10 +25,10 @@ def read_rows(file: Path, begin: int = 0) -> Iterator[tuple[int, dict[str, Any]]
         file: may still be written to; it is read to the end that it has.
         begin: block to begin with; a record that began before it is passed over.
     """
-    from wandb.proto.wandb_internal_pb2 import Record
+    from wandb.proto import wandb_internal_pb2 as messages
 
     for block, content in _records(file, begin):
-        record = Record.FromString(content)
+        record = messages.Record.FromString(content)  # type: ignore[attr-defined]
         if record.WhichOneof("record_type") == "history":
             yield (
                 block,
@@ -42,7 +42,8 @@ def read_rows(file: Path, begin: int = 0) -> Iterator[tuple[int, dict[str, Any]]
 def _records(file: Path, begin: int) -> Iterator[tuple[int, bytes]]:
     with file.open("rb") as stream:
         stream.seek(begin * BLOCK)
-        number, parts = begin, None
+        number = begin
+        parts: list[bytes] | None = None
         while block := stream.read(BLOCK):
             place = 0 if number else IDENTITY
             while place + HEADER.size <= len(block):

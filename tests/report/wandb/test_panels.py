@@ -101,12 +101,21 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
 
     metrics = [record["metric"] for record in records if record["type"] == "metric"]
     axes = {each["glob_name"]: each["step_metric"] for each in metrics if "glob_name" in each}
-    assert axes == {
-        "*": "trainer/global_step",
-        "valid/*": "trainer/global_step",
-        "length/*": "length/words",
+    assert axes == {"*": "trainer/global_step"}  # no metric has two rules
+    exact = {each["name"]: each for each in metrics if "name" in each}
+    over_length = {name for name in exact if exact[name].get("step_metric") == "length/words"}
+    logged = {name for each in records for name in (each.get("history") or {}).get("item", {})}
+    curves = {name for name in logged if name.startswith("length/")}
+    assert over_length == curves - {"length/words"} != set()
+    bests = {
+        name: kept
+        for name in exact
+        for kept in ("min", "max")
+        if exact[name].get("summary", {}).get(kept)
     }
-    assert list(axes)[-1] == "length/*"
+    assert {exact[name]["step_metric"] for name in bests} == {"trainer/global_step"}
+    assert bests["valid/nll_per_word"] == bests["valid/alignment_error_rate"] == "min"
+    assert bests["valid/bleu"] == "max"
 
     rows = [record["history"]["item"] for record in records if record["type"] == "history"]
     curve = [
@@ -154,6 +163,8 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert summary["test/newstest/alignment_error_rate_low"] == pytest.approx(0.1)
     assert summary["test/newstest/nll_per_word"] == pytest.approx(1.8)
     assert summary["parameters"] == 2_345_678
+    for name in ("hours", "target_words_per_second", "peak_memory"):
+        assert summary[f"train/{name}"] == results["train"][name], name
 
 
 def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
@@ -173,10 +184,24 @@ def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
     [run] = [record["run"] for record in records if record["type"] == "run"]
     assert run["run_id"] == number == (tmp_path / "wandb" / "id").read_text()
     assert (run["entity"], run["project"], run["run_group"]) == ("team", "curves", "lengths")
-    assert run["display_name"] == "dotted"
+    assert run["display_name"] == "dotted, seed 7"
     assert sorted(run["tags"]) == ["first", "laptop", "rnnsearch30", "tiny"]
     kept = run["config"]["update"]
     kept.pop("_wandb")
     assert kept == to_containers(config)
     assert (kept["seed"], kept["data"]["max_length"]) == (7, 30)
     assert kept["model"]["scoring"] == {"_target_": "nmt.layers.scoring.Dot"}
+
+
+def test_a_run_folder_keeps_the_id_of_wandbs_sweep_agent(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    from nmt.training.loggers import run_id
+
+    monkeypatch.setenv("WANDB_RUN_ID", "agents")
+    drawn = run_id(tmp_path / "alone")  # each job of a sweep of Hydra's own is a run
+    assert drawn != "agents"
+    monkeypatch.setenv("WANDB_SWEEP_ID", "sweep")
+    assert run_id(tmp_path / "agent") == "agents"
+    monkeypatch.delenv("WANDB_RUN_ID")
+    assert run_id(tmp_path / "agent") == "agents"
+    assert run_id(tmp_path / "alone") == drawn
