@@ -28,7 +28,7 @@ from nmt.models.checkpoint import (
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.training.lightning import accumulating, complete_loops, is_trial
 from nmt.training.signals import Stop
-from nmt.utils.devices import default_generators
+from nmt.utils.devices import seed_random_numbers
 from nmt.utils.errors import RunError
 
 
@@ -52,8 +52,7 @@ class Seeds(pl.Callback):
     ) -> None:
         entropy = [self.seed, trainer.fit_loop.total_batch_idx, trainer.global_rank]
         seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
-        for generator in default_generators(pl_module.device):
-            generator.manual_seed(seed)
+        seed_random_numbers(seed, pl_module.device)
 
 
 class Checkpoints(pl.Callback):

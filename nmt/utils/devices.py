@@ -50,19 +50,18 @@ def use_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def default_generators(device: torch.device) -> list[torch.Generator]:
-    """Where random numbers of the CPU and of a device come from.
+def seed_random_numbers(seed: int, device: torch.device) -> None:
+    """Seeds the random numbers of the CPU and of a device, as `torch.manual_seed` would.
 
-    To seed these takes microseconds; `torch.manual_seed` seeds every device there may be, and keeps
-    a stack trace for each that is not in use.
+    This takes microseconds; `torch.manual_seed` seeds every device there may be, and keeps a stack
+    trace for each that is not in use.
     """
-    generators: list[torch.Generator] = [torch.default_generator]
+    torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         index = torch.cuda.current_device() if device.index is None else device.index
-        generators.append(torch.cuda.default_generators[index])
+        torch.cuda.default_generators[index].manual_seed(seed)
     elif device.type == "mps":
-        generators.append(torch.mps._get_default_mps_generator())
-    return generators
+        torch.mps.manual_seed(seed)
 
 
 def name_of(device: torch.device) -> str:

@@ -66,10 +66,8 @@ class GraphCache:
     @property
     def bytes(self) -> int:
         """What the graphs hold between two batches: inputs, outputs, gradients and what is saved."""
-        held = [x for graph in self.graphs.values() for x in graph.tensors()]
-        return sum(
-            {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in held}.values()
-        )
+        held = [x.untyped_storage() for graph in self.graphs.values() for x in graph.tensors()]
+        return sum({id(storage): storage.nbytes() for storage in held}.values())
 
     def replay(
         self,
