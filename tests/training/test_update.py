@@ -90,7 +90,7 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         stop = Stop(folder)
         callbacks = [
             Seeds(config.seed),
-            Progress(config.trainer.max_steps, show=False, every=config.trainer.log_every),
+            Progress(show=False, every=config.trainer.log_every),
             Checkpoints(CheckpointFolder(folder), config, stop),
             made,
         ]
