@@ -125,15 +125,20 @@ class Trainer:
 
 def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:
     """20 batches with lengths about `size.words` and up to 50, sorted by length or as they come."""
-    generator = torch.Generator().manual_seed(7)
-    normal = torch.randn(POOL * BATCH, 2, generator=generator)
-    deviation = 0.32 if size.words < 20 else 0.6  # captions differ less in length than speeches
-    shared = 0.9 * normal[:, :1] + 0.43 * normal  # both sides of a pair are long together
-    lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
-    lengths = lengths.clamp(2, CAP)
+    lengths = pair_lengths(size, POOL * BATCH)
     if ordered:
         lengths = lengths[lengths.amax(1).argsort()]
     return [batch(size, part[:, 0], part[:, 1], device) for part in lengths.split(BATCH)]
+
+
+def pair_lengths(size: Size, pairs: int) -> Tensor:
+    """(pairs, 2) words of source and target, about `size.words` and up to 50."""
+    generator = torch.Generator().manual_seed(7)
+    normal = torch.randn(pairs, 2, generator=generator)
+    deviation = 0.32 if size.words < 20 else 0.6  # captions differ less in length than speeches
+    shared = 0.9 * normal[:, :1] + 0.43 * normal  # both sides of a pair are long together
+    lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
+    return lengths.clamp(2, CAP)
 
 
 def batch(size: Size, source: Tensor, target: Tensor, device: str = "cpu") -> Words:

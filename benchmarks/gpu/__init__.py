@@ -1,0 +1,1 @@
+"""What only a GPU shows, item by item; see docs/performance.md."""

@@ -1,0 +1,142 @@
+"""The Triton kernels against the PyTorch operations that define a step, at real sizes."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.gpu.findings import Findings
+from benchmarks.gpu.setting import Setting
+from benchmarks.work import SCORING
+
+LIMITS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest entry
+STEPS = 3
+
+
+def kernels(setting: Setting, findings: Findings) -> None:
+    """Attention for each scoring, and gates, both ways; microseconds of each."""
+    if find_spec("triton") is None:
+        if setting.rehearse:
+            findings.leave_out("kernels", "Triton is not installed")
+        else:
+            findings.check("Triton is installed", False, equals=True)
+        return
+    lengths = (5, 18) if setting.rehearse else (8, 16, 32, 52, 200)
+    for dtype in LIMITS:
+        name = str(dtype).removeprefix("torch.")
+        compare(f"gates {name}", gates, (setting, dtype), setting, dtype, findings)
+        for scoring in SCORING:
+            for length in lengths:
+                label = f"{scoring} {name} S={length}"
+                given = (setting, dtype, scoring, length)
+                compare(label, attention, given, setting, dtype, findings)
+
+
+def compare(
+    label: str,
+    work: Any,
+    given: tuple[Any, ...],
+    setting: Setting,
+    dtype: torch.dtype,
+    findings: Findings,
+) -> None:
+    """`work(module, *given)` with kernels and with operations: the largest difference, and times."""
+    from nmt.layers.fused import kernels, steps
+
+    expected, found = work(steps, *given), work(kernels, *given)
+    apart = {name: distance(found[name], expected[name]) for name in expected}
+    worst = max(apart, key=apart.__getitem__)
+    findings.check(f"{label}: {worst}", apart[worst], at_most=LIMITS[dtype])
+    if not setting.rehearse:
+        times = {
+            which: setting.seconds(lambda module=module: work(module, *given), 3) * 1e6  # type: ignore[misc]
+            for which, module in (("steps", steps), ("kernels", kernels))
+        }
+        findings.note(**{f"{label} us": times})
+
+
+def distance(found: Tensor, expected: Tensor) -> float:
+    """The largest difference as a share of the largest entry, 1 at least; infinite if not a number."""
+    apart = (found.double() - expected.double()).abs().max().item()
+    scale = max(1.0, expected.abs().max().item())
+    return apart / scale if apart == apart else float("inf")
+
+
+def drawn(setting: Setting, *shape: int, dtype: torch.dtype) -> Tensor:
+    return torch.randn(*shape, device=setting.device).to(dtype)
+
+
+def gates(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor]:
+    """One step of both directions of an encoder and its derivative, the second sentence padded."""
+    torch.manual_seed(1)
+    lead, hidden = (2, setting.rows), setting.size.hidden
+    projected, product = (drawn(setting, *lead, n * hidden, dtype=dtype) for n in (3, 3))
+    after_reset, upstream = (drawn(setting, *lead, hidden, dtype=dtype) for _ in range(2))
+    state, carried = (drawn(setting, *lead, hidden, dtype=torch.float32) for _ in range(2))
+    real = torch.ones(*lead, 1, device=setting.device)
+    real[:, 1] = 0
+    found = {
+        "gates": torch.zeros(*lead, 2 * hidden, device=setting.device),
+        "candidate": torch.zeros_like(state),
+        "after": torch.zeros_like(state),
+        "reset": torch.zeros_like(upstream),
+        "grad": torch.zeros_like(projected),
+        "grad_state": carried.clone(),
+    }
+    gates, candidate, grad = found["gates"], found["candidate"], found["grad"]
+    module.open_gates(
+        projected[..., : 2 * hidden], product[..., : 2 * hidden], state, gates, found["reset"], real
+    )
+    module.next_state(
+        projected[..., 2 * hidden :], after_reset, state, gates, candidate, found["after"], None
+    )
+    module.candidate_backward(
+        found["grad_state"], product[..., :hidden], upstream, gates, candidate, state, grad
+    )
+    module.reset_backward(found["grad_state"], after_reset, gates, state, grad)
+    return found
+
+
+def attention(
+    module: Any, setting: Setting, dtype: torch.dtype, scoring: str, source: int
+) -> dict[str, Tensor]:
+    """A few steps over a batch with padding, their derivative, and the gradients of the keys."""
+    torch.manual_seed(2)
+    rows, alignment, size = setting.rows, setting.size.alignment, 2 * setting.size.hidden
+    lengths = torch.randint(1, source + 1, (rows, 1), device=setting.device)
+    lengths[0] = source
+    mask = torch.arange(source, device=setting.device) < lengths
+    score = SCORING[scoring](alignment).to(setting.device)
+    for parameter in score.parameters():
+        torch.nn.init.normal_(parameter, std=alignment**-0.5)
+    score.requires_grad_(False)  # derivatives are these functions' own
+    keys = drawn(setting, rows, source, alignment, dtype=dtype)
+    if scoring != "additive":
+        keys *= alignment**-0.5  # or one weight is 1 and the others 0
+    annotations = drawn(setting, rows, source, size, dtype=dtype)
+    queries = drawn(setting, STEPS, rows, alignment, dtype=dtype)
+    grad_contexts = drawn(setting, STEPS, rows, size, dtype=dtype)
+    steps = module.attention_steps(score, keys, annotations, mask)
+    weights = torch.zeros(STEPS, rows, source, device=setting.device)
+    found = {
+        "weights": weights,
+        "log_normaliser": torch.zeros(STEPS, rows, device=setting.device),
+        "contexts": torch.zeros_like(grad_contexts),
+        "grad_scores": torch.zeros_like(weights),
+        "grad_queries": torch.zeros_like(queries),
+    }
+    for i in range(STEPS):
+        steps.attend(queries[i], weights[i], found["log_normaliser"][i], found["contexts"][i])
+    for i in reversed(range(STEPS)):
+        steps.backward(
+            grad_contexts[i],
+            queries[i],
+            weights[i],
+            found["grad_scores"][i],
+            found["grad_queries"][i],
+        )
+    sums = steps.gradients(found["grad_scores"], queries)
+    return found | dict(zip(("grad_keys", "grad_v"), sums, strict=False))
