@@ -10,7 +10,7 @@ from benchmarks.gpu.setting import Setting, furthest, gradients, gradients_of, s
 from benchmarks.work import Net, Words
 
 LIMITS = {
-    False: 1e-5,
+    False: 1e-4,
     True: 0.02,
 }  # of a gradient's norm, in float32 and bf16, where padding differs
 TURNS = 3  # through the shapes: captured in the first, replayed in the others
@@ -75,9 +75,9 @@ def both(
 
 
 def eviction(setting: Setting, findings: Findings) -> None:
-    """More shapes than graphs are kept of: the results stay right and memory does not grow."""
+    """More shapes than there is room for: the results stay right and memory does not grow."""
     bare, net = (setting.net(graphs=on) for on in (False, True))
-    limit_recordings(net, 2)
+    limit_recordings(net)
     held, worst, share = [], "", 0.0
     for turn in range(TURNS):
         for length in setting.lengths:
@@ -89,8 +89,8 @@ def eviction(setting: Setting, findings: Findings) -> None:
         if setting.device == "cuda":
             held.append(torch.cuda.memory_reserved() / 2**20)
     findings.check(f"furthest gradient: {worst}", share, at_most=LIMITS[True])
-    findings.check("graphs held", recorded(net), at_most=2 * 2)  # two shapes of encoder and decoder
-    findings.check("graphs made", recorded(net), at_least=1)
+    findings.check("graphs held", recorded(net), at_most=2)  # of encoder and decoder
+    findings.check("graphs of the first shape", recorded(net), at_least=1)
     if held:
         findings.note(reserved_mib=held)
         findings.check("MiB added by the last turn", held[-1] - held[1], at_most=64)

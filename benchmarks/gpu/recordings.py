@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nmt.layers.fused import backend, graphs
+from nmt.layers.fused import backend, captured, graphs
 
 
 def caches(net: nn.Module) -> list[Any]:
@@ -29,10 +29,10 @@ def rehearse_all_recordings() -> None:
     graphs.GraphCache.__init__.__kwdefaults__["eager"] = True
 
 
-def limit_recordings(net: nn.Module, shapes: int) -> None:
-    """Lets a model keep the graphs of this many shapes."""
+def limit_recordings(net: nn.Module) -> None:
+    """Gives the graphs of a model room for one shape: its cache is full with the first."""
     for cache in caches(net):
-        cache.limit = shapes
+        cache.limit = 1  # byte
 
 
 def recorded(net: nn.Module) -> int:
@@ -54,13 +54,13 @@ def without_kernels() -> Iterator[None]:
 @contextmanager
 def no_memory_in_captures() -> Iterator[None]:
     """Every capture of a rehearsed graph runs out of memory."""
-    found = graphs.EagerFunction.__init__
+    found = captured.EagerFunction.__init__
 
     def fail(self: Any, *arguments: Any) -> None:
         raise torch.OutOfMemoryError("no memory: rehearsed")
 
-    graphs.EagerFunction.__init__ = fail  # type: ignore[method-assign]
+    captured.EagerFunction.__init__ = fail  # type: ignore[method-assign]
     try:
         yield
     finally:
-        graphs.EagerFunction.__init__ = found  # type: ignore[method-assign]
+        captured.EagerFunction.__init__ = found  # type: ignore[method-assign]

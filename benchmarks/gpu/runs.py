@@ -85,11 +85,13 @@ def ranks(setting: Setting, findings: Findings) -> None:
         results = [json.loads((run / "results.json").read_text()) for run in (alone, shared)]
         findings.check(f"{precision}: devices", results[1]["train"]["devices"], equals=RANKS)
         for name in results[0]["test"]:
-            found = [result["test"][name]["nll_per_word"] for result in results]
-            share = abs(found[1] / found[0] - 1)
+            first, second = (result["test"][name] for result in results)
+            nll = [of["nll_per_word"]["score"] for of in (first, second)]
+            findings.note(**{f"{precision}: {name}, NLL a word": nll})
+            share = abs(nll[1] / nll[0] - 1)
             findings.check(f"{precision}: {name}, NLL a word", share, at_most=SCORES[precision])
-            pairs = [len(Path(run, f"test_{name}.jsonl").read_text().splitlines()) for run in ()]
-            findings.note(**{f"{precision}: {name}": found + pairs})
+            sentences = [of["bleu"]["all"]["sentences"] for of in (first, second)]
+            findings.check(f"{precision}: {name}, sentences", sentences[1], equals=sentences[0])
 
 
 def in_ranks(setting: Setting, *typed: str) -> None:
@@ -139,7 +141,9 @@ def start(
     """
     log = setting.folder / f"{command}-{threading.get_ident()}.log"
     given = (setting.rehearse, command, typed, kill, env or {}, streams)
-    return run_apart(become, given, 100, log, setting.start, own_group=False)
+    return run_apart(
+        become, given, 400 if setting.rehearse else 100, log, setting.start, own_group=False
+    )
 
 
 def become(

