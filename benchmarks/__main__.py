@@ -2,6 +2,7 @@
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
+    python -m benchmarks.gpu                       # what only a GPU shows
 
 Versions take turns, so that a busy machine slows them alike; medians are printed, and ratios to the
 first line. On a CPU times are CPU seconds of one thread.
@@ -15,7 +16,6 @@ from functools import partial
 
 import torch
 
-from benchmarks import gpu
 from benchmarks.memory import measure
 from benchmarks.work import BATCH, POOL, SIZES, Net, Size, Trainer, pool, rectangle, seconds
 from nmt.config import SearchConfig
@@ -107,7 +107,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--size", choices=SIZES, nargs="+", default=list(SIZES))
-    parser.add_argument("--part", choices=[*PARTS, "gpu"], nargs="+", default=[*PARTS, "gpu"])
+    parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
     parser.add_argument("--scoring", choices=["additive", "dot", "scaled_dot"], default="additive")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -116,11 +116,7 @@ def main() -> None:
     torch.manual_seed(1)
     for size in args.size:
         for part in args.part:
-            if part in PARTS:
-                PARTS[part](SIZES[size], args)
-    if "gpu" in args.part and "paper" in args.size and args.device != "cpu":
-        gpu.table(SIZES["paper"], args)
-        gpu.updates(SIZES["paper"], args)
+            PARTS[part](SIZES[size], args)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ PLACEHOLDERS = {
 }
 PROGRAMS = {  # of the commands that are not composed: the module whose `main` reads the arguments
     "benchmarks": "benchmarks.__main__",
+    "benchmarks.gpu": "benchmarks.gpu.__main__",
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
     "nmt.data.grammar": "nmt.data.grammar.__main__",
 }
@@ -149,7 +150,7 @@ def test_every_example_of_a_help_can_be_typed():
 
 
 PAGE = """
-Inline `just train seed=2`, `python -m benchmarks --part gpu` and `python -V`.
+Inline `just train seed=2`, `python -m benchmarks --part memory` and `python -V`.
 
     pip install uv && uv run python -m nmt.train +experiment=rnnsearch50  # a comment
     D=a folder
@@ -187,7 +188,7 @@ def test_commands_are_found_wherever_they_stand():
         *quick,
         Shown("nmt.compare", ("runs=[a b]",), ("python3",)),
         Shown("nmt.train", ("seed=2",)),
-        Shown("benchmarks", ("--part", "gpu")),
+        Shown("benchmarks", ("--part", "memory")),
     ]
     marked = [block for block in blocks(PAGE) if block.mark == "quick"]
     assert [command for block in marked for command in in_block(block)] == quick
@@ -214,6 +215,7 @@ def test_commands_are_found_wherever_they_stand():
         "torchrun --nprok-per-node=2 -m nmt.train trainer=ddp",
         "python -m benchmarks --size latpop",
         "python -m benchmarks.joeynmt --round 5 6",
+        "python -m benchmarks.gpu --only kernel",
         "python -m nmt.data.grammar --count 5",
     ],
 )

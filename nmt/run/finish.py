@@ -116,6 +116,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         finished = runs.FinishedRun(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
         page = build_page([finished], folder.page, config.report, title=title)
+    except ModuleNotFoundError as missing:
+        log.warning("%s is left out: %s is not installed", folder.page.name, missing.name)
     except Exception:
         log.exception("%s could not be made; the run continues without it", folder.page.name)
     if isinstance(run.logger, ResumableWandbLogger):
