@@ -88,6 +88,7 @@ def _inside(
     with open(log, "wb") as stream:
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
+    sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     code = 1
     try:
         work(*arguments)

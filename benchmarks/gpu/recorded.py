@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from benchmarks.gpu.findings import Findings
@@ -112,7 +115,7 @@ def out_of_memory(setting: Setting, findings: Findings) -> None:
         worst, share = furthest(found, expected[1])
         findings.check(f"no memory in a capture: {worst}", share, at_most=LIMITS[True])
     else:
-        in_a_capture(setting, findings, net, other)
+        in_a_capture(setting, findings, words, other)
         too_large(setting, findings, net)
     for each, wanted in zip((words, other), expected, strict=True):
         worst, share = furthest(gradients_of(setting, net, each, bf16=True)[1], wanted)
@@ -121,20 +124,17 @@ def out_of_memory(setting: Setting, findings: Findings) -> None:
         )
 
 
-def in_a_capture(setting: Setting, findings: Findings, net: Net, words: Words) -> None:
-    """Leaves room for a step without a capture's buffers, and takes a shape that has no graph yet."""
-    bare = setting.net()
-    gradients_of(setting, bare, words, bf16=True)
-    expected = gradients_of(setting, bare, words, bf16=True)[1]
+def in_a_capture(setting: Setting, findings: Findings, words: Words, other: Words) -> None:
+    """Takes a shape that has no graph yet with more and more memory left, each time anew."""
+    expected = gradients_of(setting, setting.net(), other, bf16=True)[1]
     outcomes: dict[str, str] = {}
     wrong = []
-    total = torch.cuda.get_device_properties(0).total_memory
-    for room in (16, 48, 96, 160, 256, 384, 640):  # MiB; the first leaves too little for any step
-        torch.cuda.empty_cache()
-        limit = torch.cuda.memory_reserved() + room * 2**20
-        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total))
+    for room in (16, 64, 128, 256, 512, 1024):  # MiB; the first are too few for any step
+        net = setting.net(graphs=True)
+        gradients_of(setting, net, words, bf16=True)
         try:
-            name, far = furthest(gradients_of(setting, net, words, bf16=True)[1], expected)
+            with memory_limit(room):
+                name, far = furthest(gradients_of(setting, net, other, bf16=True)[1], expected)
             outcomes[str(room)] = f"computed, {recorded(net)} graphs held"
             if far > LIMITS[True]:
                 wrong.append(f"{room} MiB: {name} {far:.2g}")
@@ -143,28 +143,31 @@ def in_a_capture(setting: Setting, findings: Findings, net: Net, words: Words) -
         except Exception as error:
             outcomes[str(room)] = f"{type(error).__name__}: {error}".splitlines()[0]
             wrong.append(f"{room} MiB: {outcomes[str(room)]}")
-        finally:
-            torch.cuda.set_per_process_memory_fraction(1.0)
     findings.note(mib_left_for_a_new_shape=outcomes)
     findings.check("wrong, or ended in another error", wrong, equals=[])
 
 
-def too_large(setting: Setting, findings: Findings, net: Net) -> None:
-    """A batch that the device cannot hold ends in torch's own error."""
-    torch.cuda.set_per_process_memory_fraction(
-        min(
-            1.0,
-            (torch.cuda.memory_reserved() + 2**30)
-            / torch.cuda.get_device_properties(0).total_memory,
-        )
-    )
-    kind = "none"
+@contextmanager
+def memory_limit(room: int) -> Iterator[None]:
+    """Lets this process take so many MiB more than it holds."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    share = (torch.cuda.memory_reserved() + room * 2**20) / total
+    torch.cuda.set_per_process_memory_fraction(min(1.0, share))
     try:
-        gradients_of(setting, net, setting.words(200, rows=4096), bf16=True)
-    except Exception as error:
-        kind = type(error).__name__
+        yield
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-        net.zero_grad()
-        torch.cuda.empty_cache()
+
+
+def too_large(setting: Setting, findings: Findings, net: Net) -> None:
+    """A batch that the device cannot hold ends in torch's own error."""
+    kind = "none"
+    try:
+        with memory_limit(1024):
+            gradients_of(setting, net, setting.words(200, rows=4096), bf16=True)
+    except Exception as error:
+        kind = type(error).__name__
+    net.zero_grad()
     findings.check("error of a batch that does not fit", kind, equals="OutOfMemoryError")
