@@ -11,13 +11,15 @@ from torch import Tensor
 from benchmarks.gpu.findings import Findings
 from benchmarks.gpu.setting import Setting
 from benchmarks.work import SCORING
+from nmt.layers.fused import backend
+from nmt.layers.fused.cross_entropy import chunked_nll
 
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest entry
 STEPS = 3
 
 
 def kernels(setting: Setting, findings: Findings) -> None:
-    """Attention for each scoring, and gates, both ways; microseconds of each."""
+    """Attention for each scoring, gates and loss, both ways, and a search's scores; microseconds."""
     if find_spec("triton") is None:
         if setting.rehearse:
             findings.leave_out("kernels", "Triton is not installed")
@@ -28,11 +30,14 @@ def kernels(setting: Setting, findings: Findings) -> None:
     for dtype in LIMITS:
         name = str(dtype).removeprefix("torch.")
         compare(f"gates {name}", gates, (setting, dtype), setting, dtype, findings)
+        compare(f"loss {name}", loss, (setting, dtype), setting, dtype, findings)
         for scoring in SCORING:
-            for length in lengths:
+            for length in lengths if scoring != "scaled_dot" else lengths[:1]:
                 label = f"{scoring} {name} S={length}"
                 given = (setting, dtype, scoring, length)
                 compare(label, attention, given, setting, dtype, findings)
+        given = (setting, dtype, lengths[-1])
+        compare(f"search {name}", queries_at_once, given, setting, dtype, findings)
 
 
 def compare(
@@ -140,3 +145,36 @@ def attention(
         )
     sums = steps.gradients(found["grad_scores"], queries)
     return found | dict(zip(("grad_keys", "grad_v"), sums, strict=False))
+
+
+def loss(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor]:
+    """-log p of words after readouts, some of which weigh nothing, and the gradients of its sum."""
+    torch.manual_seed(3)
+    size, words = setting.size, setting.rows * setting.lengths[0]
+    rows = drawn(setting, words, size.maxout, dtype=dtype)
+    W_o = drawn(setting, size.vocabulary, size.maxout, dtype=torch.float32) * size.maxout**-0.5
+    bias = drawn(setting, size.vocabulary, dtype=torch.float32)
+    targets = torch.randint(size.vocabulary, (words,), device=setting.device)
+    weight = (torch.rand(words, device=setting.device) < 0.9).float()
+    chosen = backend.steps_for
+    backend.steps_for = lambda example: module
+    try:
+        nll, gradients = chunked_nll(
+            rows, W_o, bias, targets, dtype, with_gradients=True, weight=weight
+        )
+    finally:
+        backend.steps_for = chosen
+    assert gradients is not None
+    return {"nll": nll, **gradients._asdict()}
+
+
+def queries_at_once(
+    module: Any, setting: Setting, dtype: torch.dtype, source: int
+) -> dict[str, Tensor]:
+    """The additive scores of all hypotheses of a beam of 12, which share their keys."""
+    torch.manual_seed(4)
+    alignment = setting.size.alignment
+    query = drawn(setting, 3, 12, alignment, dtype=dtype)
+    keys = drawn(setting, 3, source, alignment, dtype=dtype)
+    v = drawn(setting, alignment, dtype=torch.float32) * alignment**-0.5
+    return {"scores": module.additive_scores(query, keys, v)}
