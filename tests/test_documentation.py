@@ -32,11 +32,13 @@ PLACEHOLDERS = {
     "DATE/TIME": "2026-01-31/12-00-00",
     "ENTITY/PROJECT": "me/nmt",
     "FILE": "best.ckpt",
+    "FOLDER": "folder",
     "HOST": "localhost",
 }
 PROGRAMS = {  # of the commands that are not composed: the module whose `main` reads the arguments
     "benchmarks": "benchmarks.__main__",
     "benchmarks.gpu": "benchmarks.gpu.__main__",
+    "benchmarks.gpu.bundle": "benchmarks.gpu.bundle",
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
     "nmt.data.grammar": "nmt.data.grammar.__main__",
 }
