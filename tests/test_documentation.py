@@ -88,7 +88,7 @@ def check(command: Shown, folder: Path | None = None) -> None:
 def parses(module: str, words: list[str]) -> None:
     """Has a program read its arguments and do nothing with them."""
 
-    def parse(self: argparse.ArgumentParser) -> None:
+    def parse(self: argparse.ArgumentParser, typed: object = None) -> None:
         real(self, words)
         raise Parsed
 
