@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from nmt.config import PageConfig
@@ -15,6 +13,7 @@ from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.page import embed
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
+from nmt.report.page.markup import Markup, element, filled, joined
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.run_tables import differences_table, paper_table, training_table
@@ -67,18 +66,17 @@ def build_page(
         comparisons = [compare_set(everyone, name, resamples) for name in scored_sets(everyone)]
     alignments, kept = fitted_alignments(everyone, (report or PageConfig()).sentences)
     translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
-    sections = "\n".join(
-        [
-            _overview_sections(everyone, comparisons, unfinished),
-            embed.asset("explorer.html"),
-            Template(embed.asset("translations.html")).substitute(least=_least_words(comparisons)),
-            _configuration_section(everyone),
-        ]
+    sections = joined(
+        _overview_sections(everyone, comparisons, unfinished),
+        Markup(embed.asset("explorer.html")),
+        filled(embed.asset("translations.html"), {"least": _least_words(comparisons)}),
+        _configuration_section(everyone),
     )
+    library = embed.chart_library()
     payloads = [
         embed.packed("overview", overview(everyone, comparisons)),
         alignments,
-        embed.packed_text("library", embed.chart_library()),
+        embed.packed_text("library", library),
     ]
     beside = sum(map(size, (*payloads, sections)))
     payloads.append(fitted_translations(translations, kept, beside))
@@ -87,7 +85,7 @@ def build_page(
         subtitle += f" and {_plural(len(external), 'outside system')}"
     if translations:
         subtitle += f" on {', '.join(translations)}"
-    return _write(path, title, subtitle, sections, payloads, _navigation())
+    return _write(path, title, subtitle, sections, payloads, _navigation(), library)
 
 
 def build_explorer(
@@ -122,27 +120,33 @@ def build_explorer(
         sentence["by"][row.get("run", label)] = decoding(dict(row), None, own)
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
     payloads = [embed.packed("alignments", {"text": ordered})]
-    return _write(
-        path, title, _plural(len(ordered), "sentence"), embed.asset("explorer.html"), payloads, ""
-    )
+    sections = Markup(embed.asset("explorer.html"))
+    return _write(path, title, _plural(len(ordered), "sentence"), sections, payloads, "")
 
 
 def _write(
     path: str | Path,
     title: str,
     subtitle: str,
-    sections: str,
-    payloads: Sequence[str],
+    sections: Markup,
+    payloads: Sequence[Markup],
     navigation: str,
+    *libraries: str,
 ) -> Path:
-    page = Template(embed.asset("template.html")).substitute(
-        title=escape(title),
-        subtitle=escape(subtitle),
-        style=embed.stylesheet(),
-        navigation=navigation,
-        sections=sections,
-        payloads="\n".join(payloads),
-        programs=embed.programs("main.mjs"),
+    """Fills the template; of scripts the page's policy allows its program and `libraries` only."""
+    program = embed.program("main.mjs")
+    page = filled(
+        embed.asset("template.html"),
+        {
+            "title": title,
+            "subtitle": subtitle,
+            "style": embed.stylesheet(),
+            "scripts": Markup(embed.allowed(program, *libraries)),
+            "navigation": navigation,
+            "sections": sections,
+            "payloads": joined(*payloads),
+            "program": embed.script(program),
+        },
     )
     write_text(Path(path), page)
     return Path(path)
@@ -152,27 +156,32 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _navigation() -> str:
-    links = "".join(
-        f'<li><a href="#{key}-section">{name}</a></li>' for key, name in _SECTIONS.items()
+def _navigation() -> Markup:
+    links = (
+        element("li", element("a", name, href=f"#{key}-section")) for key, name in _SECTIONS.items()
     )
-    return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+    return element("nav", element("ul", *links), aria_label="Sections")
 
 
 def _overview_sections(
     runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison], unfinished: Sequence[Path]
-) -> str:
+) -> Markup:
     notes = list(renamed_sets(runs).values())
     if unfinished:
         folders = ", ".join("/".join(folder.parts[-2:]) for folder in unfinished)
         notes.append(f"Not finished, so not here: {folders}.")
-    return Template(embed.asset("overview.html")).substitute(
-        notes="".join(f'<p class="notes">{escape(note)}</p>' for note in notes),
-        lengths=_per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
-        scores=_per_set(comparisons, scores_table) + _per_set(comparisons, seeds_table, "group"),
-        published=f"<details><summary>The paper's figures</summary>{_table(paper_table(), 'name')}</details>",
-        training=_table(training_table(runs)),
-        fewest=FEWEST,
+    scores = (_per_set(comparisons, scores_table), _per_set(comparisons, seeds_table, "group"))
+    published = element("summary", "The paper's figures"), _table(paper_table(), "name")
+    return filled(
+        embed.asset("overview.html"),
+        {
+            "notes": joined(*(element("p", note, class_="notes") for note in notes)),
+            "lengths": _per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
+            "scores": joined(*scores),
+            "published": element("details", *published),
+            "training": _table(training_table(runs)),
+            "fewest": FEWEST,
+        },
     )
 
 
@@ -187,61 +196,72 @@ def _least_words(comparisons: Sequence[SetComparison]) -> int:
     return LEAST_WORDS if max(starts, default=0) >= LEAST_WORDS else 0
 
 
-def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> str:
+def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> Markup:
     tables = {one.name: make(one) for one in comparisons}
-    return "".join(
-        f'<div data-set="{escape(name)}">{_table(table, key)}</div>'
-        for name, table in tables.items()
-        if table.rows
+    return joined(
+        *(
+            element("div", _table(table, key), data_set=name)
+            for name, table in tables.items()
+            if table.rows
+        )
     )
 
 
-def _table(table: Table, key: str = "run") -> str:
+def _table(table: Table, key: str = "run") -> Markup:
     """A table in HTML whose numbers keep their full value for sorting."""
-    head = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in table.columns)
+    head = element("tr", *(element("th", column.title, scope="col") for column in table.columns))
     body = []
     for row in table.rows:
-        cells = [f'<th scope="row">{escape(show(row.get(key), table.columns[0]))}</th>']
+        cells = [element("th", show(row.get(key), table.columns[0]), scope="row")]
         cells += [_cell(row.get(column.key), column.of(row)) for column in table.columns[1:]]
-        name = f' data-run="{escape(str(row["run"]))}"' if "run" in row else ""
-        body.append(f"<tr{name}>{''.join(cells)}</tr>")
-    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
-        f'<table class="sortable" id="{escape(table.name)}-table"><caption>{escape(table.title)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
-        f'<div class="notes">{notes}</div>'
+        body.append(element("tr", *cells, **({"data_run": row["run"]} if "run" in row else {})))
+    content = element(
+        "table",
+        element("caption", table.title),
+        element("thead", head),
+        element("tbody", *body),
+        class_="sortable",
+        id=f"{table.name}-table",
     )
+    region = element(
+        "div", content, class_="scroll", tabindex=0, role="region", aria_label=table.title
+    )
+    notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
+    return joined(region, notes)
 
 
-def _cell(value: Any, column: Column) -> str:
+def _cell(value: Any, column: Column) -> Markup:
     if column.text:
-        return f'<td class="text">{escape(show(value, column))}</td>'
+        return element("td", show(value, column), class_="text")
+    beside: str | None = None
+    number = value
     if isinstance(value, MeanAndDeviation):
-        number, text = value.mean, escape(show(value.mean, column))
-        text += f' <span class="interval">± {value.deviation:.{column.digits}f}</span>'
+        number, beside = value.mean, f"± {value.deviation:.{column.digits}f}"
     elif isinstance(value, tuple):
         number, low, high = value
-        text = escape(show(number, column))
         if low is not None and high is not None:
-            text += f' <span class="interval">[{show(low, column)}, {show(high, column)}]</span>'
-    else:
-        number, text = value, escape(show(value, column))
-    return f'<td data-value="{"" if number is None else number}">{text}</td>'
+            beside = f"[{show(low, column)}, {show(high, column)}]"
+    children: list[Any] = [show(number, column)]
+    if beside is not None:
+        children += [" ", element("span", beside, class_="interval")]
+    return element("td", *children, data_value="" if number is None else number)
 
 
-def _configuration_section(runs: Sequence[FinishedRun]) -> str:
+def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
     differences = differences_table(runs)
-    table = (
-        _table(differences, "key") if differences.rows else "<p>The configurations are equal.</p>"
-    )
-    commands = "".join(
-        f"<dt>{escape(run.label)}</dt><dd><code>{escape(command)}</code></dd>"
+    commands = [
+        joined(element("dt", run.label), element("dd", element("code", command)))
         for run in runs
         if (command := command_of(run))
-    )
-    return Template(embed.asset("configuration.html")).substitute(
-        differences=table, commands=commands
+    ]
+    return filled(
+        embed.asset("configuration.html"),
+        {
+            "differences": _table(differences, "key")
+            if differences.rows
+            else element("p", "The configurations are equal."),
+            "commands": joined(*commands),
+        },
     )
 
 

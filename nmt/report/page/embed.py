@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import base64
 import functools
+import hashlib
 import json
 import re
 import zlib
-from html import escape
+from graphlib import TopologicalSorter
 from importlib import resources
 from typing import Any
 
-_IMPORT = re.compile(r"""(from\s+|import\s+)(["'])\./([\w-]+\.mjs)\2""")
-_PREFIX = "nmt/"
+from nmt.report.page.markup import Markup, element
+
+_IMPORT = re.compile(r"""^import \{([^}]*)\} from "\./([\w-]+\.mjs)";$""", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function\*?|const|let|class) (\w+)", re.MULTILINE)
 
 
-def packed(identity: str, value: Any) -> str:
+def packed(identity: str, value: Any) -> Markup:
     """A JSON payload deflated and in base64, which holds no markup; `unpack` of data.mjs reads it back."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return packed_text(identity, text)
 
 
-def packed_text(identity: str, text: str) -> str:
+def packed_text(identity: str, text: str) -> Markup:
     """Text deflated and in base64."""
     content = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).decode("ascii")
-    return f'<script type="text/plain" id="{escape(identity)}">{content}</script>'
+    return element("script", content, type="text/plain", id=identity)
 
 
 def asset(name: str) -> str:
@@ -32,28 +35,53 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
 
 
-def stylesheet() -> str:
-    return f"<style>{asset('style.css')}</style>"
+def stylesheet() -> Markup:
+    return element("style", Markup(asset("style.css")))
 
 
-def programs(main: str) -> str:
-    """The JavaScript modules inlined: an import map of data URLs, and the module that starts them.
+@functools.cache
+def program(main: str) -> str:
+    """The JavaScript modules joined into one script, so that a page can name it by its hash.
 
-    Modules import one another by relative path in their files, where tests and editors follow it; a data URL has no
-    folder, so that paths become names of the map.
+    Each becomes a function that returns what it exports, after those that it imports from; `main` is the last one.
+    Imports and exports must stand on one line each and by name, as in the files of `js`.
     """
-    folder = resources.files(__package__) / "js"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".mjs"))
-    urls = {}
-    for name in names:
-        text = _IMPORT.sub(rf"\1\2{_PREFIX}\3\2", (folder / name).read_text(encoding="utf-8"))
-        content = base64.b64encode(text.encode()).decode("ascii")
-        urls[_PREFIX + name] = f"data:text/javascript;base64,{content}"
-    table = json.dumps({"imports": urls})
-    return (
-        f'<script type="importmap">{table}</script>\n'
-        f'<script type="module">import "{_PREFIX}{main}";</script>'
-    )
+    sources: dict[str, str] = {}
+    pending = [main]
+    while pending:
+        name = pending.pop()
+        if name not in sources:
+            sources[name] = asset(f"js/{name}")
+            pending += [found[2] for found in _IMPORT.finditer(sources[name])]
+    imports = {
+        name: [found[2] for found in _IMPORT.finditer(source)] for name, source in sources.items()
+    }
+    parts = ['"use strict";', "const modules = {};"]
+    for name in TopologicalSorter(imports).static_order():
+        exported = ", ".join(found[2] for found in _EXPORT.finditer(sources[name]))
+        body = _IMPORT.sub(
+            lambda found: f'const {{{found[1]}}} = modules["{found[2]}"];', sources[name]
+        )
+        body = _EXPORT.sub(r"\1 \2", body)
+        parts.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();')
+    return "\n".join(parts)
+
+
+def script(source: str) -> Markup:
+    """A script that a page runs when all before it is there.
+
+    Raises:
+        ValueError: where the source would end its element.
+    """
+    if re.search(r"</script|<!--", source, re.IGNORECASE):
+        raise ValueError("a script holds what would end it")
+    return element("script", Markup(source), type="module")
+
+
+def allowed(*sources: str) -> str:
+    """Sources of scripts as a Content-Security-Policy allows them: by the hash of their text."""
+    digests = (hashlib.sha256(source.encode()).digest() for source in sources)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from typing import Any
 
 from nmt.report.comparison import scored_sets
 from nmt.report.page import embed
+from nmt.report.page.markup import Markup
 from nmt.report.page.sentences import alignment_rows, thinned
 from nmt.report.runs import FinishedRun
 
@@ -26,7 +27,9 @@ FEWEST = 200
 """Translations a test set that a page holds however large the rest is."""
 
 
-def fitted_alignments(runs: Sequence[FinishedRun], limit: int) -> tuple[str, dict[str, set[int]]]:
+def fitted_alignments(
+    runs: Sequence[FinishedRun], limit: int
+) -> tuple[Markup, dict[str, set[int]]]:
     """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
     for floor in FLOORS:
         rows = {
@@ -54,7 +57,7 @@ def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]
 
 def fitted_translations(
     translations: dict[str, Any], kept: dict[str, set[int]], beside: int
-) -> str:
+) -> Markup:
     """The payload of translations, thinned out until it fits in a page with `beside` bytes of other content."""
     room = PAGE_BYTES - FRAME_BYTES - beside
     share = 1.0

@@ -1,7 +1,11 @@
 import base64
+import hashlib
 import json
 import re
 import zlib
+from importlib import resources
+
+import pytest
 
 from nmt.report.page import embed
 
@@ -19,14 +23,26 @@ def test_a_packed_payload_is_base64_of_deflated_json() -> None:
     assert len(element) < 50 * len(HOSTILE) / 4
 
 
-def test_modules_are_mapped_by_name_with_their_imports() -> None:
-    text = embed.programs("main.mjs")
-    table = json.loads(re.search(r'type="importmap">(.*?)</script>', text)[1])["imports"]
-    assert "nmt/alignment.mjs" in table
-    for url in table.values():
-        source = base64.b64decode(url.removeprefix("data:text/javascript;base64,")).decode()
-        names = re.findall(r"""from "([^"]+)";""", source)
-        assert all(name in table for name in names), names
+def test_modules_are_joined_into_one_script_in_the_order_of_their_imports() -> None:
+    text = embed.program("main.mjs")
+    folder = resources.files("nmt.report.page") / "js"
+    names = {entry.name for entry in folder.iterdir() if entry.name.endswith(".mjs")}
+    placed = [match[1] for match in re.finditer(r'^modules\["([\w.-]+)"\] = ', text, re.M)]
+    assert set(placed) == names
+    assert placed[-1] == "main.mjs"
+    for line in re.findall(r'^const \{.*\} = modules\["([\w.-]+)"\];', text, re.M):
+        assert text.index(f'modules["{line}"] = ') < text.index(f'= modules["{line}"];')
+    assert not re.search(r"^(import|export) ", text, re.M)
+
+
+def test_a_script_cannot_end_its_own_element() -> None:
+    with pytest.raises(ValueError, match="holds what would end it"):
+        embed.script("const a = '</Script>';")
+
+
+def test_sources_are_allowed_by_their_hash() -> None:
+    digest = base64.b64encode(hashlib.sha256(b"1+1").digest()).decode()
+    assert embed.allowed("1+1") == f"'sha256-{digest}'"
 
 
 def test_the_chart_library_sets_one_global() -> None:

@@ -45,7 +45,7 @@ export async function draw(element, spec) {
   const turn = outdate(element);
   const embed = await chartLibrary();
   const frame = h("div");
-  const options = { actions: false, renderer: "svg", mode: "vega-lite", tooltip, loader: REFUSING, defaultStyle: false };
+  const options = { actions: false, renderer: "svg", mode: "vega-lite", tooltip, loader: REFUSING, defaultStyle: false, ast: true };
   const result = await embed(frame, spec, options);
   if (drawings.get(element).turn !== turn) {
     result.finalize();
