@@ -24,14 +24,16 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.config.validation import check_set_name
 from nmt.evaluation.buckets import assign
+from nmt.evaluation.formats import check_alignment, check_translation
 from nmt.evaluation.results_v1 import RECORD_KEYS, renamed
 from nmt.utils.errors import InputError
+from nmt.utils.untrusted import read_json
 
 Record = dict[str, Any]
 
@@ -67,7 +69,7 @@ def read_translations(folder: str | Path, name: str) -> list[Record]:
     Raises:
         InputError: naming the file, or the file and line, that cannot be read.
     """
-    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl")
+    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl", check_translation)
 
 
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
@@ -84,7 +86,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
     """Reads `alignments/<name>.jsonl` of a run folder; raises InputError as `read_translations`."""
-    return _read_lines(Path(folder) / "alignments" / f"{name}.jsonl")
+    return _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", check_alignment)
 
 
 def choose_kept(
@@ -145,15 +147,22 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
         os.fsync(file.fileno())
 
 
-def _read_lines(path: Path) -> list[Record]:
+def _read_lines(path: Path, check: Callable[[Any, str], None]) -> list[Record]:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    rows = []
+    rows: list[Record] = []
+    known: set[int] = set()
     for number, line in enumerate(content.splitlines(), start=1):
-        try:
-            rows.append(renamed(json.loads(line), RECORD_KEYS))
-        except ValueError as error:
-            raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
+        where = f"{path}:{number}"
+        row = read_json(line, where)
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: not a JSON object")
+        row = renamed(row, RECORD_KEYS)
+        check(row, where)
+        if row["id"] in known:
+            raise InputError(f"{where}: id={row['id']}: this sentence occurs twice")
+        known.add(row["id"])
+        rows.append(row)
     return rows

@@ -90,8 +90,8 @@ def _draw_kept(generator: np.random.Generator, size: int, trials: int) -> np.nda
 
 
 def interval_of(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
-    """The percentile interval of resampled values (R,); those not defined (NaN) are left out."""
-    values = values[~np.isnan(values)]
+    """The percentile interval of resampled values (R,); those that are not finite are left out."""
+    values = values[np.isfinite(values)]
     if not len(values):
         return Interval(None, None)
     tail = (1.0 - confidence) / 2.0

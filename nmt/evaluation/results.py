@@ -4,7 +4,6 @@ It is written last and in one piece: where it exists the job is finished. The ke
 docs/results_schema.md.
 """
 
-import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -14,46 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config.validation import check_set_name
-from nmt.evaluation import results_v1
+from nmt.evaluation import formats, results_v1
 from nmt.evaluation.scores import Score
+from nmt.utils import untrusted
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_json
 
 SCHEMA = 2
 FILE = "results.json"
 
-# Keys that a reader may rely on, with the types they may have (dots mean nesting).
-KEYS: dict[str, tuple[type, ...]] = {
-    "schema": (int,),
-    "name": (str,),
-    "title": (str,),
-    "experiment": (str,),
-    "regime": (str,),
-    "model": (str,),
-    "scoring": (str,),
-    "max_length": (int,),
-    "seed": (int,),
-    "parameters": (int, type(None)),
-    "config": (dict,),
-    "overrides": (list,),
-    "command": (str,),
-    "versions": (dict,),
-    "train": (dict,),
-    "valid": (dict,),
-    "history": (list,),
-    "test": (dict,),
-    "scores": (dict,),
-}
-SET_KEYS: dict[str, tuple[type, ...]] = {
-    "pairs": (int,),
-    "bucket_by": (str,),
-    "bleu": (dict,),
-    "bleu.all": (dict,),
-    "bleu.all.score": (int, float),
-    "bleu.all.sentences": (int,),
-    "by_length": (list,),
-}
 SCORE_KEYS = ("score", "low", "high")
 PACKAGES = (
     "nmt",
@@ -207,7 +175,8 @@ def read(path: str | Path) -> dict[str, Any]:
     """Reads the results.json of a run folder (or the file itself); schema 1 is given as schema 2.
 
     Raises:
-        InputError: if it is missing, damaged, of another schema, or lacks a key.
+        InputError: if it is missing, damaged, of another schema, or holds what the schema does not allow;
+            naming file and key.
     """
     path = Path(path)
     if path.is_dir():
@@ -217,25 +186,25 @@ def read(path: str | Path) -> dict[str, Any]:
             )
         path = path / FILE
     try:
-        content = json.loads(path.read_bytes())
+        text = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(f"{path}: damaged, not JSON ({error})") from error
+    content = untrusted.read_json(text, str(path))
     if isinstance(content, dict) and content.get("schema") == 1:
-        check(content | {"scores": {}}, str(path), schema=1)
-        return results_v1.convert(content)
+        try:
+            content = results_v1.convert(content)
+        except Exception as error:  # whatever its values are taken for
+            raise InputError(f"{path}: damaged: its keys are not those of schema 1") from error
     check(content, str(path))
     return content
 
 
-def check(content: Any, where: str, schema: int = SCHEMA) -> None:
-    """Checks the schema's number and the keys that every reader relies on.
+def check(content: Any, where: str) -> None:
+    """Checks what results.json holds against the schema.
 
     Args:
         content: what results.json holds.
         where: the file, for the message.
-        schema: that it should be of.
 
     Raises:
         InputError: naming file and key.
@@ -243,28 +212,9 @@ def check(content: Any, where: str, schema: int = SCHEMA) -> None:
     if not isinstance(content, dict) or "schema" not in content:
         raise InputError(f"{where}: no key 'schema'; this is not a results.json of nmt")
     found = content["schema"]
-    if found != schema:
+    if found != SCHEMA or isinstance(found, bool):
         age = "newer" if isinstance(found, int) and found > SCHEMA else "unknown"
         raise InputError(
-            f"{where}: schema={found} is {age}; this version of nmt reads 1 to {SCHEMA}"
+            f"{where}: schema={found!r:.40} is {age}; this version of nmt reads 1 to {SCHEMA}"
         )
-    _check_keys(content, KEYS, where, "")
-    for name, scores in content["test"].items():
-        check_set_name(name)
-        if not isinstance(scores, dict):
-            raise InputError(f"{where}: test.{name}: an object is expected")
-        _check_keys(scores, SET_KEYS, where, f"test.{name}.")
-
-
-def _check_keys(
-    content: Mapping[str, Any], keys: dict[str, tuple[type, ...]], where: str, prefix: str
-) -> None:
-    for key, types in keys.items():
-        value: Any = content
-        for part in key.split("."):
-            if part not in value:
-                raise InputError(f"{where}: key '{prefix}{key}' is missing")
-            value = value[part]
-        if not isinstance(value, types) or isinstance(value, bool):
-            expected = " or ".join(each.__name__ for each in types)
-            raise InputError(f"{where}: {prefix}{key}={value!r:.40}: must be {expected}")
+    formats.check_results(content, where)

@@ -18,6 +18,7 @@ from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.utils.errors import InputError
+from nmt.utils.untrusted import bounded
 
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
@@ -230,12 +231,23 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _overrides(path: Path) -> list[str]:
-    """The entries of Hydra's flat YAML list of overrides."""
+    """The entries of Hydra's flat YAML list of overrides.
+
+    Raises:
+        InputError: where the file is no such list.
+    """
     if not path.is_file():
         return []
-    from omegaconf import OmegaConf
+    import yaml
 
-    return [str(entry) for entry in OmegaConf.to_container(OmegaConf.load(path)) or []]
+    try:
+        entries = yaml.safe_load(path.read_bytes()) or []
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: damaged, not YAML") from error
+    if not isinstance(entries, list) or not all(isinstance(e, str | int | float) for e in entries):
+        raise InputError(f"{path}: damaged: must be a list of overrides")
+    bounded(entries, str(path))
+    return list(map(str, entries))
 
 
 def _jobs(folder: Path) -> list[Path]:
@@ -250,7 +262,7 @@ def _jobs(folder: Path) -> list[Path]:
 
 
 def _order(path: Path) -> tuple[str, int, str]:
-    number = int(path.name) if path.name.isdigit() else -1
+    number = int(path.name) if path.name.isdecimal() else -1
     return str(path.parent), number, path.name
 
 

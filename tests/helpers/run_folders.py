@@ -270,7 +270,7 @@ def _test_set(
                 "sentences": int(inside.sum()),
                 "score": score,
                 "low": max(0.0, score - 1.4),
-                "high": score + 1.5,
+                "high": min(100.0, score + 1.5),
                 "no_unk": _score(known_table[known_inside]) if known_inside.any() else None,
                 "mean_length": float(lengths[inside].mean()),
                 "sacrebleu": {"score": score - 1, "low": max(0.0, score - 2), "high": score + 1},
@@ -322,7 +322,7 @@ def _score(statistics: np.ndarray) -> dict[str, Any]:
     return {
         "score": score,
         "low": max(0.0, score - 0.7),
-        "high": score + 0.8,
+        "high": min(100.0, score + 0.8),
         "sentences": len(statistics),
     }
 

@@ -95,10 +95,10 @@ def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any
     return {
         "rows": [
             {
+                **_bucket(row, comparison),
                 "run": run.label,
                 "bucket": bucket_name(row),
                 "from": row["from"],
-                **_bucket(row, comparison),
             }
             for run in comparison.runs
             for row in comparison.rows(run.label)

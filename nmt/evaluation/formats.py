@@ -1,0 +1,292 @@
+"""What the files of a run folder may hold: types, ranges and lengths, checked before anything is used.
+
+A run folder may be a stranger's. Keys that are not named here are kept and used by nobody.
+
+Legend: S source tokens, T target tokens.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from nmt.config.validation import check_set_name
+from nmt.evaluation.scores import REGISTERED
+from nmt.utils.errors import InputError
+from nmt.utils.untrusted import Count, Number, check
+
+STRICT = ConfigDict(strict=True, extra="allow")
+NO_SCORES = frozenset(  # of a test set and of its rows
+    {"from", "to", "sentences", "no_unk", "mean_length", "score", "low", "high"}
+    | {"pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "bleu"}
+)
+
+Text = Annotated[str, Field(max_length=1000)]
+Tokens = list[str]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Bleu = Annotated[float, Field(ge=0, le=100.001, allow_inf_nan=False)]
+Length = Annotated[int, Field(ge=1, le=10**9)]
+Statistic = Annotated[int, Field(ge=0, le=10**9)]
+Figures = dict[str, Number | None]  # of a validation
+Weight = Annotated[float, Field(ge=0, le=1.01, allow_inf_nan=False)]
+
+
+@with_config(STRICT)
+class ScoreValue(TypedDict):
+    """A score with its interval."""
+
+    score: Number | None
+    low: Number | None
+    high: Number | None
+    sentences: NotRequired[Count]
+    signature: NotRequired[Text | None]
+
+
+@with_config(STRICT)
+class BleuValue(TypedDict):
+    """BLEU with its interval."""
+
+    score: Bleu
+    low: Bleu | None
+    high: Bleu | None
+    sentences: Count
+
+
+@with_config(STRICT)
+class BleuScores(TypedDict):
+    """`test.<set>.bleu`."""
+
+    all: BleuValue
+    no_unk: NotRequired[BleuValue | None]
+
+
+@with_config(STRICT)
+class LengthRow(TypedDict):
+    """A row of `test.<set>.by_length`."""
+
+    from_: Annotated[Length, Field(alias="from")]
+    to: Length | None
+    sentences: Annotated[int, Field(ge=1, le=10**9)]
+    score: Bleu
+    low: Bleu | None
+    high: Bleu | None
+    no_unk: NotRequired[BleuValue | None]
+    mean_length: NotRequired[Annotated[float, Field(ge=0, le=1e9)] | None]
+
+
+@with_config(STRICT)
+class TestSet(TypedDict):
+    """`test.<set>`."""
+
+    pairs: Count
+    bucket_by: Literal["source", "target"]
+    bleu: BleuScores
+    by_length: list[LengthRow]
+    search: NotRequired[dict[str, str | Number | bool | None] | None]
+    confidence: NotRequired[Share]
+    alignment: NotRequired[dict[str, Any] | None]
+
+
+@with_config(STRICT)
+class Description(TypedDict):
+    """An entry of `scores`: how to show one."""
+
+    title: Text
+    unit: Text
+    digits: Annotated[int, Field(ge=0, le=10)]
+    higher_is_better: bool | None
+    by_length: bool
+
+
+@with_config(STRICT)
+class TrainFigures(TypedDict, total=False):
+    """`train`."""
+
+    updates: Number | None
+    epochs: Number | None
+    hours: Number | None
+    device: Text | None
+    nll_per_sentence: Number | None
+    target_words_per_second: Number | None
+    peak_memory: Number | None
+
+
+@with_config(STRICT)
+class EvaluationSettings(TypedDict, total=False):
+    """`config.evaluation`, what is used of it."""
+
+    edges: Annotated[list[Length], Field(max_length=1000)]
+    confidence: Share
+
+
+@with_config(STRICT)
+class DataSettings(TypedDict, total=False):
+    """`config.data`, what is used of it."""
+
+    languages: Annotated[list[Text], Field(min_length=2, max_length=2)]
+
+
+@with_config(STRICT)
+class TokenizerSettings(TypedDict, total=False):
+    """`config.tokenizer`, what is used of it."""
+
+    normalise: bool
+
+
+@with_config(STRICT)
+class Settings(TypedDict, total=False):
+    """`config`, what is used of it."""
+
+    seed: int
+    evaluation: EvaluationSettings
+    data: DataSettings
+    tokenizer: TokenizerSettings
+
+
+@with_config(STRICT)
+class Results(TypedDict):
+    """results.json of the present schema (docs/results_schema.md)."""
+
+    schema: Literal[2]
+    name: Text
+    title: Text
+    experiment: Text
+    regime: Text
+    model: Text
+    scoring: Text
+    max_length: int
+    seed: int
+    parameters: Count | None
+    config: Settings
+    overrides: list[str]
+    command: str
+    versions: dict[str, str]
+    train: TrainFigures
+    valid: Figures
+    history: list[Figures]
+    test: dict[str, TestSet]
+    scores: dict[Annotated[str, Field(max_length=200)], Description]
+
+
+@with_config(STRICT)
+class Translation(TypedDict):
+    """A line of translations/<set>.jsonl."""
+
+    id: Count
+    source: Tokens
+    reference: Tokens
+    hypothesis: Tokens
+    detokenised: str
+    length: Statistic
+    bleu_stats: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
+    raw_reference: NotRequired[str | None]
+    no_unk: NotRequired[bool | None]
+    nll: NotRequired[Number | None]
+    score: NotRequired[Number | None]
+    hypothesis_no_unk: NotRequired[Tokens]
+    bleu_stats_no_unk: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
+    attention_entropy: NotRequired[Number | None]
+    eos_weight: NotRequired[Number | None]
+    alignment_counts: NotRequired[
+        Annotated[list[Statistic], Field(min_length=6, max_length=6)] | None
+    ]
+    statistics: NotRequired[dict[str, Annotated[list[Number], Field(min_length=1)]] | None]
+
+
+@with_config(STRICT)
+class Alignment(TypedDict):
+    """A line of alignments/<set>.jsonl."""
+
+    id: Count
+    source: Annotated[Tokens, Field(min_length=1)]
+    target: Annotated[Tokens, Field(min_length=1)]
+    weights: list[list[Weight]] | None
+    length: NotRequired[Statistic]
+    reference: NotRequired[Tokens | None]
+    score: NotRequired[Number | None]
+    log_normaliser: NotRequired[list[Number | None] | None]
+    attention_entropy: NotRequired[list[Number | None] | None]
+    log_probability: NotRequired[list[Number | None] | None]
+    runners_up: NotRequired[
+        list[list[Annotated[list[str | Number | None], Field(min_length=2, max_length=2)]]] | None
+    ]
+
+
+RESULTS = TypeAdapter(Results)
+TRANSLATION = TypeAdapter(Translation)
+ALIGNMENT = TypeAdapter(Alignment)
+_VALUE = TypeAdapter(ScoreValue | None)
+
+
+def check_results(content: dict[str, Any], where: str) -> None:
+    """Holds results.json of the present schema against it; raises InputError as `check`."""
+    if isinstance(content.get("test"), dict):
+        for name in content["test"]:
+            check_set_name(name)
+    check(content, RESULTS, where)
+    _check_edges(content["config"].get("evaluation", {}).get("edges"), where)
+    known = {*content["scores"], *REGISTERED}
+    for name, result in content["test"].items():
+        key = f"test.{name}"
+        aligned = result.get("alignment") or {}
+        parts = [(key, result), (f"{key}.alignment", aligned)]
+        parts += [(f"{key}.by_length.{n}", row) for n, row in enumerate(result["by_length"])]
+        for path, part in parts:
+            _check_scores(part, known, where, path)
+        _check_rows(result["by_length"], where, f"{key}.by_length")
+
+
+def check_translation(row: Any, where: str) -> None:
+    """Holds a sentence's record against the schema; raises InputError as `check`."""
+    check(row, TRANSLATION, where)
+    for key in ("bleu_stats", "bleu_stats_no_unk"):
+        *counts, hypothesis, _ = row.get(key) or [0] * 10
+        if any(map(int.__gt__, counts[:4], counts[4:])) or max(counts[4:]) > hypothesis:
+            raise InputError(f"{where}: {key}: more n-grams correct than written, or than words")
+
+
+def check_alignment(row: Any, where: str) -> None:
+    """Holds an alignment against the schema, its lengths included; raises InputError as `check`."""
+    check(row, ALIGNMENT, where)
+    steps, words = len(row["target"]), len(row["source"])
+    for key in (
+        *("weights", "log_normaliser", "attention_entropy"),
+        *("log_probability", "runners_up"),
+    ):
+        found = row.get(key)
+        if found and len(found) != steps:
+            raise InputError(f"{where}: {key}: {len(found)} entries for {steps} target words")
+    if any(len(weights) != words for weights in row["weights"] or ()):
+        raise InputError(f"{where}: weights: each row must have {words} entries, one a source word")
+    for step in row.get("runners_up") or ():
+        if not all(isinstance(token, str) and not isinstance(p, str) for token, p in step):
+            raise InputError(f"{where}: runners_up: each must be a token and its log-probability")
+
+
+def _check_scores(part: Mapping[str, Any], known: set[str], where: str, path: str) -> None:
+    for key in known & part.keys() - NO_SCORES:
+        check(part[key], _VALUE, where, f"{path}.{key}")
+
+
+def _check_edges(edges: list[int] | None, where: str) -> None:
+    if edges is not None and any(a >= b for a, b in itertools.pairwise(edges)):
+        raise InputError(f"{where}: config.evaluation.edges={edges}: must ascend")
+
+
+def _check_rows(rows: list[dict[str, Any]], where: str, path: str) -> None:
+    """Buckets must ascend and not overlap."""
+    last = 0
+    for number, row in enumerate(rows):
+        upto = row["to"]
+        final = number == len(rows) - 1
+        if (
+            row["from"] <= last
+            or (upto is None and not final)
+            or (upto or row["from"]) < row["from"]
+        ):
+            raise InputError(f"{where}: {path}.{number}: buckets must ascend and not overlap")
+        last = upto or row["from"]

@@ -1,0 +1,108 @@
+"""Data from files that a stranger may have written: read, bounded and checked before use."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from nmt.utils.errors import InputError
+
+DEEPEST = 100  # levels of nesting; the files of this program have fewer than ten
+INTEGERS = 2**63
+
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+def read_json(content: bytes, where: str) -> Any:
+    """What a JSON text says, all of its numbers finite and of its characters encodable.
+
+    Args:
+        content: the text, in UTF-8.
+        where: the file (and line), for the message.
+
+    Raises:
+        InputError: for what is no JSON, is nested too deep, or holds a number that no machine has.
+    """
+    try:
+        value = from_json(content, allow_inf_nan=False)
+    except ValueError as error:
+        raise InputError(f"{where}: damaged, not JSON ({error})") from error
+    bounded(value, where)
+    return value
+
+
+def bounded(value: Any, where: str, most: int = 100_000_000) -> None:
+    """Refuses plain containers that are nested too deep, too many, or hold numbers out of range.
+
+    Args:
+        value: dictionaries, lists and what they hold.
+        where: the file, for the message.
+        most: values in it; a value that is held twice counts twice.
+
+    Raises:
+        InputError: naming file and key.
+    """
+    pending: list[tuple[Any, tuple[Any, ...]]] = [(value, ())]
+    seen = 0
+    while pending:
+        inner, path = pending.pop()
+        if isinstance(inner, dict | list | tuple):
+            seen += len(inner)
+            if len(path) >= DEEPEST:
+                raise InputError(f"{where}: {dotted(path[:3])}…: nested more than {DEEPEST} deep")
+            if seen > most:
+                raise InputError(f"{where}: {dotted(path[:3])}: more than {most} values")
+            children = inner.items() if isinstance(inner, dict) else enumerate(inner)
+            pending += [
+                (child, (*path, name))
+                for name, child in children
+                if isinstance(child, dict | list | tuple | int | float | str)
+            ]
+        elif isinstance(inner, float) and not math.isfinite(inner):
+            raise InputError(f"{where}: {dotted(path)}={inner}: must be a finite number")
+        elif isinstance(inner, int) and abs(inner) >= INTEGERS:
+            raise InputError(f"{where}: {dotted(path)}: a whole number of more than 64 bits")
+        elif isinstance(inner, str) and not inner.isascii() and _lone_surrogate(inner):
+            raise InputError(f"{where}: {dotted(path)}: a lone surrogate, which is no character")
+
+
+def check(value: Any, adapter: TypeAdapter[Any], where: str, key: str = "") -> None:
+    """Holds data against a schema.
+
+    Args:
+        value: what a file holds.
+        adapter: the schema.
+        where: the file (and line), for the message.
+        key: of the value in the file.
+
+    Raises:
+        InputError: naming file and field, and what would be right.
+    """
+    try:
+        adapter.validate_python(value)
+    except ValidationError as refused:
+        first = refused.errors(include_url=False, include_context=False)[0]
+        path = dotted([*filter(None, [key]), *first["loc"]]) or "content"
+        if first["type"] == "missing":
+            raise InputError(f"{where}: key '{path}' is missing") from refused
+        said = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
+        given = repr(first["input"]).encode("ascii", "backslashreplace").decode()
+        raise InputError(f"{where}: {path}={given:.40}: {said}") from refused
+
+
+def dotted(path: Any) -> str:
+    """A path of keys as people write it, cut where it is long."""
+    text = ".".join(map(str, path)).encode("ascii", "backslashreplace").decode()
+    return " ".join(text.split())[:120]
+
+
+def _lone_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
