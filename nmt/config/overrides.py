@@ -88,6 +88,7 @@ def apply_typed(
     overrides: Sequence[str],
     command: type[Config] | None = None,
     keep: Sequence[str] = (),
+    here: Sequence[str] = (),
 ) -> DictConfig:
     """The stored configuration with what was typed.
 
@@ -98,6 +99,7 @@ def apply_typed(
         overrides: as typed, `HydraConfig.get().overrides.task`.
         command: schema of a command that may change only its `overridable` part; None: all.
         keep: keys that a group does not change, only they themselves.
+        here: keys and sections that are the composed ones, whatever is stored.
 
     Raises:
         InputError: for an experiment or regime other than the stored one, or a path that is not overridable.
@@ -107,6 +109,8 @@ def apply_typed(
     OmegaConf.resolve(composed)
     deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
     with open_dict(config):
+        for path in here:
+            OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
         for path in typed_paths(overrides, command):
             parent, _, name = path.rpartition(".")
             if path in deleted - set(GROUPS):

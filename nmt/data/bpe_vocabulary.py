@@ -51,10 +51,16 @@ class BpeVocabulary:
     def __init__(self, model: str) -> None:
         try:
             self._model = Tokenizer.from_str(model)
-        except Exception as error:  # the library raises nothing more specific
-            raise InputError(f"vocabulary: not a subword model: {error}") from error
-        ids = self._model.get_vocab()
+            ids = self._model.get_vocab()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the library's own, and of its Rust code no Exception
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"vocabulary: not a subword model: {reason}") from error
         self._subwords = sorted(ids, key=ids.__getitem__)
+        numbered = all(ids[subword] == place for place, subword in enumerate(self._subwords))
+        if not numbered or not all(BYTE_OF.keys() >= set(subword) for subword in self._subwords):
+            raise InputError("vocabulary: its subwords are not numbered bytes and their merges")
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int, *, progress: bool = False) -> BpeVocabulary:

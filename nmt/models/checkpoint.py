@@ -2,9 +2,10 @@
 
 A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
-`fingerprint` (of the data), `progress` (of the validations, see `ValidationProgress`). Once a run is
-finished, its best checkpoint also has `training` (`train` of results.json) and, where the model has
-attention, `dictionary` (source word to target word).
+`fingerprint` (of the data), `text_files` (SHA-256 of the files of each text), `progress` (of the
+validations, see `ValidationProgress`). Once a run is finished, its best checkpoint also has
+`training` (`train` of results.json) and, where the model has attention, `dictionary` (source word
+to target word).
 
 Format 1 had the progress among the states of Lightning's callbacks; it is read, too.
 """
@@ -12,8 +13,9 @@ Format 1 had the progress among the states of Lightning's callbacks; it is read,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator
 from nmt.models.build import build_model, reject_untrusted_targets
+from nmt.models.checkpoint_schema import check_content, check_shapes, check_state
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.files import verify, write_atomically
 
@@ -67,6 +70,7 @@ class Checkpoint:
     update: int
     progress: ValidationProgress
     weights: dict[str, torch.Tensor]
+    text_files: dict[str, dict[str, str]]  # SHA-256 of the files of a section such as data.valid
 
     def translator(self, config: Config | None = None) -> Translator:
         """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
@@ -107,14 +111,20 @@ def description(
     source_vocabulary: Vocabulary,
     target_vocabulary: Vocabulary,
     fingerprint: str,
+    text_files: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """What the checkpoints of a run say of it from the first one on (`Translator.description`)."""
+    """What the checkpoints of a run say of it from the first one on (`Translator.description`).
+
+    Args:
+        text_files: of `nmt.data.sources.open.file_digests`.
+    """
     return {
         "format": FORMAT,
         "config": to_containers(config),
         "source_vocabulary": source_vocabulary.state(),
         "target_vocabulary": target_vocabulary.state(),
         "fingerprint": fingerprint,
+        "text_files": {key: dict(files) for key, files in (text_files or {}).items()},
     }
 
 
@@ -125,9 +135,11 @@ def store_progress(content: dict[str, Any], progress: ValidationProgress) -> Non
 
 def stored_progress(content: dict[str, Any]) -> ValidationProgress:
     """The progress in the content of a checkpoint."""
+    stored = content[KEY].get("progress", {})
     if content[KEY]["format"] == 1:
-        return ValidationProgress(**content.get("callbacks", {}).get("Checkpoints", {}))
-    return ValidationProgress(**content[KEY]["progress"])
+        stored = content.get("callbacks", {}).get("Checkpoints", {})
+    known = {entry.name for entry in fields(ValidationProgress)}
+    return ValidationProgress(**{key: value for key, value in stored.items() if key in known})
 
 
 def write_checkpoint(content: dict[str, Any], path: Path) -> None:
@@ -163,46 +175,86 @@ def checkpoint_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
+def read_checkpoint(
+    path: str | Path, trust: Sequence[str] = (), *, resumed: bool = False
+) -> Checkpoint:
     """Reads a checkpoint as data: no code of its own is run.
 
     Args:
         path: the file.
         trust: modules outside `nmt` that its configuration may name.
+        resumed: whether a training is to be resumed from it.
 
     Raises:
-        InputError: when the file is missing, damaged, not a checkpoint of this program, or names
-            code outside `nmt` and `trust`.
+        InputError: when the file is missing, damaged, not a checkpoint of this program, names code
+            outside `nmt` and `trust`, or a field of it is missing or wrong; naming file and field.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"checkpoint={path}: no such file")
     sha256 = verify(path)
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        stored = content[KEY]
-        known = stored["format"] in (1, FORMAT)
-    except Exception as error:  # the words of torch's own would advise to load it unsafely
-        raise InputError(
-            f"checkpoint={path}: not a checkpoint of nmt; "
-            "a run folder has them in checkpoints/, such as best.ckpt"
-        ) from error
-    if not known:
-        raise InputError(f"checkpoint={path}: its format is {stored['format']}, not {FORMAT}")
+    content = _loaded(path)
+    where = f"checkpoint={path}"
+    stored = content[KEY]
+    if stored["format"] not in (1, FORMAT):
+        raise InputError(f"{where}: its format is {stored['format']!r:.40}, not {FORMAT}")
+    check_content(content, where, path.stat().st_size)
+    if resumed:
+        check_state(content, where)
     reject_untrusted_targets(stored["config"], trust)
+    config = stored_config(stored["config"], path)
+    vocabularies = [
+        _vocabulary(stored[f"{side}_vocabulary"], f"{where}: nmt.{side}_vocabulary")
+        for side in ("source", "target")
+    ]
+    try:
+        check_shapes(content["state_dict"], _objects(config), *map(len, vocabularies))
+    except InputError as refused:
+        raise InputError(f"{where}: {refused}") from refused
     return Checkpoint(
         path=path,
         sha256=sha256,
-        config=stored_config(stored["config"], path),
-        source_vocabulary=load_vocabulary(stored["source_vocabulary"]),
-        target_vocabulary=load_vocabulary(stored["target_vocabulary"]),
+        config=config,
+        source_vocabulary=vocabularies[0],
+        target_vocabulary=vocabularies[1],
         fingerprint=stored["fingerprint"],
         dictionary=stored.get("dictionary"),
         training=stored.get("training"),
         update=content["global_step"],
         progress=stored_progress(content),
         weights=content["state_dict"],
+        text_files=stored.get("text_files") or {},
     )
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    """The content of a file of `torch.save`; raises InputError where it is no checkpoint of nmt."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of types that no checkpoint of nmt holds
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        if KEY not in content or "format" not in content[KEY]:
+            raise KeyError(KEY)
+    except Exception as error:  # the words of torch's own would advise to load it unsafely
+        raise InputError(
+            f"checkpoint={path}: not a checkpoint of nmt; "
+            "a run folder has them in checkpoints/, such as best.ckpt"
+        ) from error
+    return dict(content)
+
+
+def _objects(config: DictConfig) -> Config:
+    """A configuration that was checked, as plain objects."""
+    objects = OmegaConf.to_object(config)
+    assert isinstance(objects, Config)
+    return objects
+
+
+def _vocabulary(state: Any, where: str) -> Vocabulary:
+    try:
+        return load_vocabulary(state)
+    except InputError as refused:
+        raise InputError(f"{where}: {refused}") from refused
 
 
 def updates_of(path: Path) -> int | None:

@@ -8,11 +8,13 @@ import math
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 
 from nmt.config import Config, TrainConfig
 from nmt.config.schema import scoring_of
 from nmt.data.module import TranslationData
 from nmt.data.prepare import Prepared
+from nmt.data.sources.open import file_digests
 from nmt.inference.test_loop import mean_nll
 from nmt.inference.trained import TrainedModel, make_codec
 from nmt.inference.unknown_words import learn_dictionary
@@ -23,11 +25,12 @@ from nmt.run.start import Run, own_code
 from nmt.run.test import training_sample
 from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds
-from nmt.training.lightning import on_every_rank
+from nmt.training.lightning import is_of_restoring, on_every_rank
 from nmt.training.progress import Progress
 from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
 from nmt.utils.devices import name_of, peak_memory, resolve_precision
+from nmt.utils.errors import InputError, RunError
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +54,9 @@ class Training:
         self.codec = make_codec(config, *vocabularies)
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
-        self.model.description = description(config, *vocabularies, text.fingerprint)
+        self.model.description = description(
+            config, *vocabularies, text.fingerprint, file_digests(config.data)
+        )
         self.progress = Progress(show=config.trainer.progress, every=config.trainer.log_every)
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
         callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
@@ -65,7 +70,18 @@ class Training:
         log.info(headline(run.config, self.model, self.trainer))
         path = run.checkpoint.path if run.checkpoint else None
         with run.stop.deferring():
-            self.trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
+            try:
+                self.trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
+            except Exception as error:
+                known = isinstance(
+                    error, InputError | RunError | MemoryError | torch.OutOfMemoryError
+                )
+                if path is None or known or not is_of_restoring(error):
+                    raise
+                reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                raise InputError(
+                    f"resume: {path}: its training state cannot be restored ({reason})"
+                ) from error
 
     def say_tried(self) -> None:
         """The last words of a trial, which has kept nothing that it could finish with."""

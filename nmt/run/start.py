@@ -17,13 +17,14 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.loggers.logger import DummyLogger
 
-from nmt.config import Config, EvaluateConfig, TranslateConfig
+from nmt.config import Config, EvaluateConfig, TextConfig, TranslateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
 from nmt.config.schema import to_containers
 from nmt.config.targets import own_modules
 from nmt.config.validation import load, validate
 from nmt.data.prepare import Prepared, prepare
+from nmt.data.sources.open import digest_of, named_files, text_sections
 from nmt.data.vocabulary import SPECIAL
 from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.statistical_aligners import check_aligners
@@ -44,6 +45,10 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
+
+# What an evaluation never takes from a checkpoint, which may be a stranger's: where it writes, and
+# what it tells W&B and Lightning's Trainer.
+EVALUATED_HERE = ("data.cache", "logger", "trainer.lightning")
 
 
 @dataclass
@@ -98,10 +103,12 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     folder.refuse_used()
     checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig)
+    stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig, here=EVALUATED_HERE)
     refuse_untrusted_scores(stored, typed, composed.trust)
     config = load(stored, training=False)
     check_early(config)
+    refuse_stored_files(checkpoint, config, list(composed.sets), typed)
+    say_what_is_read(checkpoint, config, list(composed.sets), folder)
     with machine_errors(config):
         yield Run(config, folder, checkpoint)
 
@@ -241,6 +248,56 @@ def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Seq
             )
 
 
+def evaluated_sections(config: Config, sets: Sequence[str]) -> dict[str, TextConfig]:
+    """The texts that an evaluation reads, by the key of their section."""
+    sections = text_sections(config.data)
+    if config.evaluation.alignment.statistical_aligners:
+        return sections
+    names = [f"data.test.{name}" for name in sets or config.data.test]
+    return {name: sections[name] for name in names if name in sections}
+
+
+def refuse_stored_files(
+    checkpoint: Checkpoint, config: Config, sets: Sequence[str], typed: Sequence[str]
+) -> None:
+    """Refuses files that only a stored configuration names, unless their content is known to it.
+
+    Whoever made a checkpoint may name any file in it, but knows the content of their own alone.
+
+    Raises:
+        InputError: naming the key to type.
+    """
+    paths = typed_paths(typed, EvaluateConfig)
+    for section, text in evaluated_sections(config, sets).items():
+        known = checkpoint.text_files.get(section, {})
+        for key, path in named_files(text, config.data, section).items():
+            if is_within(key, paths) or (section.startswith("data.test.") and "data.root" in paths):
+                continue
+            if not path.is_file() or digest_of(path) != known.get(key):
+                raise InputError(
+                    f"{key}: the checkpoint names {path}, which is not the file it was tested on; "
+                    f"to read that file, type {key}={path}"
+                )
+        if text.hub and Path(text.hub).exists() and not is_within(f"{section}.hub", paths):
+            raise InputError(
+                f"{section}.hub={text.hub}: the checkpoint names a folder of this machine, which is "
+                f"not read; if it is what you want, type {section}.hub={text.hub}"
+            )
+
+
+def say_what_is_read(
+    checkpoint: Checkpoint, config: Config, sets: Sequence[str], folder: RunFolder
+) -> None:
+    """Logs what an evaluation will read, and where it writes."""
+    log.info("reading %s", checkpoint.path)
+    for section, text in evaluated_sections(config, sets).items():
+        files = named_files(text, config.data, section)
+        remote = " ".join([*(text.sacrebleu or ()), *([text.hub] if text.hub else ())])
+        what = ", ".join(map(str, files.values())) or remote or "the built-in grammar"
+        log.info("reading %s: %s", section, what)
+    log.info("writing to %s, prepared text to %s", folder.path, config.data.cache)
+
+
 def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None, DictConfig]:
     """The checkpoint to resume from, if any, and the configuration to train with.
 
@@ -275,10 +332,11 @@ def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None
 
 def _resume_from(path: Path, composed: DictConfig) -> tuple[Checkpoint, DictConfig]:
     """A checkpoint, and its configuration with what was typed; raises InputError as `_resumed`."""
-    checkpoint = read_checkpoint(path, [*composed.trust, *own_code(composed)])
+    trusted = [*composed.trust, *own_code(composed)]
+    checkpoint = read_checkpoint(path, trusted, resumed=True)
     typed = HydraConfig.get().overrides.task
     config = apply_typed(checkpoint.config, composed, typed, keep=FROZEN)
-    refuse_untrusted_scores(config, typed, [*composed.trust, *own_code(composed)])
+    refuse_untrusted_scores(config, typed, trusted)
     validate(config)
     refuse_changes(checkpoint.config, config)
     _check_updates(checkpoint, config)

@@ -70,9 +70,13 @@ class CheckpointFolder:
             try:
                 files.verify(path)
                 torch.load(path, map_location="meta", weights_only=True, mmap=True)
-            except Exception as error:
+            except InputError as error:
                 damaged.append(path)
-                log.warning("%s is damaged (%s)", path, str(error).splitlines()[0][:120])
+                log.warning("%s", error)
+                continue
+            except Exception:  # the words of torch's own would advise to load it unsafely
+                damaged.append(path)
+                log.warning("%s is damaged: not a checkpoint", path)
                 continue
             if damaged:
                 log.warning("resuming from %s instead", path)

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -71,6 +72,15 @@ def complete_loops(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
     # on its way past a validation that was made, the loop counts this update once more
     validated = batches % int(trainer.val_check_interval) == 0
     loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates - validated
+
+
+def is_of_restoring(error: BaseException) -> bool:
+    """Whether an error was raised while a Trainer took up the state of a checkpoint."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(
+        frame.filename.endswith("checkpoint_connector.py") and "restore" in frame.name
+        for frame in frames
+    )
 
 
 def leave_signals_alone(trainer: pl.Trainer) -> None:

@@ -102,7 +102,11 @@ def _digests(path: Path) -> list[str]:
     listing = Path(f"{path}{CHECKSUM}")
     if not listing.is_file():
         return []
-    return [line.split()[0] for line in listing.read_text().splitlines() if line.strip()]
+    return [
+        line.split()[0]
+        for line in listing.read_text("utf-8", "replace").splitlines()
+        if line.strip()
+    ]
 
 
 def _write_digests(path: Path, digests: list[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nmt.config import DataConfig, TextConfig
 from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
-from nmt.data.sources.lines import OPENERS, check_file
+from nmt.data.sources.lines import OPENERS, Stamp, check_file
 from nmt.data.sources.remote import REMOTE, from_remote
 from nmt.utils.errors import InputError
 from nmt.utils.files import sha256
@@ -79,13 +79,57 @@ def local_files(text: TextConfig, data: DataConfig) -> tuple[list[tuple[Path, ..
     return pairs, None
 
 
+def named_files(text: TextConfig, data: DataConfig, key: str) -> dict[str, Path]:
+    """The files that a section names, by their keys, such as `data.valid.source`; none of other texts.
+
+    A file that is missing is named all the same; what `files` stands for only where it is there.
+    """
+    named = {
+        f"{key}.{side}": Path(below(data.root, value)).expanduser()
+        for side in ("source", "target", "alignment")
+        if (value := getattr(text, side))
+    }
+    found, _ = local_files(text, data)
+    return named | {f"{key}.files.{path.name}": path for pair in found for path in pair}
+
+
+def file_digests(data: DataConfig) -> dict[str, dict[str, str]]:
+    """SHA-256 of every file of the text, by section and key; raises InputError where one is missing."""
+    return {
+        section: {key: digest_of(check_file(path, key)) for key, path in files.items()}
+        for section, text in text_sections(data).items()
+        if (files := named_files(text, data, section))
+    }
+
+
+def text_sections(data: DataConfig) -> dict[str, TextConfig]:
+    """Every text that a configuration describes, by the key of its section."""
+    tests = {f"data.test.{name}": text for name, text in data.test.items()}
+    return {
+        "data.train": data.train,
+        "data.in_domain": data.in_domain,
+        "data.valid": data.valid,
+        **tests,
+    }
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, computed once as long as nothing is written to it."""
+    return _digest_of(path.resolve(), Stamp.of(path))
+
+
+@functools.lru_cache(maxsize=256)
+def _digest_of(path: Path, stamp: Stamp) -> str:
+    return sha256(path)
+
+
 def _from_line_aligned(pairs: list[tuple[Path, ...]], text: TextConfig, key: str) -> Corpus:
     """Pairs of files put after one another."""
     checked = [tuple(check_file(path, key) for path in pair) for pair in pairs]
     if len(checked) == 1:  # the same text as the two files named one by one
         return _line_aligned(checked[0], text, key)
     parts = tuple(LineAligned(pair, None) for pair in checked)
-    contents = [[sha256(path) for path in pair] for pair in checked]
+    contents = [[digest_of(path) for path in pair] for pair in checked]
     identity = digest("joined files", contents, text.tokenised, text.pairs)
     limited = parts if text.pairs is None else (First(parts, text.pairs),)
     return Corpus(key, identity, text.tokenised, limited)
@@ -115,7 +159,7 @@ def _from_files(text: TextConfig, data: DataConfig, key: str) -> Corpus:
 
 def _line_aligned(paths: tuple[Path, ...], text: TextConfig, key: str) -> Corpus:
     part = LineAligned(paths, text.pairs)  # before the digests: it tells when a file changes
-    identity = digest("files", [sha256(path) for path in paths], text.tokenised, text.pairs)
+    identity = digest("files", [digest_of(path) for path in paths], text.tokenised, text.pairs)
     return Corpus(key, identity, text.tokenised, (part,))
 
 

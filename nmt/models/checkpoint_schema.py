@@ -1,0 +1,136 @@
+"""What a checkpoint may hold, which may be a stranger's: checked before anything is made of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+import torch
+from pydantic import Field, InstanceOf, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from nmt.config import Config
+from nmt.evaluation.formats import STRICT, TrainFigures
+from nmt.models.build import build_model
+from nmt.utils.errors import InputError
+from nmt.utils.untrusted import Count, bounded, check
+
+MOST_SETTINGS = 100_000  # values of a stored configuration
+
+
+@with_config(STRICT)
+class Progress(TypedDict, total=False):
+    """`nmt.progress`."""
+
+    history: list[dict[str, float | None]]
+    best: dict[str, float | None] | None
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    stopped_early: bool
+
+
+@with_config(STRICT)
+class Stored(TypedDict):
+    """The key `nmt` of a checkpoint."""
+
+    format: int
+    config: dict[str, Any]
+    source_vocabulary: dict[str, Any]
+    target_vocabulary: dict[str, Any]
+    fingerprint: Annotated[str, Field(max_length=200)]
+    progress: NotRequired[Progress]
+    dictionary: NotRequired[dict[str, str] | None]
+    training: NotRequired[TrainFigures | None]
+    text_files: NotRequired[dict[str, dict[str, str]] | None]
+
+
+@with_config({**STRICT, "arbitrary_types_allowed": True})
+class Content(TypedDict):
+    """A checkpoint, as far as it is used by this program itself."""
+
+    nmt: Stored
+    global_step: Count
+    state_dict: dict[str, InstanceOf[torch.Tensor]]
+
+
+@with_config(STRICT)
+class TrainingState(TypedDict):
+    """What else Lightning resumes a training from."""
+
+    epoch: Count
+    loops: dict[str, Any]
+    callbacks: dict[str, Any]
+    optimizer_states: list[dict[str, Any]]
+    lr_schedulers: list[dict[str, Any]]
+
+
+_CONTENT = TypeAdapter(Content)
+_PROGRESS = TypeAdapter(Progress)
+_STATE = TypeAdapter(TrainingState)
+
+
+def check_content(content: Any, where: str, size: int) -> None:
+    """Checks types, ranges and nesting, and that every weight has its own bytes in the file.
+
+    Args:
+        content: of the file.
+        where: the file, for the message.
+        size: of the file in bytes.
+
+    Raises:
+        InputError: naming file and field.
+    """
+    check(content, _CONTENT, where)
+    stored = content["nmt"]
+    bounded(stored["config"], f"{where}: nmt.config", MOST_SETTINGS)
+    for key in ("source_vocabulary", "target_vocabulary", "dictionary", "training"):
+        bounded(stored.get(key), f"{where}: nmt.{key}", size)
+    if stored["format"] == 1:
+        states = content.get("callbacks")
+        held = states.get("Checkpoints", {}) if isinstance(states, dict) else states
+        check(held, _PROGRESS, where, "callbacks.Checkpoints")
+    elif "progress" not in stored:
+        raise InputError(f"{where}: key 'nmt.progress' is missing")
+    progress = held if stored["format"] == 1 else stored["progress"]
+    entries = [*progress.get("history", []), progress.get("best") or {"update": 0}]
+    if any(not isinstance(entry.get("update"), int | float) for entry in entries):
+        raise InputError(f"{where}: nmt.progress: a validation without its update")
+    for name, weight in content["state_dict"].items():
+        _check_weight(weight, f"{where}: state_dict.{name:.100}", size)
+
+
+def check_state(content: dict[str, Any], where: str) -> None:
+    """Checks that a training can be resumed from it; raises InputError naming file and field."""
+    check(content, _STATE, where)
+
+
+def check_shapes(
+    weights: dict[str, torch.Tensor], config: Config, source_size: int, target_size: int
+) -> None:
+    """Holds the sizes of a configuration against the weights, before anything is allocated.
+
+    Raises:
+        InputError: naming the weight where one is missing, too many, or of another shape.
+    """
+    try:
+        with torch.device("meta"):
+            model = build_model(config, source_size, target_size)
+    except (RuntimeError, OverflowError) as error:  # more entries than can be numbered
+        raise InputError("nmt.config: its sizes are absurd") from error
+    wanted = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    for name in sorted(wanted.keys() ^ weights.keys()):
+        there = "is missing" if name in wanted else "belongs to no part of the model"
+        raise InputError(f"the weights do not fit the model: state_dict.{name:.100} {there}")
+    for name, shape in wanted.items():
+        found = tuple(weights[name].shape)
+        if found != shape:
+            raise InputError(
+                f"the weights do not fit the model: state_dict.{name} has the shape "
+                f"{found}, its sizes say {shape}"
+            )
+
+
+def _check_weight(weight: torch.Tensor, where: str, size: int) -> None:
+    plain = weight.layout == torch.strided and not weight.is_quantized and not weight.is_meta
+    if not plain or not weight.is_floating_point():
+        raise InputError(f"{where}: must be a plain tensor of floating-point numbers")
+    if not weight.is_contiguous() or weight.numel() * weight.element_size() > size:
+        raise InputError(f"{where}: the file does not hold all of its entries")
