@@ -201,7 +201,6 @@ def test_a_checkpoint_whose_parts_are_not_what_they_seem(content, tmp_path):
         "sparse": (("state_dict", name), weight.to_sparse()),
         "whole numbers": (("state_dict", name), torch.zeros(weight.shape, dtype=torch.int32)),
         "other shape": (("state_dict", name), torch.zeros(3, 3, 3)),
-        "absurd size": (("nmt", "config", "size"), config["size"] | {"hidden": 10**12}),
         "absurd layer": (("nmt", "config", "model"), config["model"] | {"hidden": 10**12}),
         "no subwords": (("nmt", "source_vocabulary"), {"kind": "bpe", "model": "{}"}),
         "other subwords": (

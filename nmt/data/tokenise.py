@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -19,8 +20,8 @@ from nmt.utils.errors import InputError
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
 # C0 and C1 controls, soft hyphen, zero-width space, word joiner, byte order mark, directional
-# marks, interlinear and tag characters, lone surrogates. The joiners U+200C and U+200D stay:
-# Persian and Indic spelling needs them.
+# marks, interlinear and tag characters, lone surrogates. The joiners U+200C and U+200D stay inside
+# words of the languages below.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -29,7 +30,10 @@ INVISIBLE = re.compile(
 # at no-break spaces and put the tokens out of step with gold alignments.
 ASCII_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 SPACE = re.compile(r"\s")
-ONLY_JOINERS = re.compile("[\u200c\u200d]+")
+VIRAMA = 9  # canonical combining class of the signs that kill a vowel
+JOINERS = "\u200c\u200d"
+# Languages whose spelling needs joiners; Moses takes them for signs between two words.
+JOINING = frozenset(["as", "bn", "gu", "hi", "kn", "ml", "mr", "or", "pa", "ta", "te"])
 
 
 class Tokeniser:
@@ -50,6 +54,11 @@ class Tokeniser:
         self.language = language
         self._normaliser = MosesPunctNormalizer(language) if normalise else None
         self._tokeniser = MosesTokenizer(language)
+        if language in JOINING:
+            alphanumeric = f"{self._tokeniser.IsAlnum}{JOINERS}"
+            pattern, padded = self._tokeniser.PAD_NOT_ISALNUM
+            pattern = re.compile(pattern.pattern.replace(self._tokeniser.IsAlnum, alphanumeric))
+            self._tokeniser.PAD_NOT_ISALNUM = pattern, padded
         self._detokeniser = MosesDetokenizer(language)
 
     def tokenise(self, text: str) -> list[str]:
@@ -58,11 +67,23 @@ class Tokeniser:
         if self._normaliser is not None:
             text = self._normaliser.normalize(text)
         tokens = self._tokeniser.tokenize(text, escape=False)
-        return [token for token in tokens if not ONLY_JOINERS.fullmatch(token)]
+        return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
         """Words as a line of ordinary text."""
         return str(self._detokeniser.detokenize(list(tokens), unescape=False))
+
+
+def _without_outer_joiners(token: str) -> str:
+    """A token whose joiners join something: none at its ends, but for one after a vowel killer.
+
+    >>> ascii(_without_outer_joiners("\u200da\u200cb\u200d"))
+    "'a\\u200cb'"
+    """
+    token = token.lstrip(JOINERS)
+    word = token.rstrip(JOINERS)
+    ends_in_mark = word != token and unicodedata.combining(word[-1:] or "a") == VIRAMA
+    return token[: len(word) + 1] if ends_in_mark else word
 
 
 def split(text: str) -> list[str]:

@@ -19,7 +19,7 @@ import datasets
 
 from nmt.data.cache import build_once
 from nmt.data.sources.corpus import PART, Corpus, Row, digest, read_parts
-from nmt.data.tokenise import split, tokeniser
+from nmt.data.tokenise import JOINING, split, tokeniser
 from nmt.utils.errors import InputError
 
 FORMAT = 1
@@ -92,7 +92,10 @@ def tokenise_corpus(
     for language in languages:
         tokeniser(language, normalise)
     version = importlib.metadata.version("sacremoses")
-    fingerprint = digest(FORMAT, corpus.identity, list(languages), normalise, raw, version)
+    joiners = ["joiners"] if JOINING & set(languages) else []  # they were dropped once
+    fingerprint = digest(
+        FORMAT, corpus.identity, list(languages), normalise, raw, version, *joiners
+    )
 
     def build(folder: Path) -> None:
         scratch = folder / "scratch"

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
-from nmt.data.vocabulary import SPECIAL, UNKNOWN, all_known
+from nmt.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary, all_known
 from nmt.evaluation.alignment import Gold, attention_entropy, eos_weight, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order
@@ -181,7 +181,8 @@ class _Step:
         return scores
 
     def _record(self, example: Example, best: Hypothesis, words: list[str]) -> Record:
-        statistics = sentence_statistics(matchable(words, best.tokens), example.target)
+        scored = matchable(words, best.tokens, self.trained.codec.target)
+        statistics = sentence_statistics(scored, example.target)
         by_source = self.trained.config.evaluation.bucket_by == "source"
         return {
             "id": example.id,
@@ -232,8 +233,24 @@ class _Step:
         return words, alignments
 
 
-def matchable(words: list[str], tokens: Sequence[int]) -> list[str]:
-    """Words as they are scored: an `<unk>` the model wrote matches nothing, not even that text."""
-    if UNKNOWN not in tokens:
+def matchable(words: list[str], ids: Sequence[int], vocabulary: Vocabulary) -> list[str]:
+    """Words as they are scored: an `<unk>` the model wrote matches nothing, not even that text.
+
+    A word of the text that is spelt so has an id of its own, and matches itself.
+
+    Args:
+        words: that the ids spell; some of those that are UNKNOWN may have been replaced.
+        ids: of the hypothesis.
+        vocabulary: of the target.
+    """
+    if UNKNOWN not in ids:
         return words
-    return [word if word != SPECIAL[UNKNOWN] else UNMATCHED for word in words]
+    written = {
+        place
+        for place, index in zip(vocabulary.word_index(ids), ids, strict=True)
+        if index == UNKNOWN
+    }
+    return [
+        UNMATCHED if place in written and word == SPECIAL[UNKNOWN] else word
+        for place, word in enumerate(words)
+    ]

@@ -194,18 +194,51 @@ def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
 def _no_unk_subset(runs: Sequence[FinishedRun], name: str) -> tuple[set[int], bool]:
     """Sentences that every run with a shortlist can write without `<unk>`; whether any loses some.
 
-    An outside system can write any word, so that it narrows nothing.
+    An outside system can write any word, so that it narrows nothing; nor does a run that can write
+    none of them. Where the others have none in common, each keeps its own.
     """
-    every = (
-        {row["id"] for row in run.translations(name) if row.get("no_unk")}
-        for run in runs
-        if not run.external
-    )
-    own = [ids for ids in every if ids]
+    own = [ids for run in runs if not run.external and (ids := _without_unknown(run, name))]
     if not own:
         return set(), False
     subset = set.intersection(*own)
-    return subset, any(ids != subset for ids in own)
+    return subset, bool(subset) and any(ids != subset for ids in own)
+
+
+def _without_unknown(run: FinishedRun, name: str) -> set[int]:
+    """Sentences of a test set that a run's shortlists cover."""
+    return {row["id"] for row in run.translations(name) if row.get("no_unk")}
+
+
+def no_unk_note(comparison: SetComparison) -> str | None:
+    """What to say of the scores without unknown words; None where no run has shortlists."""
+    runs = [run for run in comparison.runs if not run.external]
+    covered = {run.label: _without_unknown(run, comparison.name) for run in runs}
+    shortlists = [
+        run.label
+        for run in runs
+        if any(row.get("no_unk") is not None for row in run.translations(comparison.name))
+    ]
+    if not shortlists:
+        return None
+    notes = []
+    if comparison.no_unk_pairs:
+        which = (
+            "the sentences that every run's shortlists cover"
+            if comparison.no_unk_shared
+            else "sentences"
+        )
+        notes.append(f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden.")
+    elif any(covered.values()):
+        notes.append(
+            "No UNK: the runs' shortlists cover no sentence in common, so that each run's figure is "
+            "of its own sentences; these figures do not compare."
+        )
+    none = [label for label in shortlists if not covered[label]]
+    if none:
+        notes.append(
+            f"No UNK is empty for {', '.join(none)}: every sentence has a word outside the shortlists."
+        )
+    return " ".join(notes) or None
 
 
 def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from nmt.evaluation.paper import TEST_SET, paper_rows
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEWEST
-from nmt.report.comparison import SetComparison
+from nmt.report.comparison import SetComparison, no_unk_note
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
@@ -224,13 +224,9 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
 def _score_notes(comparison: SetComparison) -> list[str]:
     renamed = renamed_sets(comparison.runs)
     notes = [renamed[comparison.name]] if comparison.name in renamed else []
-    if comparison.no_unk_pairs:
-        which = (
-            "the sentences that every run's shortlists cover"
-            if comparison.no_unk_shared
-            else "sentences"
-        )
-        notes.append(f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden.")
+    no_unk = no_unk_note(comparison)
+    if no_unk:
+        notes.append(no_unk)
     notes.append(
         f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one."
     )

@@ -133,9 +133,9 @@ class Validation(pl.Callback):
             found = beam_search(model, source[:, :longest], mask[:, :longest], self.greedy)
         statistics, lengths = [], []
         for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
-            words = self.prepared.target_vocabulary.decode(hypotheses[0].tokens)
+            vocabulary, ids = self.prepared.target_vocabulary, hypotheses[0].tokens
             pair = self.prepared.valid[row]
-            scored = matchable(words, hypotheses[0].tokens)
+            scored = matchable(vocabulary.decode(ids), ids, vocabulary)
             statistics.append(sentence_statistics(scored, pair["target"]))
             lengths.append(len(pair[self.bucket_by]))
         self.metrics["bleu"].update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -90,7 +91,7 @@ def check(value: Any, adapter: TypeAdapter[Any], where: str, key: str = "") -> N
         if first["type"] == "missing":
             raise InputError(f"{where}: key '{path}' is missing") from refused
         said = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
-        given = repr(first["input"]).encode("ascii", "backslashreplace").decode()
+        given = reprlib.repr(first["input"]).encode("ascii", "backslashreplace").decode()
         raise InputError(f"{where}: {path}={given:.40}: {said}") from refused
 
 

@@ -82,6 +82,26 @@ def test_invisible_text_has_no_tokens() -> None:
     assert tokeniser("en").tokenise("\u200b\x00 \u00ad\u2060 \u200d") == []
 
 
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("hi", ["\u0915\u094d\u200d\u0937", "\u092a\u0922\u093c\u200c\u0928\u093e"]),
+        (
+            "bn",
+            ["\u09b0\u200d\u09cd\u09af\u09be\u09ac", "\u09b6\u09cd\u09b0\u09ae\u200c\u09ac\u09be"],
+        ),
+        ("te", ["\u0c38\u0c3e\u0c2b\u0c4d\u0c1f\u0c4d\u200c\u0c35\u0c47\u0c30\u0c4d"]),
+        ("ml", ["\u0d28\u0d4d\u200d\u0d2e", "\u0d05\u0d35\u0d28\u0d4d\u200d"]),
+    ],
+)
+def test_joiners_stay_inside_words(language: str, words: list[str]) -> None:
+    tool = tokeniser(language)
+    text = " ".join(words)
+    assert tool.tokenise(text) == words
+    assert tool.detokenise(words) == text
+    assert tool.tokenise(f"\u200d{words[0]}\u200c \u200d , \u200c") == [words[0], ","]
+
+
 def test_splitting_keeps_the_number_of_tokens() -> None:
     assert split(" 10\u00a0000  francs\t. ") == ["10_000", "francs", "."]
 

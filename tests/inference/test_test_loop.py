@@ -17,7 +17,7 @@ from nmt.evaluation.alignment import Gold
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.inference import test_loop
 from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
-from nmt.inference.test_loop import Example, make_batches, mean_nll, run_test_set
+from nmt.inference.test_loop import Example, make_batches, matchable, mean_nll, run_test_set
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.models import build_model
@@ -208,3 +208,17 @@ def test_subwords_are_read_as_words():
     assert record["no_unk"] is None
     assert record["length"] == 3
     assert len(row["weights"][0]) == 4
+
+
+def test_the_symbol_and_a_word_spelt_like_it_are_told_apart_by_their_ids():
+    vocabulary = WordVocabulary(["<unk>", "le"])
+    symbol, word = 1, 2
+    ids = [word, symbol, 3, 0]
+    words = vocabulary.decode(ids)
+    assert words == ["<unk>", "<unk>", "le"]
+    scored = matchable(words, ids, vocabulary)
+    assert [scored[0], scored[2]] == ["<unk>", "le"]
+    statistics = sentence_statistics(scored, ["<unk>", "<unk>", "le"])
+    assert statistics[:2].tolist() == [2, 0]  # one word of three is wrong
+    replaced = matchable(["<unk>", "chat", "le"], ids, vocabulary)
+    assert replaced == ["<unk>", "chat", "le"]

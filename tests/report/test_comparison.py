@@ -1,3 +1,5 @@
+import copy
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from nmt.report.comparison import SetComparison, compare_set, measure_decay
 from nmt.report.page import build_page
 from nmt.report.page.overview import overview
 from nmt.report.runs import FinishedRun, read_run
-from nmt.report.tables import lengths_table, significance_table, write_tables
+from nmt.report.tables import lengths_table, scores_table, significance_table, write_tables
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1
 
 
@@ -171,6 +173,44 @@ def test_other_subsets_are_compared_on_what_they_share(runs: list[FinishedRun]) 
     assert score["sentences"] == 50
     assert score["score"] == pytest.approx(bleu(np.sum(shared, axis=0)))
     assert score["low"] < score["score"] < score["high"]
+
+
+def without_unknown(run: FinishedRun, known: Callable[[int], bool]) -> FinishedRun:
+    """A run whose shortlists cover of its sentences those with a number that is `known`."""
+    rows = [dict(row) for row in run.translations("newstest")]
+    for row in rows:
+        if not known(row["id"]):
+            row |= {"no_unk": False, "bleu_stats_no_unk": None}
+    results = copy.deepcopy(run.results)
+    if not any(row["no_unk"] for row in rows):
+        del results["test"]["newstest"]["bleu"]["no_unk"]
+    return replace(run, results=results, lines={("translations", "newstest"): rows})
+
+
+def test_runs_that_share_no_sentence_without_unknown_words_keep_their_own_figures(
+    runs: list[FinishedRun],
+) -> None:
+    apart = [
+        without_unknown(run, lambda n, rest=rest: n % 2 == rest)
+        for rest, run in enumerate(runs[:2])
+    ]
+    found = compare_set(apart, "newstest", resamples=0)
+    assert (found.no_unk_pairs, found.no_unk_shared) == (0, False)
+    for run in apart:
+        measured = run.results["test"]["newstest"]
+        assert found.results[run.label]["bleu"]["no_unk"] == measured["bleu"]["no_unk"]
+        assert found.rows(run.label)[1]["no_unk"] == measured["by_length"][1]["no_unk"]
+    notes = " ".join(scores_table(found).notes)
+    assert "cover no sentence in common" in notes
+
+
+def test_a_run_that_covers_no_sentence_narrows_nothing(runs: list[FinishedRun]) -> None:
+    empty = without_unknown(runs[1], lambda n: False)
+    found = compare_set([runs[0], empty], "newstest", resamples=0)
+    assert (found.no_unk_pairs, found.no_unk_shared) == (100, False)
+    table = scores_table(found)
+    assert [row["bleu_no_unk"] is None for row in table.rows] == [False, True]
+    assert any(f"No UNK is empty for {empty.label}: every sentence" in note for note in table.notes)
 
 
 def test_intervals_are_of_the_runs_own_confidence(runs: list[FinishedRun]) -> None:
