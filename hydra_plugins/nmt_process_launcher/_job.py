@@ -175,7 +175,7 @@ def command(job: Job, sweep: str, hydra_overrides: Sequence[str]) -> list[str]:
 def again(sweep: str) -> str:
     """The shell command that starts the running sweep again in its folder."""
     typed = [part for part in sys.argv[1:] if not part.startswith("hydra.sweep.dir=")]
-    folder = sweep if re.fullmatch(r"[\w./-]+", sweep) else quote(sweep)
+    folder = sweep if re.fullmatch(r"[\w./-]+", sweep, re.ASCII) else quote(sweep)
     words = ["python", *program()[1:], *typed, f"hydra.sweep.dir={folder}"]
     return shlex.join(words)
 

@@ -14,6 +14,7 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from nmt.utils.commands import command_line, quoted
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -83,4 +84,5 @@ class ComparisonPage(Callback):
 
     @property
     def _later(self) -> str:
-        return f"to make it later: python -m nmt.compare runs=[{self.sweep}]"
+        command = command_line("compare", [f"runs=[{quoted(str(self.sweep))}]"])
+        return f"to make it later: {command}"

@@ -281,12 +281,13 @@ def _complete(
     Args:
         add: whether a score that the row lacks is put in.
     """
-    known = row.get(key) or {}
+    stored = row.get(key)
+    known = stored if isinstance(stored, dict) else {}
     value = known.get("score")
     if (value is None and not add) or any(known.get(end) is not None for end in ("low", "high")):
         return
     found = measured.of(key, inside)
-    if found is None:
+    if found is None or found["score"] is None:
         return
     if value is None:
         row[key] = known | found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from nmt.report.page import build_page
 from nmt.report.wandb.panels import log_test
 from nmt.run.start import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
+from nmt.utils.commands import command_line
 from nmt.utils.devices import name_of
 from nmt.utils.environment import rank
 
@@ -97,7 +96,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         max_length=config.data.max_length,
         seed=config.seed,
         overrides=list(HydraConfig.get().overrides.task),
-        command=command_line(),
+        command=typed_command(),
         train=outcome.train,
         valid=outcome.valid,
         history=outcome.history,
@@ -129,8 +128,15 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     log.info("%s: %s", ", ".join(made), folder.path)
 
 
-def command_line() -> str:
-    """The command as it can be typed again."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    program = f"python -m {spec.name}" if spec else f"python {sys.argv[0]}"
-    return " ".join([program, *map(shlex.quote, sys.argv[1:])])
+def typed_command() -> str:
+    """The command as a person types it, also of a job of a sweep and of one that was resumed.
+
+    Folders and Hydra's own settings are left out: it makes the run again, and not in this place.
+    """
+    hydra = HydraConfig.get()
+    typed = [
+        override
+        for override in hydra.overrides.task
+        if not override.lstrip("+").startswith("resume=")
+    ]
+    return command_line(str(hydra.job.config_name), typed)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from nmt.utils.commands import command_line, override
 from nmt.utils.environment import rank
 from nmt.utils.errors import Interrupted
 
@@ -56,10 +56,11 @@ class Stop:
         """The exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
-            command = ["python", "-m", "nmt.train", f"resume={self._folder}"]
+            typed = [override("resume", str(self._folder))]
             if self.trust:
-                command.append(f"trust=[{','.join(dict.fromkeys(self.trust))}]")
-            return Interrupted(f"stopped by {name}; resume with: {shlex.join(command)}", number)
+                typed.append(f"trust=[{','.join(dict.fromkeys(self.trust))}]")
+            command = command_line("train", typed)
+            return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
     def hear(self, number: int, frame: FrameType | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import lengths_table, scores_table, seeds_table
+from nmt.utils.commands import command_line
 from nmt.utils.files import write_text
 
 LEAST_WORDS = 30
@@ -271,4 +271,4 @@ def command_of(run: FinishedRun) -> str | None:
         return str(run.results["command"])
     if run.external:
         return None
-    return " ".join(["python -m nmt.train", *map(shlex.quote, run.overrides)])
+    return command_line("train", run.overrides)

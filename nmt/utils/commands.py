@@ -1,0 +1,32 @@
+"""Commands as a person can type them: quoted for Hydra's grammar and for the shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./+%@:-]+")
+
+
+def override(key: str, value: str) -> str:
+    """An override as Hydra reads it: the value in quotes where its grammar would take it for more.
+
+    >>> override("resume", "outputs/a"), override("resume", "b=1,'c'")
+    ('resume=outputs/a', "resume='b=1,\\\\'c\\\\''")
+    """
+    return f"{key}={quoted(value)}"
+
+
+def quoted(value: str) -> str:
+    """A value of Hydra's grammar that stands for this text."""
+    if _PLAIN.fullmatch(value) and value.lower() not in ("null", "true", "false"):
+        return value
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    return str(QuotedString(text=value, quote=Quote.single).with_quotes())
+
+
+def command_line(name: str, overrides: Iterable[str]) -> str:
+    """`python -m nmt.<name>` with its overrides, for a shell."""
+    return shlex.join(["python", "-m", f"nmt.{name}", *overrides])
