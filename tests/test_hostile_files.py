@@ -269,6 +269,23 @@ def test_overrides_that_are_no_list(run, text):
         overrides.write_bytes(kept)
 
 
+def test_a_section_that_is_null_and_a_score_beyond_all_numbers(run):
+    path = run / "results.json"
+    before, records = path.read_bytes(), run / "translations/newstest.jsonl"
+    first, *rest = records.read_bytes().splitlines()
+    try:
+        good = json.loads(before)
+        path.write_bytes(as_json(Attack(("test", "newstest", "alignment"), "null").of(good)))
+        try_run(run)
+        path.write_bytes(before)
+        endless = as_json(json.loads(first) | {"nll": 1e9})  # its perplexity is infinite
+        records.write_bytes(b"\n".join([endless, *rest]))
+        try_run(run)
+    finally:
+        path.write_bytes(before)
+        records.write_bytes(b"\n".join([first, *rest]))
+
+
 def test_a_page_of_a_run_that_is_used_is_made(run, tmp_path):
     """Numbers at the ends of their ranges come to the page as they are."""
     results = json.loads((run / "results.json").read_bytes())

@@ -256,7 +256,7 @@ def _fill(result: dict[str, Any], measured: Measured) -> None:
     everyone = np.ones(len(measured.ids), dtype=bool)
     for key in measured.others:
         section = measured.scores[key].section
-        if section and section in result:
+        if section and result.get(section):
             result[section] = {**result[section]}
             _complete(result[section], key, measured, everyone, add=False)
         elif not section:

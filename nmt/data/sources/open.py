@@ -85,7 +85,7 @@ def named_files(text: TextConfig, data: DataConfig, key: str) -> dict[str, Path]
     A file that is missing is named all the same; what `files` stands for only where it is there.
     """
     named = {
-        f"{key}.{side}": Path(under(data.root, value)).expanduser()
+        f"{key}.{side}": Path(under_root(data.root, value)).expanduser()
         for side in ("source", "target", "alignment")
         if (value := getattr(text, side))
     }
