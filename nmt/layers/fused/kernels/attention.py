@@ -42,7 +42,8 @@ def score_kernel(
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
     keys += (b * source + j[:, None]) * ALIGNMENT
-    for row in range(b * queries, (b + 1) * queries):
+    for i in range(0, queries):
+        row = b * queries + i
         sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
         for first in range(0, ALIGNMENT, ENTRIES):
             n = first + tl.arange(0, ENTRIES)
@@ -172,7 +173,8 @@ def additive_gradients_kernel(
     k = tl.load(keys + place, mask=here, other=0).to(tl.float32)
     for_keys = tl.zeros((POSITIONS, ENTRIES), tl.float32)
     for_v = tl.zeros((POSITIONS, ENTRIES), tl.float32)
-    for row in range(b, b + length * batch, batch):
+    for i in range(0, length):
+        row = i * batch + b
         q = tl.load(queries + row * QUERY_ROW + n, mask=n < ALIGNMENT, other=0).to(tl.float32)
         grad_e = tl.load(grad_scores + row * source + j, mask=j < source, other=0)[:, None]
         curve = tanh(q[None, :] + k)
