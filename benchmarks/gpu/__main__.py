@@ -73,7 +73,7 @@ def compile_kernels(target: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the items that are left; 1 if one of those asked for failed."""
-    import_libraries(args.rehearse)
+    import_libraries()
     begun = time.monotonic()
     lines = earlier(args.out, args.rehearse)
     start = "fork"
@@ -153,14 +153,11 @@ def make_setting(rehearse: bool, shared: Path, start: str, folder: Path) -> Sett
     return Setting(rehearse, folder, shared, start)
 
 
-def import_libraries(rehearse: bool) -> None:
+def import_libraries() -> None:
     """Imports what the items need, so that their processes need not; the device is left alone."""
     # asking for a GPU must not initialise CUDA here, or a fork could not use it
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    if rehearse:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-        os.environ["TRITON_INTERPRET"] = "1"
     import importlib
 
     for module in (

@@ -137,7 +137,7 @@ def run(tmp_path, monkeypatch):
     """run(*typed): the exit code of a rehearsal of two items, and the lines of its file."""
     items = {name: Called(name, name, 60) for name in ("right", "wrong", "raises")}
     monkeypatch.setattr(program, "ITEMS", items)
-    monkeypatch.setattr(program, "import_libraries", lambda rehearse: None)
+    monkeypatch.setattr(program, "import_libraries", lambda: None)
     out = tmp_path / "folder" / "out.jsonl"
 
     def made(*typed: str) -> tuple[int, list[dict]]:
@@ -272,7 +272,7 @@ def test_compile_without_triton(capsys, monkeypatch):
 
 
 def test_no_gpu_is_said(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(program, "import_libraries", lambda rehearse: None)
+    monkeypatch.setattr(program, "import_libraries", lambda: None)
     monkeypatch.setattr(program, "run_apart", no_gpu)
     assert program.run(program.parse(["--out", str(tmp_path / "out")])) == 1
     assert "no GPU can be used; --rehearse needs none" in capsys.readouterr().err
