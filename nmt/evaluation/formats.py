@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from nmt.config.validation import check_set_name
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import Count, Number, check
+from nmt.utils.untrusted import Count, Number, check_against
 
 STRICT = ConfigDict(strict=True, extra="allow")
 NO_SCORES = frozenset(  # of a test set and of its rows
@@ -25,10 +25,10 @@ NO_SCORES = frozenset(  # of a test set and of its rows
     | {"pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "bleu"}
 )
 
-Text = Annotated[str, Field(max_length=1000)]
+ShortText = Annotated[str, Field(max_length=1000)]
 Tokens = list[str]
 Share = Annotated[float, Field(gt=0, lt=1)]
-Bleu = Annotated[float, Field(ge=0, le=100.001, allow_inf_nan=False)]
+BleuPoints = Annotated[float, Field(ge=0, le=100.001, allow_inf_nan=False)]
 Length = Annotated[int, Field(ge=1, le=10**9)]
 Statistic = Annotated[int, Field(ge=0, le=10**9)]
 Figures = dict[str, Number | None]  # of a validation
@@ -43,16 +43,16 @@ class ScoreValue(TypedDict):
     low: Number | None
     high: Number | None
     sentences: NotRequired[Count]
-    signature: NotRequired[Text | None]
+    signature: NotRequired[ShortText | None]
 
 
 @with_config(STRICT)
 class BleuValue(TypedDict):
     """BLEU with its interval."""
 
-    score: Bleu
-    low: Bleu | None
-    high: Bleu | None
+    score: BleuPoints
+    low: BleuPoints | None
+    high: BleuPoints | None
     sentences: Count
 
 
@@ -71,9 +71,9 @@ class LengthRow(TypedDict):
     from_: Annotated[Length, Field(alias="from")]
     to: Length | None
     sentences: Annotated[int, Field(ge=1, le=10**9)]
-    score: Bleu
-    low: Bleu | None
-    high: Bleu | None
+    score: BleuPoints
+    low: BleuPoints | None
+    high: BleuPoints | None
     no_unk: NotRequired[BleuValue | None]
     mean_length: NotRequired[Annotated[float, Field(ge=0, le=1e9)] | None]
 
@@ -95,8 +95,8 @@ class TestSet(TypedDict):
 class Description(TypedDict):
     """An entry of `scores`: how to show one."""
 
-    title: Text
-    unit: Text
+    title: ShortText
+    unit: ShortText
     digits: Annotated[int, Field(ge=0, le=10)]
     higher_is_better: bool | None
     by_length: bool
@@ -109,7 +109,7 @@ class TrainFigures(TypedDict, total=False):
     updates: Number | None
     epochs: Number | None
     hours: Number | None
-    device: Text | None
+    device: ShortText | None
     nll_per_sentence: Number | None
     target_words_per_second: Number | None
     peak_memory: Number | None
@@ -127,7 +127,7 @@ class EvaluationSettings(TypedDict, total=False):
 class DataSettings(TypedDict, total=False):
     """`config.data`, what is used of it."""
 
-    languages: Annotated[list[Text], Field(min_length=2, max_length=2)]
+    languages: Annotated[list[ShortText], Field(min_length=2, max_length=2)]
 
 
 @with_config(STRICT)
@@ -138,7 +138,7 @@ class TokenizerSettings(TypedDict, total=False):
 
 
 @with_config(STRICT)
-class Settings(TypedDict, total=False):
+class ConfigFields(TypedDict, total=False):
     """`config`, what is used of it."""
 
     seed: int
@@ -152,16 +152,16 @@ class Results(TypedDict):
     """results.json of the present schema (docs/results_schema.md)."""
 
     schema: Literal[2]
-    name: Text
-    title: Text
-    experiment: Text
-    regime: Text
-    model: Text
-    scoring: Text
+    name: ShortText
+    title: ShortText
+    experiment: ShortText
+    regime: ShortText
+    model: ShortText
+    scoring: ShortText
     max_length: int
     seed: int
     parameters: Count | None
-    config: Settings
+    config: ConfigFields
     overrides: list[str]
     command: str
     versions: dict[str, str]
@@ -173,7 +173,7 @@ class Results(TypedDict):
 
 
 @with_config(STRICT)
-class Translation(TypedDict):
+class TranslationRow(TypedDict):
     """A line of translations/<set>.jsonl."""
 
     id: Count
@@ -198,7 +198,7 @@ class Translation(TypedDict):
 
 
 @with_config(STRICT)
-class Alignment(TypedDict):
+class AlignmentRow(TypedDict):
     """A line of alignments/<set>.jsonl."""
 
     id: Count
@@ -217,17 +217,17 @@ class Alignment(TypedDict):
 
 
 RESULTS = TypeAdapter(Results)
-TRANSLATION = TypeAdapter(Translation)
-ALIGNMENT = TypeAdapter(Alignment)
+TRANSLATION = TypeAdapter(TranslationRow)
+ALIGNMENT = TypeAdapter(AlignmentRow)
 _VALUE = TypeAdapter(ScoreValue | None)
 
 
 def check_results(content: dict[str, Any], where: str) -> None:
-    """Holds results.json of the present schema against it; raises InputError as `check`."""
+    """Holds results.json of the present schema against it; raises InputError as `check_against`."""
     if isinstance(content.get("test"), dict):
         for name in content["test"]:
             check_set_name(name)
-    check(content, RESULTS, where)
+    check_against(content, RESULTS, where)
     _check_edges(content["config"].get("evaluation", {}).get("edges"), where)
     known = {*content["scores"], *REGISTERED}
     for name, result in content["test"].items():
@@ -241,8 +241,8 @@ def check_results(content: dict[str, Any], where: str) -> None:
 
 
 def check_translation(row: Any, where: str) -> None:
-    """Holds a sentence's record against the schema; raises InputError as `check`."""
-    check(row, TRANSLATION, where)
+    """Holds a sentence's record against the schema; raises InputError as `check_against`."""
+    check_against(row, TRANSLATION, where)
     for key in ("bleu_stats", "bleu_stats_no_unk"):
         *counts, hypothesis, _ = row.get(key) or [0] * 10
         if any(map(int.__gt__, counts[:4], counts[4:])) or max(counts[4:]) > hypothesis:
@@ -250,8 +250,8 @@ def check_translation(row: Any, where: str) -> None:
 
 
 def check_alignment(row: Any, where: str) -> None:
-    """Holds an alignment against the schema, its lengths included; raises InputError as `check`."""
-    check(row, ALIGNMENT, where)
+    """Holds an alignment against the schema, its lengths included; raises InputError as `check_against`."""
+    check_against(row, ALIGNMENT, where)
     steps, words = len(row["target"]), len(row["source"])
     for key in (
         *("weights", "log_normaliser", "attention_entropy"),
@@ -269,7 +269,7 @@ def check_alignment(row: Any, where: str) -> None:
 
 def _check_scores(part: Mapping[str, Any], known: set[str], where: str, path: str) -> None:
     for key in known & part.keys() - NO_SCORES:
-        check(part[key], _VALUE, where, f"{path}.{key}")
+        check_against(part[key], _VALUE, where, f"{path}.{key}")
 
 
 def _check_edges(edges: list[int] | None, where: str) -> None:

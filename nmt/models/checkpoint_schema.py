@@ -12,13 +12,13 @@ from nmt.config import Config
 from nmt.evaluation.formats import STRICT, TrainFigures
 from nmt.models.build import build_model
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import Count, bounded, check
+from nmt.utils.untrusted import Count, bounded, check_against
 
 MOST_SETTINGS = 100_000  # values of a stored configuration
 
 
 @with_config(STRICT)
-class Progress(TypedDict, total=False):
+class StoredProgress(TypedDict, total=False):
     """`nmt.progress`."""
 
     history: list[dict[str, float | None]]
@@ -36,7 +36,7 @@ class Stored(TypedDict):
     source_vocabulary: dict[str, Any]
     target_vocabulary: dict[str, Any]
     fingerprint: Annotated[str, Field(max_length=200)]
-    progress: NotRequired[Progress]
+    progress: NotRequired[StoredProgress]
     dictionary: NotRequired[dict[str, str] | None]
     training: NotRequired[TrainFigures | None]
     text_files: NotRequired[dict[str, dict[str, str]] | None]
@@ -63,7 +63,7 @@ class TrainingState(TypedDict):
 
 
 _CONTENT = TypeAdapter(Content)
-_PROGRESS = TypeAdapter(Progress)
+_PROGRESS = TypeAdapter(StoredProgress)
 _STATE = TypeAdapter(TrainingState)
 
 
@@ -78,7 +78,7 @@ def check_content(content: Any, where: str, size: int) -> None:
     Raises:
         InputError: naming file and field.
     """
-    check(content, _CONTENT, where)
+    check_against(content, _CONTENT, where)
     stored = content["nmt"]
     bounded(stored["config"], f"{where}: nmt.config", MOST_SETTINGS)
     for key in ("source_vocabulary", "target_vocabulary", "dictionary", "training"):
@@ -86,7 +86,7 @@ def check_content(content: Any, where: str, size: int) -> None:
     if stored["format"] == 1:
         states = content.get("callbacks")
         held = states.get("Checkpoints", {}) if isinstance(states, dict) else states
-        check(held, _PROGRESS, where, "callbacks.Checkpoints")
+        check_against(held, _PROGRESS, where, "callbacks.Checkpoints")
     elif "progress" not in stored:
         raise InputError(f"{where}: key 'nmt.progress' is missing")
     progress = held if stored["format"] == 1 else stored["progress"]
@@ -99,7 +99,7 @@ def check_content(content: Any, where: str, size: int) -> None:
 
 def check_state(content: dict[str, Any], where: str) -> None:
     """Checks that a training can be resumed from it; raises InputError naming file and field."""
-    check(content, _STATE, where)
+    check_against(content, _STATE, where)
 
 
 def check_shapes(

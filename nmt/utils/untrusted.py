@@ -71,7 +71,7 @@ def bounded(value: Any, where: str, most: int = 100_000_000) -> None:
             raise InputError(f"{where}: {dotted(path)}: a lone surrogate, which is no character")
 
 
-def check(value: Any, adapter: TypeAdapter[Any], where: str, key: str = "") -> None:
+def check_against(value: Any, adapter: TypeAdapter[Any], where: str, key: str = "") -> None:
     """Holds data against a schema.
 
     Args:

@@ -12,7 +12,7 @@ from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.page import embed
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
-from nmt.report.page.markup import Markup, element, filled, joined
+from nmt.report.page.markup import Markup, element, filled, together
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.run_tables import differences_table, paper_table, training_table
@@ -66,7 +66,7 @@ def build_page(
         comparisons = [compare_set(everyone, name, resamples) for name in scored_sets(everyone)]
     alignments, kept = fitted_alignments(everyone, (report or PageConfig()).sentences)
     translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
-    sections = joined(
+    sections = together(
         _overview_sections(everyone, comparisons, unfinished),
         Markup(embed.asset("explorer.html")),
         filled(embed.asset("translations.html"), {"least": _least_words(comparisons)}),
@@ -144,7 +144,7 @@ def _write(
             "scripts": Markup(embed.allowed(program, *libraries)),
             "navigation": navigation,
             "sections": sections,
-            "payloads": joined(*payloads),
+            "payloads": together(*payloads),
             "program": embed.script(program),
         },
     )
@@ -175,9 +175,9 @@ def _overview_sections(
     return filled(
         embed.asset("overview.html"),
         {
-            "notes": joined(*(element("p", note, class_="notes") for note in notes)),
+            "notes": together(*(element("p", note, class_="notes") for note in notes)),
             "lengths": _per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
-            "scores": joined(*scores),
+            "scores": together(*scores),
             "published": element("details", *published),
             "training": _table(training_table(runs)),
             "fewest": FEWEST,
@@ -198,7 +198,7 @@ def _least_words(comparisons: Sequence[SetComparison]) -> int:
 
 def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> Markup:
     tables = {one.name: make(one) for one in comparisons}
-    return joined(
+    return together(
         *(
             element("div", _table(table, key), data_set=name)
             for name, table in tables.items()
@@ -227,7 +227,7 @@ def _table(table: Table, key: str = "run") -> Markup:
         "div", content, class_="scroll", tabindex=0, role="region", aria_label=table.title
     )
     notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
-    return joined(region, notes)
+    return together(region, notes)
 
 
 def _cell(value: Any, column: Column) -> Markup:
@@ -250,7 +250,7 @@ def _cell(value: Any, column: Column) -> Markup:
 def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
     differences = differences_table(runs)
     commands = [
-        joined(element("dt", run.label), element("dd", element("code", command)))
+        together(element("dt", run.label), element("dd", element("code", command)))
         for run in runs
         if (command := command_of(run))
     ]
@@ -260,7 +260,7 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
             "differences": _table(differences, "key")
             if differences.rows
             else element("p", "The configurations are equal."),
-            "commands": joined(*commands),
+            "commands": together(*commands),
         },
     )
 

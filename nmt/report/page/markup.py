@@ -36,10 +36,10 @@ def element(tag: str, *children: Any, **attributes: Any) -> Markup:
     """
     pairs = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items())
     written = "".join(f' {name}="{text(value)}"' for name, value in pairs)
-    return Markup(f"<{tag}{written}>{joined(*children)}</{tag}>")
+    return Markup(f"<{tag}{written}>{together(*children)}</{tag}>")
 
 
-def joined(*parts: Any) -> Markup:
+def together(*parts: Any) -> Markup:
     """Parts one after another."""
     return Markup("".join(map(text, parts)))
 
