@@ -6,17 +6,14 @@ stopped by one.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import inspect
 import logging
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -25,7 +22,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.cli.composition import STARTED, conf_folder, register_configs
+from nmt.cli.claim import Claim, claimed, claims
+from nmt.cli.composition import conf_folder, output_folder, register_configs
 from nmt.cli.explain import NOT_A_NAME, explain
 from nmt.config import Config
 from nmt.config.schema import SCHEMAS
@@ -80,27 +78,26 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
 
             @functools.wraps(main)
             def job(config: DictConfig) -> None:
+                single = HydraConfig.get().mode is RunMode.RUN
                 try:
-                    check_composed(config)
-                    main(config)
+                    if name in WITHOUT_FOLDER:
+                        run_job(main, config)
+                    else:
+                        with claimed(output_folder()) as claim:
+                            run_job(main, config, claim if single else None, name)
                 except Exception as error:
-                    if not isinstance(error, REFUSALS):
-                        log_ending(error)
-                    if HydraConfig.get().mode is not RunMode.RUN:
+                    if not single:
                         raise  # a launcher in this process counts the job as failed
-                    if isinstance(error, REFUSALS) and rank() == 0:
-                        remove_empty_run_folder(Path(HydraConfig.get().runtime.output_dir), name)
                     failed.append(error)  # past Hydra, which would print its own lines about it
-                except Interrupted as stopped:
-                    log_ending(stopped)
-                    raise
 
             def application() -> None:
                 if name in WITHOUT_FOLDER and {"-m", "--multirun"} & set(sys.argv[1:]):
                     raise InputError(f"-m: nmt.{name} cannot be swept; run it once for each value")
-                hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)(
-                    job
-                )()
+                entry = hydra.main(
+                    version_base="1.3", config_path=str(conf_folder()), config_name=name
+                )
+                with claims():
+                    entry(job)()
                 if failed:
                     raise failed[0]
 
@@ -109,6 +106,31 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
         return program
 
     return decorate
+
+
+def run_job(
+    main: Callable[[DictConfig], None],
+    config: DictConfig,
+    claim: Claim | None = None,
+    name: str = "",
+) -> None:
+    """Checks a configuration and does the work; its log says how that ended.
+
+    Of a command that is refused before its work has begun nothing stays in the folder `claim`, its
+    log included.
+    """
+    try:
+        check_composed(config)
+        main(config)
+    except REFUSALS as refusal:
+        if getattr(refusal, "at_work", False):
+            log_ending(refusal)
+        elif claim is not None:
+            claim.undo(name)
+        raise
+    except (Exception, Interrupted) as error:
+        log_ending(error)
+        raise
 
 
 def check_composed(config: DictConfig) -> None:
@@ -128,40 +150,13 @@ def check_composed(config: DictConfig) -> None:
 
 
 def log_ending(error: BaseException) -> None:
-    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere.
-
-    Of a refusal nothing is written: the folder may be that of an earlier run.
-    """
-    trace = None if isinstance(error, (RunError, Interrupted)) else sys.exc_info()
+    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere."""
+    told = isinstance(error, (RunError, Interrupted, *REFUSALS))
+    trace = None if told else sys.exc_info()
     record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "%s", (error,), trace)
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.FileHandler):
             handler.handle(record)
-
-
-def remove_empty_run_folder(folder: Path, name: str) -> None:
-    """Removes what Hydra wrote for a command that was refused before it left anything of its own.
-
-    Args:
-        folder: which Hydra has made; it stays where it holds more than Hydra's files and the log.
-        name: of the command.
-    """
-    again = folder / ".hydra" / f"again-{STARTED}"  # the folder is of an earlier run
-    if again.exists():
-        shutil.rmtree(again, ignore_errors=True)
-        own_log = folder / f"{name}.log"
-        if own_log.is_file() and not own_log.stat().st_size:  # it was opened for this command
-            own_log.unlink()
-        return
-    made = [folder / ".hydra" / f"{part}.yaml" for part in ("config", "hydra", "overrides")]
-    made.append(folder / f"{name}.log")
-    if not made[0].exists() or {path for path in folder.rglob("*") if path.is_file()} - set(made):
-        return
-    with contextlib.suppress(OSError):  # a folder that someone stands in, or writes to, stays
-        for path in made:
-            path.unlink(missing_ok=True)
-        made[0].parent.rmdir()
-        folder.rmdir()
 
 
 def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) -> int:

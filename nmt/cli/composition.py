@@ -47,11 +47,16 @@ def run_folder(command: str, resume: str | None = None) -> str:
     return f"outputs/{job_id(command) or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
 
 
+def named_by_time(command: str, resume: str | None = None) -> bool:
+    """Whether `run_folder` is named after the time of the start, which no other process must know."""
+    return resume in (None, "auto") and job_id(command) is None
+
+
 def config_subfolder(folder: str) -> str | None:
     """Where Hydra writes the composed configuration: what a run was started with stays."""
     if rank() > 0:
         return None
-    if not (Path(folder) / ".hydra" / "config.yaml").exists():
+    if not (Path(folder) / ".hydra").exists():
         return ".hydra"
     return f".hydra/again-{STARTED}"
 

@@ -21,6 +21,7 @@ from nmt.inference.unknown_words import learn_dictionary
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
 from nmt.run.finish import Outcome
+from nmt.run.folder import RunFolder
 from nmt.run.start import Run, own_code
 from nmt.run.test import training_sample
 from nmt.training.callbacks import make_callbacks
@@ -60,6 +61,7 @@ class Training:
         self.progress = Progress(show=config.trainer.progress, every=config.trainer.log_every)
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
         callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
+        callbacks.append(GoingOn(run.folder))
         self.trainer = run.trainer = make_trainer(config, run.folder.path, callbacks, run.logger)
         self.data = TranslationData(text, config)
 
@@ -152,6 +154,17 @@ class Training:
         )
         log.info("dictionary from attention: %d source words", len(dictionary))
         return dictionary
+
+
+class GoingOn(pl.Callback):
+    """A run is unfinished from the moment that updates are made: all that may be refused has passed."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.is_global_zero:
+            self.folder.set_results_aside()
 
 
 def training_callbacks(

@@ -33,6 +33,11 @@ class RunFolder:
         """results.json: where it exists the run is finished."""
         return self.path / results.FILE
 
+    def set_results_aside(self) -> None:
+        """Has a run that is gone on with count as unfinished: results.json gets another name."""
+        if self.results.is_file():
+            self.results.replace(self.path / "results.earlier.json")
+
     @property
     def page(self) -> Path:
         return self.path / "report.html"

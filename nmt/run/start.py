@@ -166,16 +166,9 @@ def refuse_other_text(run: Run, text: Prepared) -> None:
 
 
 def reopen(run: Run) -> None:
-    """Takes up the folder of a run that is resumed, once nothing is left that may be refused.
-
-    What a killed process left is put right. Where updates are to be made, results.json goes: until
-    they are the run is not finished.
-    """
-    if run.checkpoint is None or rank():
-        return
-    run.folder.checkpoints.repair(run.checkpoint)
-    if run.config.trainer.max_steps > run.checkpoint.update:
-        run.folder.results.unlink(missing_ok=True)
+    """Puts right what a killed process left in the folder of a run that is resumed."""
+    if run.checkpoint is not None and not rank():
+        run.folder.checkpoints.repair(run.checkpoint)
 
 
 @contextlib.contextmanager
@@ -189,7 +182,9 @@ def at_work(run: Run) -> Iterator[None]:
         run.logger = logger
         try:
             yield
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, InputError):
+                error.at_work = True
             if run.trainer is not None:
                 end_other_ranks(run.trainer)
             raise

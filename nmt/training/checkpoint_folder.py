@@ -102,12 +102,13 @@ class CheckpointFolder:
 
         Args:
             found: the checkpoint to resume from. A damaged `last` beside it would take its place as
-                the `previous` one, and is removed. Where it is of the best validation, a kill
+                the `previous` one, and becomes `last.ckpt.damaged`. Where it is of the best validation, a kill
                 between writing it and copying it to `best` leaves the copy to be made.
         """
         if found.path == self.previous:
-            for name in (self.last, Path(f"{self.last}{files.CHECKSUM}")):
-                name.unlink(missing_ok=True)
+            if self.last.exists():
+                self.last.replace(f"{self.last}.damaged")
+            Path(f"{self.last}{files.CHECKSUM}").unlink(missing_ok=True)
         best = found.progress.best
         is_best = best is not None and best["update"] == found.update
         if is_best and not (self.best.is_file() and updates_of(self.best) == found.update):

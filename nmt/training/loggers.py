@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import logging
 import os
 import time
@@ -13,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config import Config, LoggerConfig
@@ -22,6 +21,7 @@ from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
 from nmt.report.wandb.rows import read_rows
 from nmt.training.lightning import is_offline, wandb_settings
+from nmt.training.metrics_file import MetricsFile
 from nmt.utils.environment import command_name, rank, sweep_folder
 from nmt.utils.errors import InputError
 from nmt.utils.optional import need
@@ -95,36 +95,36 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     return None
 
 
-class ResumableCSVLogger(CSVLogger):
+class ResumableCSVLogger(Logger):
     """A metrics.csv that a resumed run continues; Lightning's own logger begins it anew.
 
     Rows from the first step that is logged again on are replaced.
     """
 
     def __init__(self, folder: Path) -> None:
-        # every row at once: what is kept back is lost when the process is killed
-        super().__init__(folder, name="", version="", prefix="", flush_logs_every_n_steps=1)
-        self._earlier: list[dict[str, Any]] = []
-        self._file = folder / "metrics.csv"
-        if self._file.is_file():
-            with self._file.open(newline="", encoding="utf-8") as rows:
-                self._earlier = list(csv.DictReader(rows))
-            self._write(self._earlier)
+        super().__init__()
+        self._folder = folder
+        self._file = MetricsFile(folder / "metrics.csv")
 
-    def _write(self, rows: list[dict[str, Any]]) -> None:
-        writer = self.experiment  # removes the file when it is made
-        self._file.unlink(missing_ok=True)
-        writer.metrics = [dict(row) for row in rows]
-        writer.save()
+    @property
+    def name(self) -> str:
+        return "csv"
+
+    @property
+    def version(self) -> str:
+        return ""
+
+    @property
+    def save_dir(self) -> str:
+        return str(self._folder)
 
     @rank_zero_only
-    def log_metrics(self, metrics: dict[str, Any], step: int | None = None) -> None:
-        if self._earlier and step is not None:
-            kept = [row for row in self._earlier if int(row["step"]) < step]
-            if len(kept) < len(self._earlier):
-                self._write(kept)
-            self._earlier = []
-        super().log_metrics(metrics, step)
+    def log_hyperparams(self, params: Any, *arguments: Any, **keywords: Any) -> None:
+        """Writes nothing: the configuration is in the run folder."""
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self._file.add({name: float(value) for name, value in metrics.items()}, step or 0)
 
 
 class ResumableWandbLogger(WandbLogger):

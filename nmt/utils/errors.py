@@ -6,10 +6,15 @@ a traceback.
 
 
 class InputError(Exception):
-    """The configuration or an input is wrong; nothing was started (exit code 2).
+    """The configuration or an input is wrong (exit code 2); as a rule nothing was started.
 
     The message names the key, or the file and line, says what is wrong and what would be right.
+
+    Attributes:
+        at_work: the work had begun: the run's log tells of it.
     """
+
+    at_work = False
 
 
 class RunError(Exception):

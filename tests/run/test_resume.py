@@ -209,7 +209,17 @@ def test_more_updates_can_be_asked_for(work):
     ended = work.train("short", "resume=auto", "trainer.max_steps=5")
     assert ended.code == 2
     assert "trainer.max_steps=5: the run has made 6 updates already" in ended.err
+    earlier = (work.folder / "short/results.json").read_bytes()
+    hook = "from nmt.utils.errors import InputError\nfail({!r}, 1, InputError('not so'))"
+    for place in ("nmt.run.fit:make_trainer", "nmt.run.start:logging_to"):
+        typed = ("resume=auto", "trainer.max_steps=14")
+        ended = work.train("short", *typed, hook=hook.format(place))
+        assert ended.code == 2, ended.err
+        assert (work.folder / "short/results.json").read_bytes() == earlier
+    logged = (work.folder / "short/train.log").read_text()
+    assert logged.endswith("ERROR nmt.cli.command: not so\n")
     assert work.train("short", "resume=auto", "trainer.max_steps=14").code == 0
+    assert (work.folder / "short/results.earlier.json").read_bytes() == earlier
     updates = [entry["update"] for entry in work.measured("short")["history"]]
     assert updates == [4, 6, 8, 12, 14]
     weights = work.checkpoint("whole")["state_dict"]

@@ -1,0 +1,148 @@
+"""The run folder of a command is its own, from before Hydra writes into it until the command ends."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from nmt.cli.composition import STARTED, named_by_time
+from nmt.utils.environment import rank
+from nmt.utils.locks import FILE, FolderLock
+
+
+class NotClaimed(BaseException):
+    """A folder could not be claimed.
+
+    Not an `Exception`: Hydra turns those of callbacks into warnings.
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
+
+
+@dataclass
+class Claim:
+    """A folder that this process works in alone.
+
+    Attributes:
+        folder: its path.
+        lock: which keeps others out.
+        stood: what was there before: the folder's entries, and those of its `.hydra`.
+    """
+
+    folder: Path
+    lock: FolderLock
+    stood: frozenset[Path]
+
+    def undo(self, command: str) -> None:
+        """Removes what Hydra has written for a command that was refused, and nothing else.
+
+        Where the command has left something of its own, nothing is removed.
+        """
+        hydra = self.folder / ".hydra"
+        written = [hydra, self.folder / f"{command}.log", self.folder / FILE]
+        if set(_entries(self.folder)) - self.stood - set(written):
+            return
+        again = hydra / f"again-{STARTED}"
+        made = [folder / f"{part}.yaml" for folder in (again, hydra) for part in PARTS]
+        with contextlib.suppress(OSError):  # a folder that someone stands in, or writes to, stays
+            for path in [*made, *written[1:]]:
+                if path not in self.stood and again not in self.stood & set(path.parents):
+                    path.unlink(missing_ok=True)
+            for path in (again, hydra, self.folder):
+                if path not in self.stood and path.is_dir():
+                    path.rmdir()
+
+
+PARTS = ("config", "hydra", "overrides")
+_claims: list[Claim] = []  # of this process: one, or none
+
+
+class ClaimFolder(Callback):
+    """Claims the run folder of a command that is no job of a sweep.
+
+    A folder that is named after the time of the start gets another name where one of that name
+    exists, `-1` appended; any other must not be in use.
+
+    Args:
+        command: its name.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        if rank():
+            return
+        try:
+            folder = Path(str(config.hydra.run.dir))
+            given = OmegaConf.to_container(config.hydra.run, resolve=False)
+            assert isinstance(given, dict)
+            ours = "${run_folder:" in str(given["dir"])
+            if ours and named_by_time(self.command, config.get("resume")):
+                folder = _make_another(folder)
+                _claims.append(claim(folder, new=True))
+            else:
+                _claims.append(claim(folder))
+            with read_write(config.hydra.run), open_dict(config.hydra.run):
+                config.hydra.run.dir = str(folder)
+        except Exception as error:
+            raise NotClaimed(error) from error
+
+
+@contextlib.contextmanager
+def claims() -> Iterator[None]:
+    """Gives up, at the end, what was claimed inside; raises what a claim failed with."""
+    try:
+        yield
+    except NotClaimed as failed:
+        raise failed.reason from None
+    finally:
+        while _claims:
+            _claims.pop().lock.release()
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[Claim | None]:
+    """The claim of the folder that this process works in; a job of a sweep makes it now.
+
+    None on ranks other than the first. Raises InputError where another process works there.
+    """
+    if rank() or _claims:
+        yield next(iter(_claims), None)
+        return
+    made = claim(folder)
+    try:
+        yield made
+    finally:
+        made.lock.release()
+
+
+def claim(folder: Path, new: bool = False) -> Claim:
+    """Claims a folder, `new` if this process has just made it. Raises as `FolderLock.take`."""
+    there = folder.is_dir() and not new
+    lock = FolderLock.take(folder)
+    stood = {folder, *_entries(folder), *_entries(folder / ".hydra")} if there else set()
+    return Claim(folder.absolute(), lock, frozenset(path.absolute() for path in stood))
+
+
+def _make_another(folder: Path) -> Path:
+    """Makes a folder of this name, or of the first free one that begins so."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count():
+        named = folder.with_name(f"{folder.name}-{number}") if number else folder
+        with contextlib.suppress(FileExistsError):
+            named.mkdir()
+            return named
+    raise AssertionError
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    return folder.iterdir() if folder.is_dir() else iter(())

@@ -1,0 +1,63 @@
+"""metrics.csv: a row for each update that is logged, which a kill at any moment leaves readable."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nmt.utils.files import write_text
+
+STEP = "step"
+
+
+class MetricsFile:
+    """Rows of scores in a CSV file that a resumed run continues.
+
+    A row is added in one write at the file's end. Whatever changes earlier lines (another column,
+    rows that are logged again) writes the file anew and renames it.
+
+    Args:
+        path: of the file; rows that are there already are kept.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.columns: list[str] = []
+        self._earlier: list[dict[str, str]] = []
+        self._whole = False  # whether all that is in the file came from this object
+        if path.is_file():
+            self._earlier = whole_rows(path)
+            self.columns = sorted({name for row in self._earlier for name in row})
+
+    def add(self, row: Mapping[str, Any], step: int) -> None:
+        """Adds a row; rows of an earlier process from its step on are replaced."""
+        values = {**row, STEP: step}
+        missing = values.keys() - self.columns
+        if self._whole and not missing:
+            with self.path.open("ab", buffering=0) as stream:
+                stream.write(self._text([values]).encode())
+            return
+        self.columns = sorted({*self.columns, *missing})
+        kept = whole_rows(self.path) if self._whole else self._earlier
+        if not self._whole:
+            kept = [row for row in kept if int(row[STEP]) < step]
+        header = dict(zip(self.columns, self.columns, strict=True))
+        write_text(self.path, self._text([header, *kept, values]))
+        self._whole, self._earlier = True, []
+
+    def _text(self, rows: list[Any]) -> str:
+        text = io.StringIO(newline="")
+        csv.DictWriter(text, self.columns).writerows(rows)
+        return text.getvalue()
+
+
+def whole_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a file, without a last one that was cut short."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as stream:
+        text = stream.read()
+    whole = text[: text.rfind("\n") + 1]
+    rows = csv.DictReader(io.StringIO(whole, newline=""))
+    return [row for row in rows if None not in row.values() and str(row.get(STEP)).isdigit()]

@@ -1,0 +1,113 @@
+"""The run folder of a command is its own, and keeps what stood in it before a refusal."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from nmt.cli.claim import ClaimFolder, NotClaimed, claims
+from nmt.cli.composition import register_configs
+from nmt.utils.locks import FolderLock
+from tests.helpers.processes import TINY, run
+
+FORK = multiprocessing.get_context("fork")
+
+
+def config(folder: str) -> Any:
+    return OmegaConf.create({"hydra": {"run": {"dir": folder}}, "resume": None})
+
+
+def start_at_noon(start: Any, pipe: Any) -> None:
+    """A start of a command whose folder is named after the time of the start."""
+    register_configs(["train"])
+    OmegaConf.register_new_resolver("run_folder", lambda: "outputs/12-00-00", replace=True)
+    start.wait()
+    begun = config("${run_folder:}")
+    ClaimFolder("train").on_run_start(begun)
+    pipe.send(begun.hydra.run.dir)
+    signal.pause()
+
+
+def test_runs_of_one_second_get_a_folder_each(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "RANK", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    here, there = FORK.Pipe()
+    start = FORK.Barrier(5)
+    processes = [FORK.Process(target=start_at_noon, args=(start, there)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    start.wait()
+    folders = sorted(here.recv() for _ in processes)
+    for process in processes:
+        process.kill()
+        process.join()
+    assert folders == ["outputs/12-00-00", *(f"outputs/12-00-00-{n}" for n in (1, 2, 3))]
+
+
+def test_a_folder_that_was_typed_is_claimed_as_it_is(tmp_path):
+    with claims():
+        ClaimFolder("train").on_run_start(config(str(tmp_path / "mine")))
+        assert [path.name for path in (tmp_path / "mine").iterdir()] == [".lock"]
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_what_cannot_be_claimed_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError), claims():
+        ClaimFolder("train").on_run_start(config(str(tmp_path / "file")))
+    with pytest.raises(NotClaimed):
+        ClaimFolder("train").on_run_start(config(str(tmp_path / "file/x")))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        ("train", (*TINY, "hydra.run.dir=mine")),
+        ("train", ("resume=mine",)),
+        ("evaluate", ("checkpoint=mine/checkpoints/best.ckpt", "hydra.run.dir=mine")),
+        ("baseline", ("hydra.run.dir=mine",)),
+    ],
+)
+def test_a_folder_that_a_process_works_in_is_refused(tmp_path, command, typed):
+    """Before anything is written there."""
+    (tmp_path / "mine/.hydra").mkdir(parents=True)
+    (tmp_path / "mine/.hydra/config.yaml").write_text("seed: 1\n")
+    before = content(tmp_path / "mine")
+    lock = FolderLock.take(tmp_path / "mine")
+    ended = run(command, *typed, cwd=tmp_path)
+    lock.release()
+    assert ended.code == 2
+    said = f"nmt: mine: process {os.getpid()} on {socket.gethostname()} works there; wait until"
+    assert ended.err.startswith(said)
+    assert ended.err.count("\n") == 1
+    assert content(tmp_path / "mine") == before
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_refused_start_removes_nothing_that_stood_there(tmp_path, whole):
+    """Neither a log nor a configuration, whole or not; and leaves nothing of its own."""
+    mine = tmp_path / "mine"
+    (mine / ".hydra").mkdir(parents=True)
+    for name in ("train.log", ".hydra/overrides.yaml", *[".hydra/config.yaml"] * whole):
+        (mine / name).write_text(f"{name} of mine\n")
+    before = content(mine)
+    typed = ("data=text", "data.train.source=no.en", "data.train.target=no.fr")
+    for refused in (("trainer.max_steps=0",), typed):
+        ended = run("train", *refused, "hydra.run.dir=mine", cwd=tmp_path)
+        assert ended.code == 2, ended.err
+        assert content(mine) == before
+        assert re.search("^nmt: ", ended.err, re.MULTILINE)
