@@ -29,11 +29,13 @@ def main(composed: DictConfig) -> None:
     from nmt.report.runs import find_runs
     from nmt.report.tables import write_tables
     from nmt.report.wandb import dashboards
+    from nmt.utils.files import check_writable
 
     OmegaConf.resolve(composed)
     config = OmegaConf.to_object(composed)
     assert isinstance(config, CompareConfig)
     scores = None if config.scores is None else choose_scores(config.scores, "scores")
+    check_writable("output", Path(config.output) / "comparison.html")
     project = None if config.wandb is None else dashboards.check_project(config.wandb)
     found = find_runs(config.runs)
     runs = disambiguate_test_sets(found.runs)

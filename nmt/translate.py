@@ -29,7 +29,15 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
+    from nmt.utils.errors import InputError
+    from nmt.utils.files import check_writable
 
+    if sys.stdin is None:
+        raise InputError("standard input: closed; give it text, such as `< source.txt`")
+    if composed.page:
+        check_writable("page", Path(composed.page))
+    if composed.heatmap:
+        check_writable("heatmap", Path(composed.heatmap) / "line-1.png")
     trained = start.trained_model(composed)
     config = trained.config
     drawn = bool(composed.heatmap or composed.page)

@@ -159,12 +159,16 @@ class DataConfig:
         choices=("sentences", "tokens"),
     )
     batch_size: int = key(
-        80, "sentence pairs per update, over all devices and accumulated micro-batches", minimum=1
+        80,
+        "sentence pairs per update, over all devices and accumulated micro-batches",
+        minimum=1,
+        maximum=1_000_000,
     )
     batch_tokens: int = key(
         2400,
         "batch_by=tokens: most tokens per update: its sentences times the longest side of any",
         minimum=1,
+        maximum=100_000_000,
     )
     pool: int = key(
         20,
@@ -177,10 +181,17 @@ class DataConfig:
         choices=("ascending", "random"),
     )
     cache: str = key("data", "folder of prepared (tokenised and encoded) text", runtime=True)
+    verify: bool = key(
+        False,
+        "compare all of the prepared text with its checksums at the start; otherwise what is larger "
+        "than 1 GB is compared in part",
+        runtime=True,
+    )
     workers: int = key(
         0,
         "worker processes that prepare batches; 0: the training process itself",
         minimum=0,
+        maximum=1024,
         runtime=True,
     )
 

@@ -12,7 +12,7 @@ from nmt.config.keys import CONFIDENCE, EDGES, key
 class SearchConfig:
     """How the most probable translation is searched for."""
 
-    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
+    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1, maximum=1000)
     nbest: int = key(1, "hypotheses returned per sentence; tests score the first", minimum=1)
     max_ratio: float = key(
         3.0,
@@ -28,7 +28,7 @@ class SearchConfig:
     length_penalty: float = key(
         0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
     )
-    batch_size: int = key(64, "sentences translated at a time", minimum=1)
+    batch_size: int = key(64, "sentences translated at a time", minimum=1, maximum=100_000)
     replace_unk: str = key(
         "none",
         "replacement of <unk>: the attended source word (copy), or its translation in a dictionary "

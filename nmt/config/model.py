@@ -8,18 +8,24 @@ from typing import Any
 from nmt.config.keys import key
 
 INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
+LARGEST = 100_000  # of any layer: a matrix of so many rows and columns has 40 GB
 
 
 @dataclass
 class SizeConfig:
     """Sizes of the layers; the paper's letters and values in brackets."""
 
-    hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
-    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
-    alignment: int = key(
-        256, "entries of the space that queries and keys are compared in (n', 1000)", minimum=1
+    hidden: int = key(
+        256, "hidden units of one recurrent network (n, 1000)", minimum=1, maximum=LARGEST
     )
-    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
+    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1, maximum=LARGEST)
+    alignment: int = key(
+        256,
+        "entries of the space that queries and keys are compared in (n', 1000)",
+        minimum=1,
+        maximum=LARGEST,
+    )
+    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1, maximum=LARGEST)
 
 
 @dataclass
@@ -50,10 +56,13 @@ class ModelConfig:
         "replay the recurrence from CUDA graphs (recurrence=fused, on a GPU, batch_by=sentences)",
         runtime=True,
     )
-    hidden: int = key("${size.hidden}", "see size.hidden", minimum=1)
-    embedding: int = key("${size.embedding}", "see size.embedding", minimum=1)
+    hidden: int = key("${size.hidden}", "see size.hidden", minimum=1, maximum=LARGEST)
+    embedding: int = key("${size.embedding}", "see size.embedding", minimum=1, maximum=LARGEST)
     alignment: int | None = key(
-        None, "see size.alignment; null: the model has no attention, and no scoring", minimum=1
+        None,
+        "see size.alignment; null: the model has no attention, and no scoring",
+        minimum=1,
+        maximum=LARGEST,
     )
-    maxout: int = key("${size.maxout}", "see size.maxout", minimum=1)
+    maxout: int = key("${size.maxout}", "see size.maxout", minimum=1, maximum=LARGEST)
     options: dict[str, Any] = key({}, "keys of a model of your own, by name")

@@ -103,6 +103,7 @@ class EvaluateConfig(Config):
         "data.test",
         "data.root",
         "data.cache",
+        "data.verify",
     )
 
     checkpoint: str = key(MISSING, "file of the trained model")
@@ -123,7 +124,7 @@ class TranslateConfig(Config):
     overridable: ClassVar = ("search", "trainer", "evaluation.alignment")
 
     checkpoint: str = key(MISSING, "file of the trained model")
-    nbest: int = key(1, "translations per line, best first", minimum=1)
+    nbest: int = key(1, "translations per line, best first", minimum=1, maximum=1000)
     scores: bool = key(False, "print the log-probability and a tab before each translation")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     tokenised: bool = key(False, "the input holds tokens separated by spaces")

@@ -46,8 +46,8 @@ class TrainerConfig:
     accelerator: str = key(
         "auto", "kind of device", choices=("auto", "cpu", "gpu", "cuda"), runtime=True
     )
-    devices: int = key(1, "devices per machine", minimum=1, runtime=True)
-    num_nodes: int = key(1, "machines", minimum=1, runtime=True)
+    devices: int = key(1, "devices per machine", minimum=1, maximum=1024, runtime=True)
+    num_nodes: int = key(1, "machines", minimum=1, maximum=10_000, runtime=True)
     strategy: str = key("auto", "Lightning strategy; ddp for several devices", runtime=True)
     precision: str = key(
         "32",
@@ -63,6 +63,7 @@ class TrainerConfig:
         1,
         "threads of one process on a CPU; more help only on an idle machine with large layers",
         minimum=1,
+        maximum=1024,
         runtime=True,
     )
     progress: bool = key(

@@ -50,6 +50,8 @@ NOT_LIGHTNINGS = {
     "val_check_interval": "type trainer.valid_every",
 }
 
+LONGEST_NAME = 100  # bytes of a test set's name; a file name has 255, with what is added to it
+
 
 def load(config: DictConfig, training: bool = True) -> Config:
     """A composed configuration as checked, plain objects. Raises InputError as `validate`."""
@@ -94,12 +96,14 @@ def check_set_name(name: str) -> str:
     """Returns the name of a test set if it can be part of a file name.
 
     Raises:
-        InputError: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, or ends so
-            that its files could be another set's (`translations/<set>.detok.txt`).
+        InputError: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, is too
+            long for a file system, or ends so that its files could be another set's (`translations/<set>.detok.txt`).
     """
     where = f"data.test.{name}: a test set's name is part of file names;"
     if not re.fullmatch(r"\w[\w.+-]*", name):
         raise InputError(f"{where} use letters, digits, '_', '-', '.' and '+'")
+    if len(name.encode()) > LONGEST_NAME:
+        raise InputError(f"{where} it has {len(name.encode())} bytes, of at most {LONGEST_NAME}")
     if name.endswith(".detok"):
         raise InputError(f"{where} it cannot end in .detok")
     return name

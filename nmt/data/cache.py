@@ -15,37 +15,48 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
 
 log = logging.getLogger(__name__)
 _building: list[Path] = []  # folders that this process is filling
 
 
-def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
+def build_once(
+    cache: Path, name: str, build: Callable[[Path], None], *, verify: bool = False
+) -> Path:
     """The folder `cache/name`, filled by `build` if it does not exist yet.
 
     `build` fills a temporary folder that is renamed when it is complete, so that a folder under its
     final name never lacks anything. Of several processes one builds and the others wait for it; the
     lock goes with its process and those it has started, so that a killed one holds up nobody.
 
+    A folder whose files are not as they were written (`nmt.data.checksums`) is named in the log and
+    built anew. `verify` reads all of them, however large they are.
+
     Raises:
         InputError: where the cache cannot be written.
         RunError: where the disk is full.
     """
     folder = cache / name
-    if folder.is_dir():
+    if folder.is_dir() and damage(folder, whole=verify) is None:
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / f".{name}.lock"):
             if folder.is_dir():
-                return folder
+                found = damage(folder, whole=verify)
+                if found is None:
+                    return folder
+                log.warning("%s is damaged (%s); it is made anew", folder, found)
+                folder.rename(Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache)) / "damaged")
             for abandoned in cache.glob(f".{name}-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
             unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache))
             _building.append(unfinished)
             try:
                 build(unfinished)
+                write_checksums(unfinished)
                 unfinished.chmod(0o755)
                 unfinished.rename(folder)
             finally:

@@ -60,15 +60,25 @@ class EncodedText:
 
 
 def encode_text(
-    text: TokenisedText, tokenizer: TokenizerConfig, cache: Path, progress: bool
+    text: TokenisedText,
+    tokenizer: TokenizerConfig,
+    cache: Path,
+    progress: bool,
+    verify: bool = False,
 ) -> EncodedText:
-    """Learns vocabularies from a text and encodes it, as far as the cache does not have it."""
+    """Learns vocabularies from a text and encodes it, as far as the cache does not have it.
+
+    `verify` as in `build_once`.
+    """
     version = importlib.metadata.version("tokenizers")
     sizes = [tokenizer.source_size, tokenizer.target_size]
     settings = [tokenizer.kind, *sizes, tokenizer.joint, version]
     fingerprint = digest(FORMAT, text.fingerprint, settings)
     folder = build_once(
-        cache, f"pairs-{fingerprint}", lambda folder: _encode(folder, text, tokenizer, progress)
+        cache,
+        f"pairs-{fingerprint}",
+        lambda folder: _encode(folder, text, tokenizer, progress),
+        verify=verify,
     )
     state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
     return EncodedText(

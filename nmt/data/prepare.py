@@ -85,7 +85,7 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
             in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise, raw=False)
         text = _tokenised(data.train, data, "data.train", normalise, raw=False)
         text = filter_text(text, data, in_domain)
-        encoded = encode_text(text, tokenizer, Path(data.cache), progress)
+        encoded = encode_text(text, tokenizer, Path(data.cache), progress, data.verify)
         counts = encoded.counts
         train = Train(
             cast(Any, text.rows),
@@ -216,5 +216,10 @@ def _tokenised(
     )
     corpus = open_corpus(text, data, key, split)
     return tokenise_corpus(
-        corpus, _languages(data), cache=Path(data.cache), normalise=normalise, raw=raw
+        corpus,
+        _languages(data),
+        cache=Path(data.cache),
+        normalise=normalise,
+        raw=raw,
+        verify=data.verify,
     )

@@ -76,6 +76,7 @@ def tokenise_corpus(
     cache: Path,
     normalise: bool = True,
     raw: bool = True,
+    verify: bool = False,
 ) -> TokenisedText:
     """The tokenised corpus, from the cache or made now.
 
@@ -85,6 +86,7 @@ def tokenise_corpus(
         cache: folder of prepared text.
         normalise: normalise punctuation first (raw text only).
         raw: keep the raw text beside the tokens.
+        verify: read all of a cached text to see that it is as it was written.
 
     Raises:
         InputError: where the corpus is empty or cannot be read.
@@ -117,7 +119,7 @@ def tokenise_corpus(
         del rows, lines
         shutil.rmtree(scratch)
 
-    folder = build_once(cache, f"text-{fingerprint}", build)
+    folder = build_once(cache, f"text-{fingerprint}", build, verify=verify)
     lines = json.loads((folder / "text.json").read_text())["lines"]
     return TokenisedText(open_arrow(folder), fingerprint, lines)
 

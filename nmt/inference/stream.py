@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from nmt.utils.errors import InputError
+
 PATIENCE = 0.05  # seconds to wait for a further line before those at hand are handed on
 
 
@@ -14,16 +16,23 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
     """Lists of at most `most` lines; together they are all lines of the stream, in order.
 
     Only `\\n` ends a line (a `\\r` before it is dropped). Bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        InputError: where the stream cannot be read; the lines before that are handed on first.
     """
-    lines: queue.Queue[bytes | None] = queue.Queue(maxsize=4 * most)
+    lines: queue.Queue[bytes | Exception | None] = queue.Queue(maxsize=4 * most)
 
     def read() -> None:
-        for line in iter(stream.readline, b""):
-            lines.put(line)
-        lines.put(None)
+        try:
+            for line in iter(stream.readline, b""):
+                lines.put(line)
+        except Exception as error:  # whoever waits for lines must hear of it
+            lines.put(error)
+        else:
+            lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
-    ended = False
+    ended, failure = False, None
     while not ended:
         gathered: list[str] = []
         while len(gathered) < most:
@@ -31,9 +40,12 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
                 line = lines.get(timeout=PATIENCE if gathered else None)
             except queue.Empty:
                 break
-            if line is None:
-                ended = True
+            if line is None or isinstance(line, Exception):
+                ended, failure = True, line
                 break
             gathered.append(line.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r"))
         if gathered:
             yield gathered
+    if failure is not None:
+        reason = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+        raise InputError(f"standard input: cannot be read ({reason})") from failure

@@ -59,6 +59,21 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, f"{text}\n")
 
 
+def check_writable(key: str, path: Path) -> None:
+    """Refuses a file that could not be written later, without writing anything.
+
+    Raises:
+        InputError: naming the key and what stands in the way.
+    """
+    if path.is_dir():
+        raise InputError(f"{key}={path}: is a folder; name a file")
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise InputError(f"{key}={path}: cannot be written, since {above} is not a folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(f"{key}={path}: cannot be written, since nothing can be made in {above}")
+
+
 def rename(old: Path, new: Path) -> None:
     """Renames a file with a checksum over another; a kill at any moment leaves valid pairs."""
     digests = _digests(old)

@@ -72,7 +72,7 @@ def hook(folder: Path, number: int, failure: int | None, begun: Callable[[str], 
             raise OSError(failure, os.strerror(failure))
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        changes = event in CHANGES or event == "open" and int(arguments[2] or 0) & WRITING
+        changes = event in CHANGES or (event == "open" and int(arguments[2] or 0) & WRITING)
         if not changes or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
         if os.path.abspath(os.fsdecode(arguments[0])).startswith(str(folder)):

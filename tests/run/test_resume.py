@@ -211,7 +211,7 @@ def test_more_updates_can_be_asked_for(work):
     assert "trainer.max_steps=5: the run has made 6 updates already" in ended.err
     earlier = (work.folder / "short/results.json").read_bytes()
     hook = "from nmt.utils.errors import InputError\nfail({!r}, 1, InputError('not so'))"
-    for place in ("nmt.run.fit:make_trainer", "nmt.run.start:logging_to"):
+    for place in ("nmt.run.start:logging_to", "nmt.run.fit:make_trainer"):
         typed = ("resume=auto", "trainer.max_steps=14")
         ended = work.train("short", *typed, hook=hook.format(place))
         assert ended.code == 2, ended.err

@@ -6,8 +6,6 @@ import csv
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 from nmt.training.loggers import ResumableCSVLogger
 from tests.helpers.faults import counted, killed_at
 

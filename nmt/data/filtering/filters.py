@@ -79,6 +79,7 @@ def filter_text(
         Path(data.cache),
         f"filtered-{fingerprint}",
         lambda folder: _build(folder, text, data, languages, in_domain),
+        verify=data.verify,
     )
     dropped = json.loads((folder / "dropped.json").read_text())
     return TokenisedText(open_arrow(folder), fingerprint, text.lines, dropped)
