@@ -74,6 +74,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help
             OmegaConf.register_new_resolver("command", lambda: name, replace=True)
             os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
+            logging.raiseExceptions = False  # a log that the disk has no room for stops nothing
             failed: list[Exception] = []
 
             @functools.wraps(main)
@@ -192,6 +193,8 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         if str(error).startswith(NOT_A_NAME):  # Hydra's, of no class of its own
             _say(explain(error, SCHEMAS[name], typed))
             return 2
+        if str(error).startswith("Unable to configure handler"):  # the log: Hydra's words for it
+            error = error.__cause__ if isinstance(error.__cause__, OSError) else error
         if isinstance(error, OSError) and error.errno in UNUSABLE:
             where = f"{error.filename}: " if error.filename else ""
             _say(f"{where}cannot be read or written: {error.strerror}", everywhere=True)

@@ -52,7 +52,7 @@ def damage(folder: Path, *, whole: bool = False) -> str | None:
         return f"{Path(str(error.filename)).name} is missing"
     except OSError as error:
         return f"{Path(str(error.filename or NAME)).name} cannot be read ({error.strerror})"
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
         return f"{NAME} is not as it was written"
     return None
 

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -149,7 +149,31 @@ def write_checkpoint(content: dict[str, Any], path: Path) -> None:
         RunError: where it cannot be written.
     """
     with checkpoint_errors(path):
-        write_atomically(path, lambda stream: torch.save(content, stream), checksum=True)
+        write_atomically(path, lambda stream: _save(content, stream), checksum=True)
+
+
+class _Recorded:
+    """A stream that keeps the error of a write, which torch replaces by one of its own."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.flush = stream.flush
+        self.error: OSError | None = None
+
+    def write(self, content: bytes) -> int:
+        try:
+            return self._stream.write(content)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+
+def _save(content: dict[str, Any], stream: BinaryIO) -> None:
+    recorded = _Recorded(stream)
+    try:
+        torch.save(content, recorded)  # type: ignore[arg-type]
+    except RuntimeError as error:
+        raise recorded.error or error from None
 
 
 def complete_checkpoint(
@@ -168,7 +192,7 @@ def checkpoint_errors(path: Path) -> Iterator[None]:
     """Turns an error of writing a checkpoint into a `RunError`."""
     try:
         yield
-    except (OSError, RuntimeError) as error:  # the latter is torch's own word for a short write
+    except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise RunError(
             f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"

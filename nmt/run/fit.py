@@ -61,7 +61,8 @@ class Training:
         self.progress = Progress(show=config.trainer.progress, every=config.trainer.log_every)
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
         callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
-        callbacks.append(GoingOn(run.folder))
+        if not run.is_trial:
+            callbacks.insert(0, GoingOn(run.folder))
         self.trainer = run.trainer = make_trainer(config, run.folder.path, callbacks, run.logger)
         self.data = TranslationData(text, config)
 

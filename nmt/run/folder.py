@@ -11,6 +11,7 @@ from nmt.evaluation import results
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
+from nmt.utils.files import PARTIAL
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class RunFolder:
     @property
     def page(self) -> Path:
         return self.path / "report.html"
+
+    def remove_partial(self) -> None:
+        """Removes what a killed process left half written; the folder must be this process' own."""
+        for path in self.path.rglob(f".*{PARTIAL}"):
+            path.unlink(missing_ok=True)
 
     def refuse_used(self) -> None:
         """Refuses to write over another run's results or checkpoints; raises InputError."""

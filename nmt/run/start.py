@@ -175,9 +175,12 @@ def reopen(run: Run) -> None:
 def at_work(run: Run) -> Iterator[None]:
     """Gives a run its logger; however the run ends, the logger is closed and no rank is left.
 
-    A trial has one that logs nothing, so that callbacks which need a logger are tried, too.
+    From here on files of the run folder change. A trial has a logger that logs nothing, so that
+    callbacks which need one are tried, too.
     """
     config, folder = run.config, run.folder.path
+    if not rank():
+        run.folder.remove_partial()
     with nullcontext(DummyLogger()) if run.is_trial else logging_to(config, folder) as logger:
         run.logger = logger
         try:

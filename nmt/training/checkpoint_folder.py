@@ -42,15 +42,13 @@ class CheckpointFolder:
         return sorted(self.path.glob("*.ckpt"))
 
     def prepare(self) -> None:
-        """Makes the folder and removes what a killed process left half written.
+        """Makes the folder.
 
         Raises:
             InputError: when the folder cannot be written to.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for partial in self.path.glob(".*.partial"):
-                partial.unlink(missing_ok=True)
             probe = self.path / ".writable"
             probe.touch()
             probe.unlink()

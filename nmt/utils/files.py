@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from nmt.utils.errors import InputError
 
 CHECKSUM = ".sha256"
+PARTIAL = ".partial"  # ends the name of a file that is being written
 
 
 def write_atomically(
@@ -24,7 +25,7 @@ def write_atomically(
     renames it lists the old and the new one, so that a kill at any moment leaves a valid pair.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w+b") as stream:

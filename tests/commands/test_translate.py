@@ -6,6 +6,7 @@ import json
 import os
 import select
 
+import pytest
 import torch
 
 from tests.helpers.produced import BEST, files, last_line
@@ -46,6 +47,30 @@ class TestTranslate:
     def test_nothing_in_nothing_out(self, program, rnnsearch):
         ended = program("translate", BEST)
         assert (ended.code, ended.out) == (0, "")
+
+    @pytest.mark.parametrize(
+        ("hook", "said"),
+        [
+            (
+                "os.dup2(os.open(os.devnull, os.O_WRONLY), 0)",
+                "cannot be read (Bad file descriptor)",
+            ),
+            ("os.dup2(os.open('/', os.O_RDONLY), 0)", "cannot be read (Is a directory)"),
+            ("sys.stdin = None", "closed; give it text"),
+        ],
+    )
+    def test_an_input_that_cannot_be_read(self, program, rnnsearch, hook, said):
+        ended = program("translate", BEST, hook=hook, timeout=60)
+        assert (ended.code, ended.out) == (2, "")
+        assert last_line(ended.err).startswith(f"nmt: standard input: {said}")
+        assert "Traceback" not in ended.err
+
+    def test_a_page_that_could_not_be_written_at_the_end(self, program, rnnsearch, tmp_path):
+        (tmp_path / "file").touch()
+        for typed in (f"page={tmp_path}/file/x.html", f"heatmap={tmp_path}/file/x"):
+            ended = program("translate", BEST, typed, stdin=b"the cat .\n")
+            assert (ended.code, ended.out) == (2, "")
+            assert "cannot be written, since" in last_line(ended.err)
 
     def test_several_translations_with_scores_and_links(self, program, rnnsearch):
         given = b"the cat sees the dog .\n\na bird sings .\n"

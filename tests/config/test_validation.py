@@ -15,6 +15,12 @@ def test_set_names_that_cannot_be_file_names(name):
         check_set_name(name)
 
 
+def test_a_set_with_a_name_too_long_for_a_file():
+    check_set_name("x" * 100)
+    with pytest.raises(InputError, match="it has 300 bytes, of at most 100"):
+        check_set_name("x" * 300)
+
+
 def test_a_set_cannot_take_the_name_of_another_ones_file():
     with pytest.raises(InputError, match=r"^data\.test\.x\.detok: .* cannot end in \.detok$"):
         check_set_name("x.detok")

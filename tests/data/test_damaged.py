@@ -50,7 +50,8 @@ def test_damage_of_every_file_is_named_and_mended(config, caplog):
             warnings = [record.getMessage() for record in caplog.records]
             assert len(warnings) == 1, (path, warnings)
             assert warnings[0].startswith(f"{path.parent} is damaged (")
-            assert path.name in warnings[0]
+            if path.name != checksums.NAME:  # by it another file may seem to be the damaged one
+                assert f"({path.name} " in warnings[0]
             assert prepared.fingerprint == expected.fingerprint
             assert pairs(prepared) == pairs(expected)
             assert damage(path.parent) is None

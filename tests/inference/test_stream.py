@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import re
 import time
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.inference.stream import batches_of_lines
+from nmt.utils.errors import InputError
 
 
 @settings(max_examples=100, deadline=None)
@@ -26,6 +29,31 @@ def test_all_lines_in_order_and_no_more(content, most):
 def test_full_batches_where_the_input_is_fast():
     batches = list(batches_of_lines(io.BytesIO(b"a\n" * 25), 10))
     assert [len(batch) for batch in batches] == [10, 10, 5]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EBADF, "Bad file descriptor"), "cannot be read (Bad file descriptor)"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory"), "cannot be read (Is a directory)"),
+        (MemoryError(), "cannot be read (MemoryError)"),
+    ],
+)
+def test_a_stream_that_cannot_be_read_ends_with_a_refusal(error, said):
+    """Once the lines that were read are handed on, and never with waiting for ever."""
+    lines = iter([b"one\n", b"two\n"])
+
+    class Failing(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            for line in lines:
+                return line
+            raise error
+
+    batches = batches_of_lines(Failing(), 2)
+    assert next(batches) == ["one", "two"]
+    with pytest.raises(InputError, match=re.escape(f"standard input: {said}")):
+        next(batches)
 
 
 @pytest.mark.timeout(60)

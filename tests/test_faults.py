@@ -1,0 +1,248 @@
+"""Kills and full disks at every file operation of what writes a run: nothing that was whole is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.cli.claim import claim
+from nmt.data.cache import build_once
+from nmt.data.checksums import damage
+from nmt.models.checkpoint import write_checkpoint
+from nmt.run.folder import RunFolder
+from nmt.training.checkpoint_folder import CheckpointFolder
+from nmt.utils import files
+from nmt.utils.errors import RunError
+from tests.helpers.faults import counted, full_from, killed_at
+from tests.run.test_resume import Work
+
+
+@dataclass
+class Writer:
+    """Something that is written again and again.
+
+    Attributes:
+        write: writes version `n` into a folder, over version `n - 1`.
+        read: the version that is found there as a later start finds it, or None; it must be whole.
+    """
+
+    write: Callable[[Path, int], Any]
+    read: Callable[[Path], int | None]
+
+
+def read_json(path: Path) -> int | None:
+    return int(json.loads(path.read_text())["n"]) if path.exists() else None
+
+
+def write_best(folder: Path, n: int) -> None:
+    """As a validation does that has improved the score."""
+    checkpoints = CheckpointFolder(folder / "checkpoints")
+    checkpoints.make_room()
+    write_checkpoint(
+        {"global_step": n, "state_dict": {"a": torch.full((100,), n)}}, checkpoints.last
+    )
+    checkpoints.keep_best()
+
+
+def read_best(folder: Path) -> int | None:
+    checkpoints = CheckpointFolder(folder / "checkpoints")
+    if checkpoints.best.exists():
+        files.verify(checkpoints.best)
+        assert torch.load(checkpoints.best, weights_only=True)["global_step"] in (0, 1, 2)
+    newest = checkpoints.newest()
+    if newest is None:
+        return None
+    content = torch.load(newest, weights_only=True)
+    assert bool((content["state_dict"]["a"] == content["global_step"]).all())
+    return int(content["global_step"])
+
+
+def write_text(folder: Path, n: int) -> None:
+    def build(made: Path) -> None:
+        for name in ("text.arrow", "lengths.npy"):
+            (made / name).write_text(f"{name} " * 100)
+
+    if n == 2:  # it is found damaged, and made anew
+        (folder / "text-1/text.arrow").write_text("not what it was")
+    build_once(folder, "text-1", build)
+
+
+def read_text(folder: Path) -> int | None:
+    """What a later start uses is whole, whatever lies there."""
+    write_text(folder, 0)
+    assert damage(folder / "text-1") is None
+    return 1
+
+
+def work_in(folder: Path, n: int) -> None:
+    made = claim(folder / "run")
+    files.write_json(folder / "run/results.json", {"n": n})
+    made.lock.release()
+
+
+def read_run(folder: Path) -> int | None:
+    claim(folder / "run").lock.release()
+    return read_json(folder / "run/results.json")
+
+
+def go_on(folder: Path, n: int) -> None:
+    """As a run that is gone on with: its results are set aside before there are others."""
+    run = RunFolder(folder)
+    run.remove_partial()
+    run.set_results_aside()
+    files.write_json(run.results, {"n": n})
+
+
+def read_either(folder: Path) -> int | None:
+    found = (read_json(folder / f"results{part}.json") for part in ("", ".earlier"))
+    return max((n for n in found if n is not None), default=None)
+
+
+WRITERS = {
+    "a file": Writer(lambda f, n: files.write_json(f / "a.json", {"n": n}), lambda f: read_json(f / "a.json")),
+    "checkpoints": Writer(write_best, read_best),
+    "prepared text": Writer(write_text, read_text),
+    "a run folder": Writer(work_in, read_run),
+    "results": Writer(go_on, read_either),
+}  # fmt: skip
+KILLS = {"a file": 8, "checkpoints": 70, "prepared text": 20, "a run folder": 16, "results": 9}
+LEAST = sum(KILLS.values())
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: it is processes that are killed, not the machine."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def twice(writer: Writer, folder: Path) -> None:
+    writer.write(folder, 1)
+    writer.write(folder, 2)
+
+
+def attempts(name: str, tmp_path: Path) -> Iterator[tuple[int, Path, Callable[[], None], int]]:
+    """A number of an operation, a folder with version 0, what is done there, and how far it gets.
+
+    The last is the version that is written for good before the operation begins.
+    """
+    writer, whole = WRITERS[name], tmp_path / "whole"
+
+    def prepared(folder: Path) -> Path:
+        folder.mkdir()
+        writer.write(folder, 0)
+        return folder
+
+    first = len(counted(partial(writer.write, prepared(whole), 1), tmp_path))
+    total = len(counted(partial(twice, writer, prepared(tmp_path / "all")), tmp_path))
+    assert total >= KILLS[name], total
+    for number in range(1, total + 1):
+        folder = prepared(tmp_path / str(number))
+        yield number, folder, partial(twice, writer, folder), int(number > first)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_killed_at_every_file_operation(name, tmp_path, quick):
+    """What was written for good is found, whole, and writing goes on."""
+    assert LEAST >= 100
+    writer = WRITERS[name]
+    for number, folder, action, written in attempts(name, tmp_path):
+        killed_at(number, action, tmp_path)
+        found = writer.read(folder)
+        assert found is not None, number
+        assert found >= written, number
+        writer.write(folder, 2)
+        assert writer.read(folder) in (1, 2)  # of prepared text there is one version
+        RunFolder(folder).remove_partial()
+        assert not list(folder.rglob("*.partial"))
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_is_full_from_any_file_operation_on(name, tmp_path, quick):
+    """It is said to be full; what was written for good is found, and nothing half written stays."""
+    writer = WRITERS[name]
+    for number, folder, action, written in attempts(name, tmp_path):
+        error = full_from(number, action, tmp_path)
+        if error is None:  # what was left to do needed no room
+            continue
+        assert isinstance(error, OSError | RunError), (number, error)
+        assert "No space left on device" in str(error) or "no space left for" in str(error), error
+        assert not list(folder.rglob("*.partial"))
+        found = writer.read(folder)
+        assert found is not None, number
+        assert found >= written, number
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system of 4 MB."""
+    folder = tmp_path_factory.mktemp("disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("free", [0, 20, 100, 300, 600, 1000, 1500])
+def test_a_training_on_a_full_disk(small_disk, tmp_path, free):
+    """KiB that are free for the run folder: a line that says so, and what was whole stays whole."""
+    for path in small_disk.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    room = shutil.disk_usage(small_disk).free - 1024 * free
+    (small_disk / "filling").write_bytes(bytes(room))
+    work = Work(tmp_path)
+    ended = work.train("x", f"hydra.run.dir={small_disk}/run", "logger=csv", figures=True)
+    assert "Traceback" not in ended.err
+    if ended.code:
+        assert ended.code == 1, ended.err
+        said = ended.err[ended.err.rindex("nmt: ") :]
+        assert "No space left on device" in said, ended.err
+        assert said.count("\n") <= 2
+    checkpoints = CheckpointFolder(small_disk / "run/checkpoints")
+    for path in checkpoints.found():
+        files.verify(path)
+    (small_disk / "filling").unlink()
+    assert work.train("x", f"hydra.run.dir={small_disk}/run", "resume=auto").code in (0, 2)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """With a run `whole` that was never stopped."""
+    work = Work(tmp_path_factory.mktemp("faults"))
+    assert work.train("whole", "logger=csv").code == 0
+    return work
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_whole_trainings_killed_at_file_operations(work):
+    """Twenty kills at any of the operations of a run, each resumed to the same end."""
+    draw, kills, most = random.Random(5), 0, 400
+    while kills < 20:
+        name, code = f"run-{kills}", -9
+        while code == -9:
+            number = draw.randint(1, most)
+            hook = (
+                "from pathlib import Path; from tests.helpers.faults import hook as at_operation\n"
+                f"at_operation(Path({str(work.folder / name)!r}), {number}, None, lambda name: None)"
+            )
+            ended = work.train(name, "resume=auto", "logger=csv", hook=hook)
+            code = ended.code
+            kills += code == -9
+        assert code == 0, ended.err
+        work.same("whole", name)
+        assert not list((work.folder / name).rglob("*.partial"))
