@@ -168,7 +168,10 @@ def test_killed_at_every_file_operation(name, tmp_path, quick):
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("name", WRITERS)
+SLOWLY = [pytest.param(n, marks=pytest.mark.slow if n == "checkpoints" else ()) for n in WRITERS]
+
+
+@pytest.mark.parametrize("name", SLOWLY)
 def test_a_disk_that_is_full_from_any_file_operation_on(name, tmp_path, quick):
     """It is said to be full; what was written for good is found, and nothing half written stays."""
     writer = WRITERS[name]
