@@ -116,8 +116,8 @@ WRITERS = {
     "a run folder": Writer(work_in, read_run),
     "results": Writer(go_on, read_either),
 }  # fmt: skip
-KILLS = {"a file": 8, "checkpoints": 70, "prepared text": 20, "a run folder": 16, "results": 9}
-LEAST = sum(KILLS.values())
+KILLS = {"a file": 14, "checkpoints": 116, "prepared text": 20, "a run folder": 20, "results": 16}
+assert sum(KILLS.values()) >= 100
 
 
 @pytest.fixture
@@ -154,7 +154,6 @@ def attempts(name: str, tmp_path: Path) -> Iterator[tuple[int, Path, Callable[[]
 @pytest.mark.parametrize("name", WRITERS)
 def test_killed_at_every_file_operation(name, tmp_path, quick):
     """What was written for good is found, whole, and writing goes on."""
-    assert LEAST >= 100
     writer = WRITERS[name]
     for number, folder, action, written in attempts(name, tmp_path):
         killed_at(number, action, tmp_path)

@@ -56,7 +56,7 @@ def test_damage_of_every_file_is_named_and_mended(config, caplog):
             assert pairs(prepared) == pairs(expected)
             assert damage(path.parent) is None
             tried += 1
-    assert tried >= 4 * 8
+    assert tried >= 4 * 14
     assert not list(Path(config.data.cache).glob(".*/damaged"))
 
 
