@@ -147,7 +147,7 @@ def test_what_a_command_owns_names_keys(composer, command, schema):
 def test_the_keys_of_each_kind():
     """Each list is derived from the schema; a mark on the wrong key shows here."""
     runtime = "resume trust model.graphs logger report checkpoint updates"
-    runtime += " data.workers data.cache data.root"
+    runtime += " data.workers data.cache data.root data.verify"
     runtime += " data.source_shortlist data.target_shortlist"
     trainer = [
         "devices",
