@@ -45,7 +45,7 @@ class Setting:
     @property
     def rows(self) -> int:
         """Sentences of a batch."""
-        return 6 if self.rehearse else 80
+        return 8 if self.rehearse else 80
 
     @property
     def shapes(self) -> list[tuple[int, int]]:

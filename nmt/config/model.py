@@ -53,7 +53,7 @@ class ModelConfig:
     )
     graphs: bool = key(
         True,
-        "replay the recurrence from CUDA graphs (recurrence=fused, on a GPU, batch_by=sentences)",
+        "replay the recurrence from CUDA graphs (recurrence=fused, on a GPU)",
         runtime=True,
     )
     hidden: int = key("${size.hidden}", "see size.hidden", minimum=1, maximum=LARGEST)

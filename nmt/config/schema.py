@@ -47,7 +47,7 @@ class Config:
         "custom",
         "row of the paper's Table 1 that this run reproduces; `updates` has an entry of this name",
     )
-    regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "paper"))
+    regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
     updates: dict[str, int] = key(
         {},
         "updates of each experiment at this scale (set by the regime)",

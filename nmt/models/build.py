@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +31,8 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
     if not issubclass(model_class, Translator):
         raise InputError(f"model._target_={config.model._target_}: not an nmt.models.Translator")
     try:
-        # a batch by tokens has a shape of its own nearly every time: graphs would be captured anew
-        graphs = config.model.graphs and config.data.batch_by == "sentences"
         model: Translator = model_class(
-            dataclasses.replace(config.model, graphs=graphs),
+            config.model,
             source_size,
             target_size,
             optimizer=config.optimizer,

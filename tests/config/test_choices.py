@@ -18,7 +18,7 @@ MODELS = {
     "rnnsearch50_long": ("RNNsearch", 50),
 }
 SCORINGS = {"additive": "Additive", "dot": "Dot", "scaled_dot": "ScaledDot", "none": None}
-REGIMES = ("tiny", "laptop", "paper")
+REGIMES = ("tiny", "laptop", "gpu", "paper")
 DATA = ("grammar", "multi30k", "text", "wmt14")
 
 
@@ -43,7 +43,7 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
     target = SCORINGS[chosen] and f"nmt.layers.scoring.{SCORINGS[chosen]}"
     assert config.model.scoring == {"_target_": target}
     assert config.trainer.max_steps == config.updates[experiment]
-    assert {"tiny": 24, "laptop": 256, "paper": 1000}[regime] == config.model.hidden
+    assert {"tiny": 24, "laptop": 256, "gpu": 1000, "paper": 1000}[regime] == config.model.hidden
     assert bool(config.data.train.hub) == (data in ("wmt14", "multi30k"))
     assert bool(config.data.train.grammar) == (data == "grammar")
 
@@ -115,8 +115,8 @@ def test_a_corpus_brings_its_vocabulary_unless_the_regime_has_one(composer):
     sizes = {
         regime: load(composer("data=multi30k", f"regime={regime}")).tokenizer for regime in REGIMES
     }
-    assert [sizes[regime].source_size for regime in REGIMES] == [300, 6500, 30_000]
-    assert [sizes[regime].target_size for regime in REGIMES] == [300, 6500, 30_000]
+    assert [sizes[regime].source_size for regime in REGIMES] == [300, 6500, 6500, 30_000]
+    assert [sizes[regime].target_size for regime in REGIMES] == [300, 6500, 6500, 30_000]
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -124,7 +124,9 @@ def test_a_corpus_brings_its_vocabulary_unless_the_regime_has_one(composer):
 def test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime):
     """Words: what suits the text, or the paper's. Subwords: their own number on any text."""
     shortlists = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}.get(data, (30_000, 30_000))
-    words = {"tiny": (300, 300), "laptop": shortlists, "paper": (30_000, 30_000)}[regime]
+    words = {"tiny": (300, 300), "laptop": shortlists, "gpu": shortlists}.get(
+        regime, (30_000, 30_000)
+    )
     subwords = (300, 300) if regime == "tiny" else (8000, 8000)
     typed = [f"data={data}", f"regime={regime}"]
     for tokenizer, kind, sizes in (

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
 from nmt.layers.fused import backend
 from nmt.layers.fused.captured import Tensors
-from nmt.layers.fused.graphs import GraphCache, GraphReplay, rounded
+from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
 from nmt.layers.fused.scans import has_scan
 from nmt.layers.fused.unit import run_units
 from nmt.layers.memory import Memory
@@ -112,13 +112,15 @@ class FusedDecoder(Function):
             ctx.shapes = [x.shape for x in inputs[:7]] + [p.shape for p in parameters]
             forward = partial(run_forward, scoring)
             if graph_cache is not None and any(ctx.needs_input_grad):
-                padded = rounded(max(length, source))
+                padded, rows = rounded(max(length, source)), rounded(batch, SENTENCES)
+                # a sentence that is none has positions to attend to: weights of nothing are NaN
+                real = pad(mask, (0, 0, 0, rows - batch), value=True)
                 ctx.replay = graph_cache.replay(
-                    forward, partial(run_backward, scoring), inputs,
+                    forward, partial(run_backward, scoring), (*inputs[:-1], real),
                     [
-                        (padded - 1, batch, 3 * hidden), initial.shape,
-                        (batch, padded, annotation), (batch, padded, alignment),
-                        *ctx.shapes[4:7], (batch, padded),
+                        (padded - 1, rows, 3 * hidden), (rows, hidden),
+                        (rows, padded, annotation), (rows, padded, alignment),
+                        *ctx.shapes[4:7], (rows, padded),
                     ],
                     2, tuple(p.data_ptr() for p in parameters),
                 )  # fmt: skip

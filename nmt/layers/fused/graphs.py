@@ -33,6 +33,7 @@ from nmt.layers.fused.captured import Backward, CapturedGraph, Forward, Inputs, 
 log = logging.getLogger(__name__)
 
 MULTIPLE = 4  # lengths are rounded up to a multiple of this
+SENTENCES = 8  # and numbers of sentences, which vary where a batch is measured in tokens, of this
 SHARE = 8  # a cache stops capturing when it holds this part of the device's memory: an eighth
 
 
@@ -194,9 +195,9 @@ def _out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def rounded(length: int) -> int:
-    """The next multiple of 4: few shapes, little padding."""
-    return -(-length // MULTIPLE) * MULTIPLE
+def rounded(length: int, multiple: int = MULTIPLE) -> int:
+    """The next multiple: few shapes, little padding."""
+    return -(-length // multiple) * multiple
 
 
 class GraphReplay:

@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.layers.fused import backend
 from nmt.layers.fused.captured import Tensors
-from nmt.layers.fused.graphs import GraphCache, GraphReplay, rounded
+from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
@@ -89,10 +89,10 @@ class FusedUnit(Function):
         ctx.shapes = [projected.shape, initial.shape, U_gates.shape, U.shape]
         with torch.autocast(projected.device.type, enabled=False):
             if graph_cache is not None and length and any(ctx.needs_input_grad):
-                padded = rounded(length)
+                padded, rows = rounded(length), rounded(batch, SENTENCES)
                 shapes = [
-                    (directions, padded, batch, 3 * hidden), *ctx.shapes[1:],
-                    (directions, padded, batch, 1),
+                    (directions, padded, rows, 3 * hidden), (directions, rows, hidden),
+                    *ctx.shapes[2:], (directions, padded, rows, 1),
                 ]  # fmt: skip
                 ctx.replay = graph_cache.replay(run_forward, run_backward, inputs, shapes, 1)
             if ctx.replay is not None:

@@ -14,7 +14,7 @@ from torch.utils import deterministic
 
 from nmt.layers.fused import captured
 from nmt.layers.fused.captured import CapturedGraph, cut, fill
-from nmt.layers.fused.graphs import MULTIPLE, GraphCache, rounded
+from nmt.layers.fused.graphs import MULTIPLE, SENTENCES, GraphCache, rounded
 from tests.layers.nets import batch, gradients, make
 
 DEVICES = [
@@ -60,6 +60,7 @@ def assert_equal(nets, device):
 
 def test_rounding():
     assert [rounded(n) for n in (1, 4, 5, 50, 52)] == [4, 4, 8, 52, 52]
+    assert [rounded(n, SENTENCES) for n in (1, 8, 80, 81)] == [8, 8, 80, 88]
     assert MULTIPLE == 4
 
 
@@ -85,9 +86,9 @@ def test_equal_over_changing_shapes(scoring, device):
             losses[-1].backward()
         torch.testing.assert_close(losses[1], losses[0], **tolerance(device))
         assert_equal(nets, device)
-    # one length for both sides: 8, 12, 8, 8 and, of two sentences, 8
-    assert len(nets[1].decoder.graph_cache.graphs) == 3
-    assert len(nets[1].encoder.graph_cache.graphs) == 3
+    # one length for both sides: 8, 12, 8, 8 and, of two sentences, which count as eight, 8
+    assert len(nets[1].decoder.graph_cache.graphs) == 2
+    assert len(nets[1].encoder.graph_cache.graphs) == 2
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -231,7 +232,8 @@ def test_nothing_is_captured_beyond_the_limit_and_nothing_dropped(device, monkey
     nets = with_graphs(device=device)
     cache = nets[1].decoder.graph_cache
     sizes = []
-    for words in (BATCHES[0], BATCHES[1], BATCHES[4], BATCHES[0], BATCHES[2]):
+    third = batch((13, 4), (8, 2), seed=6)
+    for words in (BATCHES[0], BATCHES[1], third, BATCHES[0], BATCHES[2]):
         for net in nets:
             net.zero_grad()
             loss_of(net, words).backward()
