@@ -1,8 +1,7 @@
-"""Sharing a machine's GPUs and cores among the jobs that run at the same time."""
+"""Sharing a machine's GPUs among the jobs that run at the same time."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,13 +26,6 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
         [sys.executable, "-c", count], capture_output=True, text=True, check=False
     )
     return [str(index) for index in range(int(done.stdout))] if done.returncode == 0 else []
-
-
-def cores() -> int:
-    """The processor cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Gpus:

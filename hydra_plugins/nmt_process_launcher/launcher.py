@@ -24,11 +24,12 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from hydra_plugins.nmt_process_launcher import _config
 from hydra_plugins.nmt_process_launcher._callbacks import ExitCode
-from hydra_plugins.nmt_process_launcher._devices import Gpus, cores, visible_gpus
+from hydra_plugins.nmt_process_launcher._devices import Gpus, visible_gpus
 from hydra_plugins.nmt_process_launcher._earlier import RESUME, Earlier, find_earlier, signature
 from hydra_plugins.nmt_process_launcher._job import Job, State, again, command, environment
 from hydra_plugins.nmt_process_launcher._pool import Pool
 from hydra_plugins.nmt_process_launcher._summary import summary
+from nmt.utils.cores import share
 
 log = logging.getLogger(__name__)
 _config.register()
@@ -193,7 +194,7 @@ class ProcessLauncher(Launcher):
         assert isinstance(hydra_overrides, list)
 
         def job_environment(job: Job) -> dict[str, str]:
-            threads = max(1, cores() // (at_a_time * job.processes)) if at_a_time > 1 else None
+            threads = max(1, share() // (at_a_time * job.processes)) if at_a_time > 1 else None
             file = self._return_file(job)
             file.unlink(missing_ok=True)
             return environment(job, os.environ, file, threads)

@@ -28,6 +28,7 @@ from nmt.cli.explain import NOT_A_NAME, explain
 from nmt.config import Config
 from nmt.config.schema import SCHEMAS
 from nmt.config.validation import validate, validate_keys
+from nmt.utils.cores import bound_spinning
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 
@@ -69,6 +70,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
     def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
+            bound_spinning()  # before anything imports torch
             register_configs([name])
             about = inspect.getdoc(sys.modules[main.__module__]) or ""
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help

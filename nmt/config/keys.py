@@ -25,12 +25,14 @@ def key(
     maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    word: str | None = None,
     runtime: bool = False,
     resumable: bool | None = None,
 ) -> Any:
     """A configuration key: default, one-line meaning, and the values `nmt.config.validation` accepts.
 
     Args:
+        word: what may stand in place of a number.
         runtime: where a run is made, and what is kept and said of it: nothing that it learns or
             scores depends on it. Of a section: all of its keys.
         resumable: may change when a run is resumed, as every `runtime` key may; False for a key of a
@@ -42,6 +44,7 @@ def key(
         "maximum": maximum,
         "above": above,
         "below": below,
+        "word": word,
     }
     metadata = {
         "meaning": meaning,
@@ -125,10 +128,13 @@ def type_name(hint: Any) -> str:
 
     >>> type_name(list[int]), type_name(str | None), type_name(dict[str, dict[str, str]])
     ('list of whole number', 'text or null', 'dictionary of dictionary of text')
+    >>> type_name(int | str)
+    'whole number or text'
     """
     if isinstance(hint, types.UnionType):
-        parts = [type_name(part) for part in typing.get_args(hint) if part is not types.NoneType]
-        return " or ".join([*parts, "null"])
+        hints = typing.get_args(hint)
+        parts = [type_name(part) for part in hints if part is not types.NoneType]
+        return " or ".join([*parts, *(["null"] if types.NoneType in hints else [])])
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is not None:
         return f"{'list' if origin is list else 'dictionary'} of {type_name(inner[-1])}"
@@ -140,8 +146,11 @@ def bounds(accepts: Mapping[str, Any]) -> str:
 
     >>> bounds({"minimum": 0, "below": 1}), bounds({"choices": ("a", "b")}), bounds({})
     ('from 0, below 1', 'a, b', '')
+    >>> bounds({"minimum": 1, "word": "auto"})
+    'auto, from 1'
     """
     if "choices" in accepts:
         return ", ".join(map(str, accepts["choices"]))
     words = {"minimum": "from", "above": "above", "maximum": "to", "below": "below"}
-    return ", ".join(f"{word} {accepts[name]}" for name, word in words.items() if name in accepts)
+    numbers = [f"{word} {accepts[name]}" for name, word in words.items() if name in accepts]
+    return ", ".join([*([accepts["word"]] if "word" in accepts else []), *numbers])

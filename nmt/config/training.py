@@ -59,11 +59,13 @@ class TrainerConfig:
         "micro-batches per update; each device has an equal share of the sentences of each",
         minimum=1,
     )
-    threads: int = key(
-        1,
-        "threads of one process on a CPU; more help only on an idle machine with large layers",
+    threads: int | str = key(
+        "auto",
+        "threads of one process on a CPU; auto: by the cores it may use and the size of the layers, "
+        "of a resumed run what it has had",
         minimum=1,
         maximum=1024,
+        word="auto",
         runtime=True,
     )
     progress: bool = key(

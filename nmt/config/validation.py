@@ -235,6 +235,8 @@ def _problem(value: Any, accepts: Any) -> str | None:
         return next((problem for item in value if (problem := _problem(item, accepts))), None)
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
+    if "word" in accepts and isinstance(value, str):
+        return None if value == accepts["word"] else f"must be a whole number, or {accepts['word']}"
     if "choices" in accepts and value not in accepts["choices"]:
         return "must be one of " + ", ".join(map(str, accepts["choices"]))
     if "minimum" in accepts and value < accepts["minimum"]:

@@ -206,6 +206,6 @@ def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> 
     return (
         f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) for {trainer.max_steps} updates of {batch} on "
-        f"{devices}{trainer.strategy.root_device.type}, "
+        f"{devices}{name_of(trainer.strategy.root_device)}, "
         f"precision {resolve_precision(options.precision, options.accelerator)}"
     )

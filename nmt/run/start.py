@@ -40,7 +40,8 @@ from nmt.training.lightning import end_other_ranks
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.signals import Stop
 from nmt.training.trainer import lightning_arguments
-from nmt.utils.devices import check_accelerator
+from nmt.utils.cores import share
+from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
@@ -87,7 +88,9 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     folder = RunFolder.of_this_command()
     quieten()
     checkpoint, composed = _resumed(composed, folder)
-    config = load(composed)
+    config = _with_threads(load(composed))
+    if checkpoint is not None:
+        _compare_threads(config)
     check_early(config)
     check_training(config)
     stop.trust = own_code(config)
@@ -105,7 +108,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     typed = HydraConfig.get().overrides.task
     stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig, here=EVALUATED_HERE)
     refuse_untrusted_scores(stored, typed, composed.trust)
-    config = load(stored, training=False)
+    config = _with_threads(load(stored, training=False), typed_paths(typed, EvaluateConfig))
     check_early(config)
     refuse_stored_files(checkpoint, config, list(composed.sets), typed)
     say_what_is_read(checkpoint, config, list(composed.sets), folder)
@@ -138,7 +141,7 @@ def trained_model(composed: DictConfig) -> TrainedModel:
     stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
     if "trainer.accelerator" in paths:  # where it was trained binds nobody
         check_accelerator(stored.trainer.accelerator)
-    return from_checkpoint(checkpoint, load(stored, training=False))
+    return from_checkpoint(checkpoint, _with_threads(load(stored, training=False), paths))
 
 
 def model_of(run: Run) -> TrainedModel:
@@ -191,6 +194,35 @@ def at_work(run: Run) -> Iterator[None]:
             if run.trainer is not None:
                 end_other_ranks(run.trainer)
             raise
+
+
+def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:
+    """A configuration with a number of threads, which is what will be stored.
+
+    Args:
+        config: of a training, or from a checkpoint.
+        typed: of a command that starts from a checkpoint the keys typed: where threads are not
+            among them they are this machine's, since those of the training bind nobody.
+    """
+    options = config.trainer
+    stored = typed is None or "trainer.threads" in typed
+    options.threads = resolve_threads(
+        options.threads if stored else "auto",
+        options.accelerator,
+        config.model.hidden,
+        options.devices,
+    )
+    return config
+
+
+def _compare_threads(config: Config) -> None:
+    """Says where a resumed run is to use more threads than it would be given here."""
+    threads, cores = config.trainer.threads, share(config.trainer.devices)
+    if isinstance(threads, int) and threads > cores:
+        log.warning(
+            "trainer.threads=%d, as the run has had; it may use %d core(s) here: with trainer.threads=auto"
+            " it takes as many, and its weights agree up to float rounding", threads, cores
+        )  # fmt: skip
 
 
 def check_early(config: Config) -> None:

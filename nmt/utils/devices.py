@@ -7,6 +7,7 @@ import sys
 
 import torch
 
+from nmt.utils.cores import choose_threads
 from nmt.utils.errors import InputError
 
 
@@ -41,13 +42,16 @@ def cpu_multiplies_bf16() -> bool:
     return any(getattr(torch.cpu, test, bool)() for test in tests)
 
 
-def use_threads(threads: int) -> None:
-    """Sets the threads of this process.
+def resolve_threads(threads: int | str, accelerator: str, units: int, processes: int) -> int:
+    """The threads of a process; `auto` is one beside a GPU, and elsewhere as `choose_threads`."""
+    if isinstance(threads, int):
+        return threads
+    return 1 if uses_gpu(accelerator) else choose_threads(units, processes)
 
-    One is the default: the products of a step are small, and threads that wait for one another on a
-    busy machine have cost more than ten times what they gain on an idle one.
-    """
-    torch.set_num_threads(threads)
+
+def use_threads(threads: int | str) -> None:
+    """Sets the threads of this process; one where nobody has resolved `auto`."""
+    torch.set_num_threads(threads if isinstance(threads, int) else 1)
 
 
 def seed_random_numbers(seed: int, device: torch.device) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from hydra_plugins.nmt_process_launcher._devices import cores
+from nmt.utils.cores import physical_cores
 from tests.launcher.conftest import said
 
 SWEEP = "hydra.sweep.dir=s"
@@ -124,7 +124,7 @@ def test_gpus_and_threads_are_shared_out(app):
     assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
     assert given[0] == {"4", "GPU-b"}
     threads = [int(results[n]["threads"]) for n in "0123"]
-    assert threads == [max(1, cores() // (3 * devices)) for devices in (2, 2, 1, 1)]
+    assert threads == [max(1, physical_cores() // (3 * devices)) for devices in (2, 2, 1, 1)]
     overlapping = [
         (i, j)
         for i in range(4)

@@ -1,0 +1,131 @@
+"""The processor cores that this process may use, and how many threads an update gets of them.
+
+Nothing here imports torch: OpenMP reads its settings when torch is imported.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+
+SPIN = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # turns (GNU), milliseconds (Intel, LLVM)
+WAIT = "OMP_WAIT_POLICY"  # the standard's own word on it, for every library
+
+# Hidden units from which an update gets that many threads at most: smaller layers make products
+# that are done before a second thread has woken.
+THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
+
+
+def bound_spinning(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Has OpenMP's threads sleep soon after they have begun to wait for one another.
+
+    By default they spin for milliseconds: with other processes on the cores, for longer than the
+    thread that they wait for is kept from running. To be called before torch is imported, and
+    without effect later; the processes that this one starts inherit it. What the user has set stays.
+    """
+    if "torch" in sys.modules or WAIT in environ:
+        return
+    for name, value in SPIN.items():
+        environ.setdefault(name, value)
+
+
+def choose_threads(units: int, processes: int) -> int:
+    """The threads of one process's updates: what `trainer.threads=auto` stands for on a CPU.
+
+    It depends on the machine's cores and the layers alone, never on how busy the machine is, so that
+    the same command gives the same weights. One where threads that wait would spin (torch was
+    imported before `bound_spinning`, as in a notebook), and on systems where more were not tried.
+
+    Args:
+        units: hidden units of the model's recurrent networks.
+        processes: of this run on this machine, which share its cores.
+    """
+    bounded = WAIT in os.environ or all(name in os.environ for name in SPIN)
+    tried = sys.platform == "linux" and platform.machine() == "x86_64"
+    if not (bounded and tried):
+        return 1
+    most = next((threads for least, threads in THREADS if units >= least), 1)
+    return min(most, share(processes))
+
+
+def share(processes: int = 1) -> int:
+    """Physical cores for each of `processes` processes of a run on this machine; at least 1.
+
+    OMP_NUM_THREADS bounds it, which the launchers of sweeps set to a job's share. Of ranks that
+    SLURM has started, each has the `--cpus-per-task` of its own.
+    """
+    cores = physical_cores()
+    per_task = _number("SLURM_CPUS_PER_TASK")
+    if per_task:
+        cores = min(cores, per_task)
+        processes = 1 if (_number("SLURM_NTASKS") or 1) > 1 else processes
+    else:
+        cores = min(cores, _number("SLURM_CPUS_ON_NODE") or cores)
+    return max(1, min(cores // max(1, processes), _number("OMP_NUM_THREADS") or cores))
+
+
+def physical_cores() -> int:
+    """The cores that this process may use: by its affinity, less where a cgroup limits its time.
+
+    The hardware threads of a core count once; where the system does not tell them apart, each does.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    cores = {_core(cpu) for cpu in os.sched_getaffinity(0)}
+    return max(1, math.floor(min(len(cores), cgroup_quota())))
+
+
+def cgroup_quota(
+    mounted: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")
+) -> float:
+    """Processors whose time the cgroups (version 1 or 2) of this process allow; inf: no limit.
+
+    Args:
+        mounted: where cgroups are mounted.
+        membership: file of the cgroups of the process.
+    """
+    quotas = [math.inf]
+    for line in _read(membership).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for root in {mounted, mounted / controllers, mounted / "cpu"}:
+            for folder in (root, *_below(root, path)):
+                # version 2: both numbers in a file; version 1: a file each, -1 for no limit
+                text = _read(folder / "cpu.max") or " ".join(
+                    _read(folder / f"cpu.cfs_{part}_us") for part in ("quota", "period")
+                )
+                if match := re.fullmatch(r"\s*(\d+)\s+(\d+)\s*", text):
+                    quotas.append(int(match[1]) / int(match[2]))
+    return min(quotas)
+
+
+def _below(root: Path, path: str) -> Iterator[Path]:
+    """The folders on the way from a root to a cgroup; in a container they may not be there."""
+    for name in Path(path).parts[1:]:
+        root /= name
+        yield root
+
+
+def _core(cpu: int) -> str:
+    """What a hardware thread has in common with the others of its core, and with no other."""
+    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+    return _read(topology / "thread_siblings_list").strip() or str(cpu)
+
+
+def _number(name: str) -> int | None:
+    """A number above 0 in the environment; of `4,2` (OMP_NUM_THREADS of nested regions) the first."""
+    first = os.environ.get(name, "").partition(",")[0]
+    return int(first) if first.isdecimal() and int(first) else None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
