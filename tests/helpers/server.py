@@ -28,6 +28,7 @@ from tests.helpers import ROOT, hooks
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
+    **SPIN,  # for the tests that type trainer.threads: the cores are shared with other tests
     "HF_HUB_OFFLINE": "1",
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",

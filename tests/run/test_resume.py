@@ -103,6 +103,23 @@ def test_averaged_weights_are_resumed_exactly(work, average):
     work.same(average, f"{average}-killed")
 
 
+def test_threads_are_those_of_the_start(work):
+    """Layers large enough for products that two threads share; typed once, then stored."""
+    wide = ("size.hidden=64", "data.batch_size=32", "trainer.max_steps=4", "trainer.threads=2")
+    assert work.train("two", *wide).code == 0
+    hook = "kill('nmt.models.base:Translator.training_step', 7)"
+    assert work.train("two-killed", *wide, hook=hook).code == -9
+    ended = resume_by_folder(work, "two-killed")
+    assert ended.code == 0, ended.err
+    work.same("two", "two-killed")
+    found = json.loads((work.folder / "two-killed/results.json").read_text())
+    assert found["config"]["trainer"]["threads"] == 2
+    assert found["train"]["device"] == "CPU, 2 threads"
+    assert work.checkpoint("two-killed")["nmt"]["config"]["trainer"]["threads"] == 2
+    whole = json.loads((work.folder / "whole/results.json").read_text())
+    assert whole["config"]["trainer"]["threads"] == 1  # OMP_NUM_THREADS of these tests
+
+
 KILLS = {
     "in a micro-batch": ("nmt.models.base:Translator.training_step", 20),
     "between last and previous": ("os:replace", 16),
