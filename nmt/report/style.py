@@ -111,11 +111,14 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
         if name not in FORMATS:
             raise InputError(f"report.figures: {name} is not one of {', '.join(FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
+    figure.draw_without_rendering()
+    figure.set_layout_engine(None)  # laid out and measured once, and not again for each file
+    box = figure.get_tightbbox().padded(0.05)
     written = []
     for name in formats:
         file = path.with_name(f"{file_name(path.name)}.{name}")
         undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[name]
-        figure.savefig(file, bbox_inches="tight", pad_inches=0.05, metadata=undated)
+        figure.savefig(file, bbox_inches=box, metadata=undated)
         written.append(file)
     return written
 
