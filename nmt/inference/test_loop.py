@@ -3,7 +3,8 @@
 Every sentence is force-decoded, translated, and translated without `<unk>`.
 
 The batches are the same for any number of devices (rank r takes every N-th one), so that a
-checkpoint's results do not depend on how many there are.
+checkpoint's results do not depend on how many there are. On a CPU several batches are worked on at a
+time, each by one thread, which changes no result either.
 
 B batch, S source length, T target length.
 """
@@ -28,6 +29,7 @@ from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search import Hypothesis, beam_search
 from nmt.utils.environment import gather, rank_and_world
+from nmt.utils.workers import map_batches
 
 UNMATCHED = "\x00"  # no token holds a control character
 
@@ -88,13 +90,11 @@ def run_test_set(
     with tqdm(
         total=len(examples), desc=progress, unit="sentence", dynamic_ncols=True, disable=hidden
     ) as bar:
-        for batch in make_batches(trained, examples):
-            if not len(batch):
-                continue
-            made, rows = step(batch.to(trained.model.device))
+        filled = [batch for batch in make_batches(trained, examples) if len(batch)]
+        for made, rows in map_batches(step, filled, trained.workers, trained.model.device):
             records += made
             alignments += rows
-            bar.update(len(batch) * world)
+            bar.update(len(made) * world)
     parts = gather((records, alignments))
     return (
         in_order(record for made, _ in parts for record in made),
@@ -104,11 +104,16 @@ def run_test_set(
 
 def mean_nll(trained: TrainedModel, batches: Iterable[Batch]) -> float:
     """NLL of given pairs in nats a sentence, their mean; `batches` is this rank's share."""
+    device = trained.model.device
+
+    def sums_of(batch: Batch) -> Tensor:
+        nll = trained.model(batch.to(device)).nll.double().sum().cpu()
+        return torch.stack([nll, torch.tensor(float(len(batch)))])
+
     sums = torch.zeros(2, dtype=torch.float64)  # NLL, sentences
-    for batch in batches:
-        if len(batch):
-            nll = trained.model(batch.to(trained.model.device)).nll.double().sum().cpu()
-            sums += torch.stack([nll, torch.tensor(float(len(batch)))])
+    filled = [batch for batch in batches if len(batch)]
+    for found in map_batches(sums_of, filled, trained.workers, device):
+        sums += found
     nll, sentences = torch.stack(gather(sums)).sum(0).tolist()
     return nll / max(sentences, 1)
 
@@ -124,6 +129,7 @@ class _Step:
     def __call__(self, batch: Batch) -> tuple[list[Record], list[Record]]:
         """The records of the batch's sentences, and the alignments of those that are kept."""
         model, codec, search = self.trained.model, self.trained.codec, self.trained.config.search
+        batch = batch.to(model.device)
         examples = [self.examples[row] for row in batch.rows.tolist()]
         decoded = model(batch)
         nll = decoded.nll.double().sum(1).tolist()

@@ -43,6 +43,12 @@ class TrainedModel:
     config: Config
     dictionary: Mapping[str, str] | None = None
 
+    @property
+    def workers(self) -> int:
+        """Batches that are worked on at a time on a CPU: as many as an update has threads."""
+        threads = self.config.trainer.threads
+        return threads if isinstance(threads, int) else 1
+
 
 def from_checkpoint(checkpoint: Checkpoint, config: Config) -> TrainedModel:
     """The model of a checkpoint, on the CPU, with the settings of `config`.

@@ -67,7 +67,9 @@ class LineTranslator:
         sources = [self.trained.codec.source.encode(words[place]) for place in filled]
         translations: dict[int, list[Translation]] = {}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-            search = search_sentences(self.model, sources, self.search, device=self.device)
+            search = search_sentences(
+                self.model, sources, self.search, self.device, self.trained.workers
+            )
             for at, hypotheses in search:
                 place = filled[at]
                 number = self.lines + place + 1

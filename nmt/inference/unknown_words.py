@@ -18,6 +18,7 @@ from nmt.evaluation.alignment import Link, attended_words, hard_links
 from nmt.inference.force_decoding import ForcedDecoding, weights_between_words
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.utils.environment import gather
+from nmt.utils.workers import map_batches
 
 Aligned = tuple[Sequence[str], Sequence[str], list[Link]]
 
@@ -39,10 +40,8 @@ def learn_dictionary(
         Source word to the target word that it is most often linked to.
     """
     model, null = trained.model, trained.config.evaluation.alignment.null
-    aligned: list[Aligned] = []
-    for batch in batches:
-        if not len(batch):
-            continue
+
+    def aligned_pairs(batch: Batch) -> list[Aligned]:
         batch = batch.to(model.device)
         # Not model(batch): the probabilities of words, most of the work, are not asked for.
         memory = model.encode(batch.source, batch.source_mask)
@@ -51,6 +50,7 @@ def learn_dictionary(
         weights = forced.weights.float().cpu().numpy()  # (B, T, S)
         sources = batch.source_mask.sum(1).tolist()
         targets = batch.target_mask.sum(1).tolist()
+        aligned: list[Aligned] = []
         for place, row in enumerate(batch.rows.tolist()):
             pair = pairs[row]
             between = weights_between_words(
@@ -60,6 +60,11 @@ def learn_dictionary(
                 pair["target_ids"].tolist(),
             )
             aligned.append((pair["source"], pair["target"], hard_links(between, null)))
+        return aligned
+
+    filled = [batch for batch in batches if len(batch)]
+    found = map_batches(aligned_pairs, filled, trained.workers, model.device)
+    aligned = [pair for made in found for pair in made]
     parts: list[list[Aligned]] = gather(aligned)
     return count_links(pair for part in parts for pair in part)
 

@@ -32,6 +32,7 @@ from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
 from nmt.utils.devices import name_of, peak_memory, resolve_precision
 from nmt.utils.errors import InputError, RunError
+from nmt.utils.stages import timed
 
 log = logging.getLogger(__name__)
 
@@ -132,11 +133,12 @@ class Training:
         wanted = trained.config.evaluation.train_sample
         if not wanted:
             return None
-        return on_every_rank(
-            self.trainer,
-            trained.model,
-            lambda: mean_nll(trained, training_sample(trained.config, self.text, wanted)),
-        )
+        with timed("likelihood of a sample of the training pairs"):
+            return on_every_rank(
+                self.trainer,
+                trained.model,
+                lambda: mean_nll(trained, training_sample(trained.config, self.text, wanted)),
+            )
 
     def _dictionary(self, trained: TrainedModel) -> dict[str, str] | None:
         """The dictionary for `search.replace_unk`; None where none can be learnt.
@@ -146,13 +148,14 @@ class Training:
         wanted = trained.config.evaluation.dictionary_sample
         if not (trained.model.attends and wanted and self.codec.source.kind == "words"):
             return None  # subwords leave no word unknown
-        dictionary = on_every_rank(
-            self.trainer,
-            trained.model,
-            lambda: learn_dictionary(
-                trained, self.text.train, training_sample(trained.config, self.text, wanted)
-            ),
-        )
+        with timed("dictionary"):
+            dictionary = on_every_rank(
+                self.trainer,
+                trained.model,
+                lambda: learn_dictionary(
+                    trained, self.text.train, training_sample(trained.config, self.text, wanted)
+                ),
+            )
         log.info("dictionary from attention: %d source words", len(dictionary))
         return dictionary
 

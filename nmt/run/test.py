@@ -30,6 +30,7 @@ from nmt.run.start import Run
 from nmt.training.lightning import on_every_rank
 from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError
+from nmt.utils.stages import timed
 
 log = logging.getLogger(__name__)
 
@@ -98,16 +99,18 @@ def _evaluate(
 ) -> dict[str, Any]:
     config = run.config
     log.info("translating %s: %d sentences", name, len(examples))
-    made, alignments = run_test_set(
-        trained,
-        examples,
-        kept=_kept(examples, config),
-        progress=f"translating {name}" if config.trainer.progress else None,
-    )
+    with timed(f"{name} translated"):
+        made, alignments = run_test_set(
+            trained,
+            examples,
+            kept=_kept(examples, config),
+            progress=f"translating {name}" if config.trainer.progress else None,
+        )
     if rank():
         return {}
     records.write_alignments(run.folder.path, name, alignments)
-    return _scores(run, name, made, dataclasses.asdict(config.search))
+    with timed(f"{name} scored"):
+        return _scores(run, name, made, dataclasses.asdict(config.search))
 
 
 def evaluate_system(

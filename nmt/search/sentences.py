@@ -11,6 +11,7 @@ from nmt.data.batch import pad
 from nmt.data.batches import evaluation_batches
 from nmt.search.beam import Searchable, beam_search
 from nmt.search.hypothesis import Hypothesis
+from nmt.utils.workers import map_batches
 
 
 def search_sentences(
@@ -18,6 +19,7 @@ def search_sentences(
     sources: Sequence[Sequence[int]],
     settings: SearchConfig,
     device: torch.device | str = "cpu",
+    workers: int = 1,
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Searches translations of encoded sentences, `settings.batch_size` of them together.
 
@@ -27,6 +29,7 @@ def search_sentences(
 
     Args:
         sources: ids of each sentence, ending with `</s>`.
+        workers: batches that are searched at a time, on a CPU.
 
     Yields:
         Place of a sentence, its hypotheses, best first.
@@ -36,8 +39,13 @@ def search_sentences(
     """
     if not sources:
         return
-    for batch in evaluation_batches([len(source) for source in sources], settings.batch_size):
-        places = batch.tolist()
+
+    def search(places: list[int]) -> list[list[Hypothesis]]:
         source, mask = pad([sources[place] for place in places])
-        found = beam_search(model, source.to(device), mask.to(device), settings)
-        yield from zip(places, found, strict=True)
+        return beam_search(model, source.to(device), mask.to(device), settings)
+
+    lengths = [len(source) for source in sources]
+    batches = [batch.tolist() for batch in evaluation_batches(lengths, settings.batch_size)]
+    found = map_batches(search, batches, workers, torch.device(device))
+    for places, hypotheses in zip(batches, found, strict=True):
+        yield from zip(places, hypotheses, strict=True)

@@ -222,3 +222,23 @@ def test_the_symbol_and_a_word_spelt_like_it_are_told_apart_by_their_ids():
     assert statistics[:2].tolist() == [2, 0]  # one word of three is wrong
     replaced = matchable(["<unk>", "chat", "le"], ids, vocabulary)
     assert replaced == ["<unk>", "chat", "le"]
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_results_are_the_same_for_any_number_of_workers(bf16):
+    """To the bit, in the order of the set, and with the caller's precision and threads."""
+    model = make().float()
+    alone = dataclasses.replace(at_work(model), config=Config(search=SEARCH))
+    alone.config.trainer.threads = 1
+    shared = dataclasses.replace(at_work(model), config=Config(search=SEARCH))
+    shared.config.trainer.threads = 3
+    assert (alone.workers, shared.workers) == (1, 3)
+    many = [dataclasses.replace(EXAMPLES[n % len(EXAMPLES)], id=n) for n in range(23)]
+    before = torch.get_num_threads()
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        expected = run_test_set(alone, many, kept=[0, 3, 17])
+        assert run_test_set(shared, many, kept=[0, 3, 17]) == expected
+        batches = make_batches(alone, many)
+        assert mean_nll(shared, batches) == mean_nll(alone, batches)
+    assert torch.get_num_threads() == before
+    assert [record["id"] for record in expected[0]] == list(range(23))

@@ -1,0 +1,54 @@
+"""Batches shared out among the cores: one function over many of them, by several threads of Python.
+
+torch lets go of Python's lock while it computes. Threads share the model and start at once, and none
+is forked: a fork after a parallel region of OpenMP can hang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_batches(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int, device: torch.device
+) -> Iterator[Result]:
+    """`map(function, items)`, in the order of the items, `workers` of them computed at a time.
+
+    On a CPU each item is computed by one thread, so that the results are, to the bit, the same for
+    any number of workers. Gradients and autocast are on or off as they are where it is called.
+
+    Args:
+        function: changes nothing that two calls share.
+        workers: on a GPU one works, whatever this says.
+        device: of what `function` computes.
+    """
+    if device.type != "cpu":
+        yield from map(function, items)
+        return
+    gradients, bf16 = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu")
+
+    def work(item: Item) -> Result:
+        with torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, enabled=bf16):
+            return function(item)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if workers == 1:
+            yield from map(function, items)
+            return
+        pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+        try:
+            yield from pool.map(work, items)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    finally:
+        torch.set_num_threads(before)

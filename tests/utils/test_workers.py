@@ -1,0 +1,51 @@
+"""Batches shared out among workers."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from nmt.utils.workers import map_batches
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_order_and_each_is_computed_by_one_thread(workers):
+    def work(item):
+        return item, torch.get_num_threads(), torch.is_grad_enabled(), torch.ones(1) @ torch.ones(1)
+
+    torch.set_num_threads(2)
+    try:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            found = list(map_batches(work, range(40), workers, CPU))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert [item for item, *_ in found] == list(range(40))
+    assert {threads for _, threads, *_ in found} == {1}
+    assert not any(grad for _, _, grad, _ in found)
+    assert {product.dtype for *_, product in found} == {torch.bfloat16}
+
+
+def test_several_work_at_a_time():
+    """Each waits for two others: one worker alone would never come to its end."""
+    together = threading.Barrier(3, timeout=20)
+    assert list(map_batches(lambda _: together.wait() >= 0, range(3), 3, CPU)) == [True] * 3
+
+
+def test_an_error_ends_the_others():
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 0:
+            raise ValueError("broken")
+        return item
+
+    with pytest.raises(ValueError, match="broken"):
+        list(map_batches(work, range(100_000), 2, CPU))
+    assert len(begun) < 100_000
+    assert torch.get_num_threads() == 1
