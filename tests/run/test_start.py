@@ -1,8 +1,11 @@
 """What a run refuses before it starts."""
 
+import logging
+
 import pytest
 
-from nmt.config import Config, EvaluationConfig
+from nmt.config import Config, EvaluationConfig, TrainerConfig
+from nmt.run import start
 from nmt.run.start import own_code, refuse_untrusted_scores
 from nmt.utils.errors import InputError
 
@@ -32,3 +35,33 @@ def test_scores_that_only_a_stored_configuration_names_are_refused(typed, trust)
 
 def test_who_trained_a_configuration_trusts_its_scores():
     assert own_code(STORED)[-1] == "mine.scores"
+
+
+@pytest.mark.parametrize(
+    ("stored", "typed", "taken"),
+    [
+        ("auto", None, 3),  # a training that begins
+        (7, None, 7),  # one that is resumed, or typed
+        (7, [], 3),  # an evaluation: on this machine
+        (7, ["trainer.threads", "search"], 7),
+        ("auto", ["trainer.threads"], 3),
+    ],
+)
+def test_threads_are_a_number_before_anything_is_stored(monkeypatch, stored, typed, taken):
+    asked = []
+    monkeypatch.setattr("nmt.utils.devices.choose_threads", lambda *given: asked.append(given) or 3)
+    config = Config(trainer=TrainerConfig(threads=stored, accelerator="cpu", devices=2))
+    config.model.hidden = 512
+    assert start._with_threads(config, typed).trainer.threads == taken
+    assert asked == ([] if taken == 7 else [(512, 2)])
+
+
+def test_a_resumed_run_says_that_it_uses_more_threads_than_cores(monkeypatch, caplog):
+    monkeypatch.setattr(start, "share", lambda processes: 4 // processes)
+    config = Config(trainer=TrainerConfig(threads=4))
+    with caplog.at_level(logging.WARNING):
+        start._compare_threads(config)
+        assert not caplog.records
+        config.trainer.devices = 2
+        start._compare_threads(config)
+    assert "trainer.threads=4, as the run has had; it may use 2 core(s) here" in caplog.text
