@@ -27,19 +27,19 @@ compare *overrides:
 
 # The tests that every commit passes (under 5 minutes on two idle cores)
 test *options:
-    uv run pytest "$@"
+    uv run --group dev pytest "$@"
 
 # All tests, including slow ones and those that drive a browser
 test-all *options:
-    uv run pytest -m 'slow or not slow' "$@"
+    uv run --group dev pytest -m 'slow or not slow' "$@"
 
 # Lint, format and types
 lint:
-    uv run ruff check .
-    uv run ruff format --check .
-    uv run mypy
+    uv run --group dev ruff check .
+    uv run --group dev ruff format --check .
+    uv run --group dev mypy
 
 # Fix lint errors that can be fixed automatically, and format
 format:
-    uv run ruff check --fix .
-    uv run ruff format .
+    uv run --group dev ruff check --fix .
+    uv run --group dev ruff format .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import tomllib
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
@@ -133,6 +134,23 @@ def test_what_is_shown_can_be_typed(tmp_path, page, command):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     check(command, tmp_path)
+
+
+DEVELOPMENT = ("pytest", "ruff", "mypy")
+
+
+@pytest.mark.parametrize("name", ["README.md", "justfile", ".ci/run"])
+def test_what_only_tests_need_is_asked_for(name):
+    """`uv run` alone installs no group, so that the first command does not wait for these."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["uv"]["default-groups"] == []
+    listed = [re.split(r"[\W]", need)[0] for need in project["dependency-groups"]["dev"]]
+    assert set(DEVELOPMENT) <= set(listed)
+    text = (ROOT / name).read_text()
+    found = re.findall(r"uv run(?: --group (\w+))? (\w+)", text)
+    assert {program for _, program in found} & set(DEVELOPMENT)
+    for group, program in found:
+        assert (group == "dev") == (program in DEVELOPMENT), program
 
 
 def test_the_readme_shows_the_main_commands():
