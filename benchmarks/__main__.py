@@ -5,7 +5,8 @@
     python -m benchmarks.gpu                       # what only a GPU shows
 
 Versions take turns, so that a busy machine slows them alike; medians are printed, and ratios to the
-first line. On a CPU times are CPU seconds of one thread.
+first line. On a CPU times are CPU seconds of one thread, but for the part `threads`: wall-clock time,
+best on a machine without other work.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import partial
 import torch
 
 from benchmarks.memory import measure
+from benchmarks.threads import threads
 from benchmarks.work import BATCH, POOL, SIZES, Net, Size, Trainer, pool, rectangle, seconds
 from nmt.config import SearchConfig
 from nmt.search import beam_search
@@ -99,7 +101,7 @@ def memory(size: Size, args: argparse.Namespace) -> None:
         print(f"{name(*version):14}" + "".join(f" {peak:9.0f}" for peak in peaks), flush=True)
 
 
-PARTS = {"training": training, "decoding": decoding, "memory": memory}
+PARTS = {"training": training, "decoding": decoding, "memory": memory, "threads": threads}
 
 
 def main() -> None:

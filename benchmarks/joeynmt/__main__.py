@@ -4,7 +4,7 @@
 
 The first call makes an environment of its own for JoeyNMT, from PyPI, that borrows this one's torch
 so that both compute with the same library. The two take turns, a round each; medians of CPU seconds
-of one thread are compared.
+of one thread are compared, or of wall-clock seconds with several (`--threads`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import statistics
 import subprocess
 import sysconfig
+import time
 import venv
 from dataclasses import replace
 from functools import partial
@@ -49,11 +50,11 @@ def environment(folder: Path) -> Path:
 class Joey:
     """JoeyNMT in its own process: asked for a piece of work, it answers with its CPU seconds."""
 
-    def __init__(self, python: Path, vocabulary: int) -> None:
+    def __init__(self, python: Path, vocabulary: int, threads: int) -> None:
         self.process = subprocess.Popen(
             [python, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.ask({"vocabulary": vocabulary})
+        self.ask({"vocabulary": vocabulary, "threads": threads})
 
     def ask(self, work: dict[str, Any]) -> float:
         assert self.process.stdin is not None
@@ -72,11 +73,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--environment", type=Path, default=Path("build/joeynmt"))
     parser.add_argument("--vocabulary", type=int, default=SIZES["laptop"].vocabulary)
+    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(args.threads)
+    clock = time.process_time if args.threads == 1 else time.perf_counter
     torch.manual_seed(1)
     size = replace(SIZES["laptop"], vocabulary=args.vocabulary)
-    joey = Joey(environment(args.environment), size.vocabulary)
+    joey = Joey(environment(args.environment), size.vocabulary, args.threads)
     mixed, ordered = pool(size, ordered=False), pool(size)
     source, mask = rectangle(size, SENTENCES, SYMBOLS)[:2]
     settings = SearchConfig(beam_size=BEAM, min_ratio=1.0, max_ratio=1.0)
@@ -104,23 +107,25 @@ def main() -> None:
             ]
             work = {"source": sentences[:BATCH], "target": sentences[BATCH:]}
             rates[f"JoeyNMT, {order}"] = count / joey.ask({"train": work})
-            rates[f"plain float32, {order}"] = count / seconds(partial(plain.update, words), "cpu")
+            rates[f"plain float32, {order}"] = count / seconds(
+                partial(plain.update, words), "cpu", clock
+            )
             for bf16, trainer in trainers.items():
                 label = f"fused {'bf16' if bf16 else 'float32'}, {order}"
-                took = seconds(partial(trainer.update, words), "cpu")
+                took = seconds(partial(trainer.update, words), "cpu", clock)
                 rates[label] = count / took
         found = {
             "JoeyNMT": joey.ask({"search": source.tolist(), "steps": SYMBOLS, "beam": BEAM}),
-            "float32": seconds(lambda: search(False), "cpu"),
-            "bf16": seconds(lambda: search(True), "cpu"),
+            "float32": seconds(lambda: search(False), "cpu", clock),
+            "bf16": seconds(lambda: search(True), "cpu", clock),
         }
         if turn:  # the first turn warms up
             for label, rate in rates.items():
                 training.setdefault(label, []).append(rate)
             for label, took in found.items():
                 searching.setdefault(label, []).append(SENTENCES / took)
-    show("Training: target words a CPU second", training, "JoeyNMT, mixed")
-    show(f"Beam {BEAM}, fixed length: sentences a CPU second", searching, "JoeyNMT")
+    show("Training: target words a second", training, "JoeyNMT, mixed")
+    show(f"Beam {BEAM}, fixed length: sentences a second", searching, "JoeyNMT")
 
 
 def show(title: str, rates: dict[str, list[float]], base: str) -> None:

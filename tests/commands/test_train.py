@@ -198,6 +198,19 @@ class TestTrain:
         assert "Traceback" not in log
         assert not re.search(r"WARNING|ERROR", log)
 
+    def test_the_log_times_what_follows_the_training(self, rnnsearch):
+        log = (rnnsearch / "train.log").read_text()
+        sample = "likelihood of a sample of the training pairs"
+        for stage in (
+            sample,
+            "dictionary",
+            "by_length translated",
+            "by_length scored",
+            "figures",
+            "page",
+        ):
+            assert len(re.findall(rf" {stage}: \d+\.\d s\n", log)) == 1, stage
+
     def test_metrics_as_comma_separated_values(self, rnnencdec):
         table = (rnnencdec / "metrics.csv").read_text().splitlines()
         assert "valid/nll_per_word" in table[0].split(",")
