@@ -23,6 +23,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from nmt.utils.cores import SPIN
 from tests.helpers import ROOT, hooks
 
 ENVIRONMENT = {
