@@ -115,7 +115,7 @@ def test_the_parent_of_a_sweep_starts_no_library(start, tmp_path):
         "nmt.config.validation",
         "nmt.config.overrides",
     ]
-    + [f"nmt.utils.{name}" for name in ("errors", "files", "optional", "environment")]
+    + [f"nmt.utils.{name}" for name in ("cores", "environment", "errors", "files", "optional")]
     + ["nmt.training.signals", "hydra_plugins.nmt_process_launcher.launcher"],
 )
 def test_modules_that_every_start_imports(start, module, tmp_path):
