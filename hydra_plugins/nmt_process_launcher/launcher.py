@@ -29,7 +29,7 @@ from hydra_plugins.nmt_process_launcher._earlier import RESUME, Earlier, find_ea
 from hydra_plugins.nmt_process_launcher._job import Job, State, again, command, environment
 from hydra_plugins.nmt_process_launcher._pool import Pool
 from hydra_plugins.nmt_process_launcher._summary import summary
-from nmt.utils.cores import share
+from nmt.utils.cores import shared_cores
 
 log = logging.getLogger(__name__)
 _config.register()
@@ -194,7 +194,7 @@ class ProcessLauncher(Launcher):
         assert isinstance(hydra_overrides, list)
 
         def job_environment(job: Job) -> dict[str, str]:
-            threads = max(1, share() // (at_a_time * job.processes)) if at_a_time > 1 else None
+            threads = max(1, shared_cores() // (at_a_time * job.processes)) if at_a_time > 1 else None
             file = self._return_file(job)
             file.unlink(missing_ok=True)
             return environment(job, os.environ, file, threads)

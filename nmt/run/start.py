@@ -40,7 +40,7 @@ from nmt.training.lightning import end_other_ranks
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.signals import Stop
 from nmt.training.trainer import lightning_arguments
-from nmt.utils.cores import share
+from nmt.utils.cores import shared_cores
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -217,7 +217,7 @@ def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:
 
 def _compare_threads(config: Config) -> None:
     """Says where a resumed run is to use more threads than it would be given here."""
-    threads, cores = config.trainer.threads, share(config.trainer.devices)
+    threads, cores = config.trainer.threads, shared_cores(config.trainer.devices)
     if isinstance(threads, int) and threads > cores:
         log.warning(
             "trainer.threads=%d, as the run has had; it may use %d core(s) here: with trainer.threads=auto"

@@ -50,10 +50,10 @@ def choose_threads(units: int, processes: int) -> int:
     if not (bounded and tried):
         return 1
     most = next((threads for least, threads in THREADS if units >= least), 1)
-    return min(most, share(processes))
+    return min(most, shared_cores(processes))
 
 
-def share(processes: int = 1) -> int:
+def shared_cores(processes: int = 1) -> int:
     """Physical cores for each of `processes` processes of a run on this machine; at least 1.
 
     OMP_NUM_THREADS bounds it, which the launchers of sweeps set to a job's share. Of ranks that

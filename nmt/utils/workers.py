@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import torch
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+Task = TypeVar("Task")
+Done = TypeVar("Done")
 
 
 def map_batches(
-    function: Callable[[Item], Result], items: Iterable[Item], workers: int, device: torch.device
-) -> Iterator[Result]:
+    function: Callable[[Task], Done], items: Iterable[Task], workers: int, device: torch.device
+) -> Iterator[Done]:
     """`map(function, items)`, in the order of the items, `workers` of them computed at a time.
 
     On a CPU each item is computed by one thread, so that the results are, to the bit, the same for
@@ -35,7 +35,7 @@ def map_batches(
     gradients, bf16 = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu")
 
-    def work(item: Item) -> Result:
+    def work(item: Task) -> Done:
         with torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, enabled=bf16):
             return function(item)
 

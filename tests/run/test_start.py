@@ -57,7 +57,7 @@ def test_threads_are_a_number_before_anything_is_stored(monkeypatch, stored, typ
 
 
 def test_a_resumed_run_says_that_it_uses_more_threads_than_cores(monkeypatch, caplog):
-    monkeypatch.setattr(start, "share", lambda processes: 4 // processes)
+    monkeypatch.setattr(start, "shared_cores", lambda processes: 4 // processes)
     config = Config(trainer=TrainerConfig(threads=4))
     with caplog.at_level(logging.WARNING):
         start._compare_threads(config)

@@ -83,7 +83,7 @@ def test_one_thread_where_waiting_threads_would_spin_or_none_was_tried(machine, 
 )
 def test_shares(machine, environment, processes, threads):
     machine(16, **environment)
-    assert cores.share(processes) == threads
+    assert cores.shared_cores(processes) == threads
 
 
 def test_hardware_threads_of_a_core_count_once(machine, monkeypatch, tmp_path):
