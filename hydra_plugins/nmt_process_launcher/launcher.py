@@ -194,7 +194,9 @@ class ProcessLauncher(Launcher):
         assert isinstance(hydra_overrides, list)
 
         def job_environment(job: Job) -> dict[str, str]:
-            threads = max(1, shared_cores() // (at_a_time * job.processes)) if at_a_time > 1 else None
+            threads = (
+                max(1, shared_cores() // (at_a_time * job.processes)) if at_a_time > 1 else None
+            )
             file = self._return_file(job)
             file.unlink(missing_ok=True)
             return environment(job, os.environ, file, threads)
