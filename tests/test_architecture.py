@@ -139,7 +139,7 @@ def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
     tests = ROOT / "tests"
     folders = {file.parent for file in tests.rglob("*.py")}
     assert len(folders) > 20
-    others = {tests, tests / "helpers", tests / "commands", tests / "launcher"}
+    others = {tests, *(tests / name for name in ("benchmarks", "commands", "helpers", "launcher"))}
     for folder in folders:
         assert (folder / "__init__.py").is_file(), folder
         assert folder in others or (PACKAGE / folder.relative_to(tests)).is_dir(), folder
