@@ -228,7 +228,7 @@ def test_commands_are_found_wherever_they_stand():
         "python -m nmt.train -m scoring=additive,dott seed=1,2,3",
         "python -m nmt.train hydra.launcher.jobs=2",
         "python -m nmt.train data.train.source=$X/train.en",
-        "python -m nmt.train resume=FOLDER",
+        "python -m nmt.train resume=PLACE",
         "python -m nmt.evaluate checkpoint=FILE set=[test]",
         "python -m nmt.trian seed=1",
         "just train sead=2",

@@ -56,7 +56,7 @@ class TestTranslate:
                 "cannot be read (Bad file descriptor)",
             ),
             ("os.dup2(os.open('/', os.O_RDONLY), 0)", "cannot be read (Is a directory)"),
-            ("sys.stdin = None", "closed; give it text"),
+            ("import sys; sys.stdin = None", "closed; give it text"),
         ],
     )
     def test_an_input_that_cannot_be_read(self, program, rnnsearch, hook, said):

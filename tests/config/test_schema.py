@@ -110,7 +110,7 @@ REFUSED = [
     ("++trainer.foo=1", "trainer.foo: no such key"),
     ("+experiment=rnnsearch40", "rnnencdec30, rnnencdec50, rnnsearch30, rnnsearch50"),
     ("scoring=cosine", "scoring=cosine: no such; available: additive, dot, none, scaled_dot"),
-    ("regime=desktop", "regime=desktop: no such; available: laptop, paper, tiny"),
+    ("regime=desktop", "regime=desktop: no such; available: gpu, laptop, paper, tiny"),
     ("data=wmt15", "available: grammar, multi30k, text, wmt14"),
     ("+data=text", "type data=… without the plus"),
     ("experiment=rnnsearch50", "type +experiment=…"),

@@ -175,7 +175,7 @@ def test_a_damaged_last_checkpoint_is_passed_by(work):
     last.write_bytes(last.read_bytes()[:-1000])
     ended = work.train("damaged", "resume=auto")
     assert ended.code == 0, ended.err
-    assert "last.ckpt is damaged" in ended.err
+    assert "last.ckpt: damaged" in ended.err
     assert "resuming from damaged/checkpoints/previous.ckpt instead" in ended.err.replace(
         f"{work.folder}/", ""
     )
