@@ -33,6 +33,7 @@ def train(composed: DictConfig, stop: Stop) -> None:
         start.reopen(run)
         with start.at_work(run):
             training = fit.Training(run, text)
+            test.expect_tests(run, sets)
             training.fit()
             if run.is_trial:
                 return training.say_tried()

@@ -63,7 +63,7 @@ class BpeVocabulary:
             raise InputError("vocabulary: its subwords are not numbered bytes and their merges")
 
     @classmethod
-    def learn(cls, sentences: Iterable[str], size: int, *, progress: bool = False) -> BpeVocabulary:
+    def learn(cls, sentences: Iterable[str], size: int) -> BpeVocabulary:
         """`size` subwords from tokenised sentences (tokens joined by spaces).
 
         Raises:
@@ -78,7 +78,7 @@ class BpeVocabulary:
         )
         trainer = trainers.BpeTrainer(
             vocab_size=size,
-            show_progress=progress,
+            show_progress=False,
             special_tokens=[],
             initial_alphabet=sorted(BYTE_OF),
         )

@@ -23,6 +23,7 @@ from nmt.data.sources.corpus import digest
 from nmt.data.tokenised import TokenisedText, open_arrow, processes
 from nmt.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from nmt.data.word_vocabulary import WordVocabulary, rank_words
+from nmt.utils.progress import Stage
 
 FORMAT = 1
 LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; longer is "longer than any cap"
@@ -141,17 +142,22 @@ def _learn(
     progress: bool,
 ) -> tuple[Vocabulary, int | None]:
     """A vocabulary and the number of distinct words (None for subwords, which are not counted)."""
-    if tokenizer.kind == BpeVocabulary.kind:
-        sides = ["source", "target"] if tokenizer.joint else sides
-        return BpeVocabulary.learn(_sentences(text, sides), size, progress=progress), None
-    words = rank_words(_sentences(text, sides), progress=progress)
+    subwords = tokenizer.kind == BpeVocabulary.kind
+    if subwords and tokenizer.joint:
+        sides = ["source", "target"]
+    title = f"learning the {' and '.join(sides)} vocabulary"
+    with Stage(title, len(sides) * len(text.rows), "sentence", shown=progress) as stage:
+        if subwords:
+            return BpeVocabulary.learn(_sentences(text, sides, stage), size), None
+        words = rank_words(_sentences(text, sides, stage))
     return WordVocabulary(words[:size]), len(words)
 
 
-def _sentences(text: TokenisedText, sides: list[str]) -> Iterator[str]:
+def _sentences(text: TokenisedText, sides: list[str], stage: Stage) -> Iterator[str]:
     columns = [text.rows.data.column(side).chunks for side in sides]
     for chunk in itertools.chain.from_iterable(columns):
         yield from chunk.to_pylist()
+        stage.advance(len(chunk))
 
 
 @dataclass(frozen=True)

@@ -120,14 +120,14 @@ def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
     width = max(map(len, [*splits, "split"]))
     lines = [
         f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
-        f" {'words':>23} {'unknown':>15}"
+        f" {'words (source / target)':>23} {'unknown':>17}"
     ]
     for name, counts in splits.items():
         words = f"{counts['source_words']:,} / {counts['target_words']:,}"
-        unknown = f"{counts['source_unknown']:.2%} / {counts['target_unknown']:.2%}"
+        unknown = f"{100 * counts['source_unknown']:.2f} / {100 * counts['target_unknown']:.2f} %"
         lines.append(
             f"{name:<{width}} {counts['pairs']:>10,} {counts['empty']:>8,}"
-            f" {counts['too_long']:>9,} {words:>23} {unknown:>15}"
+            f" {counts['too_long']:>9,} {words:>23} {unknown:>17}"
         )
     for side, counts in manifest["vocabulary"].items():
         of = f" of {counts['types']:,} types" if counts["types"] else ""
@@ -136,8 +136,10 @@ def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
     dropped = dict(splits["train"]["dropped"])
     not_selected = dropped.pop("not_selected", 0)
     filtered = ", ".join(f"{name} {count:,}" for name, count in dropped.items()) or "none"
-    lines.append(f"pairs left out of train by data.filters: {filtered}")
-    lines.append(f"by data.selection={manifest['selection']}: {not_selected:,}")
+    lines.append(f"training pairs left out by data.filters: {filtered}")
+    if manifest["selection"] != "none":
+        said = f"data.selection={manifest['selection']}: {not_selected:,}"
+        lines.append(f"training pairs left out by {said}")
     lines.append(f"fingerprint: {fingerprint}")
     return "\n".join(lines)
 

@@ -26,7 +26,9 @@ from nmt.data.sources.open import open_corpus
 from nmt.data.splits import HeldOut, Train
 from nmt.data.tokenised import TokenisedText, tokenise_corpus
 from nmt.data.vocabulary import Vocabulary
+from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
+from nmt.utils.progress import Stage, has_terminal
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,14 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
     with progress_bars(progress):
         normalise, in_domain = tokenizer.normalise, None
         if data.selection != "none":  # the small text first: what is wrong with it shows at once
-            in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise, raw=False)
-        text = _tokenised(data.train, data, "data.train", normalise, raw=False)
-        text = filter_text(text, data, in_domain)
-        encoded = encode_text(text, tokenizer, Path(data.cache), progress, data.verify)
+            with _stage("preparing data.in_domain", progress):
+                in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise, raw=False)
+        with _stage("preparing data.train", progress):
+            text = _tokenised(data.train, data, "data.train", normalise, raw=False)
+        with _stage("filtering data.train", progress):
+            text = filter_text(text, data, in_domain)
+        with _stage("encoding data.train", progress):
+            encoded = encode_text(text, tokenizer, Path(data.cache), progress, data.verify)
         counts = encoded.counts
         train = Train(
             cast(Any, text.rows),
@@ -177,7 +183,7 @@ def prepare_held_out(
     Raises:
         InputError: where the text cannot be had.
     """
-    with progress_bars(progress):
+    with progress_bars(progress), _stage(f"preparing {key}", progress):
         tokenised = _tokenised(text, data, key, normalise, raw=True)
     name = key.removeprefix("data.").removeprefix("test.")
     rows = cast(Any, tokenised.rows)
@@ -186,8 +192,8 @@ def prepare_held_out(
 
 @contextlib.contextmanager
 def progress_bars(shown: bool) -> Iterator[None]:
-    """Whether `datasets` draws progress bars inside."""
-    if shown or are_progress_bars_disabled():
+    """Whether `datasets` draws progress bars inside: on rank 0, where there is a terminal."""
+    if (shown and has_terminal() and rank() == 0) or are_progress_bars_disabled():
         yield
         return
     disable_progress_bars()
@@ -195,6 +201,11 @@ def progress_bars(shown: bool) -> Iterator[None]:
         yield
     finally:
         enable_progress_bars()
+
+
+def _stage(title: str, progress: bool) -> Stage:
+    """A stage of which lines are written where `datasets` draws no bars."""
+    return Stage(title, shown=progress and not has_terminal())
 
 
 def _languages(data: DataConfig) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -137,6 +138,7 @@ def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
             gen_kwargs={"parts": parts},
             num_proc=workers and min(workers, len(parts)),
             fingerprint=corpus.identity,
+            split=datasets.NamedSplit(re.sub(r"\W+", "_", corpus.key)),  # what its bar is of
         )
     except Exception as error:
         raise _reason(error) from None

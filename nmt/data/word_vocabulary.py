@@ -53,7 +53,7 @@ class WordVocabulary:
         return {"kind": self.kind, "words": list(self.words)}
 
 
-def rank_words(sentences: Iterable[str], *, progress: bool = False) -> list[str]:
+def rank_words(sentences: Iterable[str]) -> list[str]:
     """All words of tokenised sentences by falling frequency, ties in code point order.
 
     Tokens are separated by spaces; the first entries are a shortlist.
@@ -63,7 +63,7 @@ def rank_words(sentences: Iterable[str], *, progress: bool = False) -> list[str]
     counter = Tokenizer(models.WordLevel())
     counter.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     trainer = trainers.WordLevelTrainer(
-        vocab_size=2**31 - 1, min_frequency=0, show_progress=progress, special_tokens=[]
+        vocab_size=2**31 - 1, min_frequency=0, show_progress=False, special_tokens=[]
     )
     counter.train_from_iterator(sentences, trainer)
     ids = counter.get_vocab()

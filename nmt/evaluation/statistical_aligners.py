@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from nmt.evaluation.alignment import Gold, Link, link_counts
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.optional import need
+from nmt.utils.progress import Stage
 
 TokenPair = tuple[Sequence[str], Sequence[str]]
 ITERATIONS = {"ibm1": 5, "hmm": 5, "fast_align": 5}
@@ -55,22 +55,15 @@ def statistical_alignment_scores(
     check_aligners()
     everything = [*training, *((s, t) for pairs in sets.values() for s, t, _ in pairs)]
     steps = 2 * sum(ITERATIONS.values())
-    bar = tqdm(
-        total=steps,
-        desc="statistical aligners",
-        unit="pass",
-        disable=not progress,
-        dynamic_ncols=True,
-    )
     found: dict[str, dict[str, Any]] = {name: {"training_pairs": len(training)} for name in sets}
-    for aligner, train in (("hmm", _train_hmm), ("fast_align", _train_fast_align)):
-        align = symmetrised(everything, functools.partial(train, done=bar.update))
-        for name, pairs in sets.items():
-            counts = np.array(
-                [link_counts(align(s, t), gold, words=len(t)) for s, t, gold in pairs], np.int64
-            )
-            found[name][aligner] = _scores(counts, resamples, confidence)
-    bar.close()
+    with Stage("training statistical aligners", steps, "iteration", shown=progress) as stage:
+        for aligner, train in (("hmm", _train_hmm), ("fast_align", _train_fast_align)):
+            align = symmetrised(everything, functools.partial(train, done=stage.advance))
+            for name, pairs in sets.items():
+                counts = np.array(
+                    [link_counts(align(s, t), gold, words=len(t)) for s, t, gold in pairs], np.int64
+                )
+                found[name][aligner] = _scores(counts, resamples, confidence)
     return found
 
 

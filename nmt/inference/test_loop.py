@@ -11,12 +11,11 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
@@ -29,6 +28,7 @@ from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search import Hypothesis, beam_search
 from nmt.utils.environment import gather, rank_and_world
+from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
 
 UNMATCHED = "\x00"  # no token holds a control character
@@ -68,7 +68,7 @@ def run_test_set(
     examples: Sequence[Example],
     *,
     kept: Collection[int] = (),
-    progress: str | None = None,
+    done: Callable[[list[Record]], object] = unseen,
 ) -> tuple[list[Record], list[Record]]:
     """Force-decodes and translates every sentence of a test set.
 
@@ -76,7 +76,7 @@ def run_test_set(
         trained: the model; its device and its precision are the caller's.
         examples: the test set.
         kept: ids of the sentences whose alignment is kept step by step.
-        progress: title of a progress bar; None: none is shown.
+        done: is given the records of each batch that this rank has finished.
 
     Returns:
         On every rank a record of each sentence (`nmt.evaluation.records`) and a row of each one in
@@ -85,16 +85,11 @@ def run_test_set(
     step = _Step(trained, examples, frozenset(kept))
     records: list[Record] = []
     alignments: list[Record] = []
-    rank, world = rank_and_world()
-    hidden = progress is None or rank > 0
-    with tqdm(
-        total=len(examples), desc=progress, unit="sentence", dynamic_ncols=True, disable=hidden
-    ) as bar:
-        filled = [batch for batch in make_batches(trained, examples) if len(batch)]
-        for made, rows in map_batches(step, filled, trained.workers, trained.model.device):
-            records += made
-            alignments += rows
-            bar.update(len(made) * world)
+    filled = [batch for batch in make_batches(trained, examples) if len(batch)]
+    for made, rows in map_batches(step, filled, trained.workers, trained.model.device):
+        records += made
+        alignments += rows
+        done(made)
     parts = gather((records, alignments))
     return (
         in_order(record for made, _ in parts for record in made),
@@ -102,8 +97,16 @@ def run_test_set(
     )
 
 
-def mean_nll(trained: TrainedModel, batches: Iterable[Batch]) -> float:
-    """NLL of given pairs in nats a sentence, their mean; `batches` is this rank's share."""
+def mean_nll(
+    trained: TrainedModel, batches: Iterable[Batch], done: Callable[[int], object] = unseen
+) -> float:
+    """NLL of given pairs in nats a sentence, their mean.
+
+    Args:
+        trained: the model.
+        batches: this rank's share.
+        done: is given the number of pairs of each batch that is finished.
+    """
     device = trained.model.device
 
     def sums_of(batch: Batch) -> Tensor:
@@ -114,6 +117,7 @@ def mean_nll(trained: TrainedModel, batches: Iterable[Batch]) -> float:
     filled = [batch for batch in batches if len(batch)]
     for found in map_batches(sums_of, filled, trained.workers, device):
         sums += found
+        done(int(found[1]))
     nll, sentences = torch.stack(gather(sums)).sum(0).tolist()
     return nll / max(sentences, 1)
 

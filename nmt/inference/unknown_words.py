@@ -8,7 +8,7 @@ B batch, S source length, T target length.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nmt.config import SearchConfig
 from nmt.data.batch import Batch
@@ -18,13 +18,17 @@ from nmt.evaluation.alignment import Link, attended_words, hard_links
 from nmt.inference.force_decoding import ForcedDecoding, weights_between_words
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.utils.environment import gather
+from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
 
 Aligned = tuple[Sequence[str], Sequence[str], list[Link]]
 
 
 def learn_dictionary(
-    trained: TrainedModel, pairs: Split, batches: Iterable[Batch]
+    trained: TrainedModel,
+    pairs: Split,
+    batches: Iterable[Batch],
+    done: Callable[[int], object] = unseen,
 ) -> dict[str, str]:
     """The dictionary learnt from a model's attention, the same on every rank.
 
@@ -35,6 +39,7 @@ def learn_dictionary(
         trained: a model with attention; its device and its precision are the caller's.
         pairs: the split that the batches' `rows` are numbers of.
         batches: this rank's share.
+        done: is given the number of pairs of each batch that is finished.
 
     Returns:
         Source word to the target word that it is most often linked to.
@@ -64,7 +69,10 @@ def learn_dictionary(
 
     filled = [batch for batch in batches if len(batch)]
     found = map_batches(aligned_pairs, filled, trained.workers, model.device)
-    aligned = [pair for made in found for pair in made]
+    aligned: list[Aligned] = []
+    for made in found:
+        aligned += made
+        done(len(made))
     parts: list[list[Aligned]] = gather(aligned)
     return count_links(pair for part in parts for pair in part)
 

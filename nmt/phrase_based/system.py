@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import tempfile
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from nmt.config import PhraseBasedConfig
 from nmt.utils.optional import need
+from nmt.utils.progress import Stage
 
 EXTRA = "phrase-based"
 BATCH = 32  # sentences translated between two steps of a progress bar
@@ -64,8 +63,8 @@ def train_system(
         corpus = _corpus(pairs, Path(scratch))
         with ThotSmtModelTrainer(config.alignment, corpus, _parameters(folder, config)) as trainer:
             trainer._model_weight_tuner = _keep_weights()
-            with _Bar(progress) as bar:
-                trainer.train(bar)
+            with Stage("training the phrase-based system", 100, "part", shown=progress) as stage:
+                trainer.train(_reporting(stage))
             trainer.save()
 
 
@@ -106,12 +105,13 @@ class PhraseBased:
     def translate_all(
         self, sources: Sequence[Sequence[str]], progress: str | None = None
     ) -> list[list[str]]:
-        """`translate` in batches, under a progress bar with the title `progress`."""
+        """`translate` in batches, as a stage with the title `progress`; None: nothing is shown."""
         found: list[list[str]] = []
-        with tqdm(total=len(sources), desc=progress, unit="sentence", disable=not progress) as bar:
+        shown = progress is not None
+        with Stage(progress or "", len(sources), "sentence", shown=shown) as stage:
             for start in range(0, len(sources), BATCH):
                 found += self.translate(sources[start : start + BATCH])
-                bar.update(len(found) - start)
+                stage.advance(len(found) - start)
         return found
 
     def close(self) -> None:
@@ -152,22 +152,11 @@ def _keep_weights() -> Any:
     return types.SimpleNamespace(tune=lambda parameters, *_: parameters)
 
 
-class _Bar:
-    """A progress bar fed by sil-machine's progress reports, whose message names the phase."""
+def _reporting(stage: Stage) -> Callable[[Any], None]:
+    """Takes sil-machine's progress reports, whose message names the phase."""
 
-    def __init__(self, shown: bool) -> None:
-        self._bar = tqdm(
-            total=100, unit="%", desc="phrase-based", disable=not shown, dynamic_ncols=True
-        )
+    def report(status: Any) -> None:
+        stage.advance(round(100 * (status.percent_completed or 0)) - stage.done)
+        stage.note(status.message or "")
 
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def __call__(self, status: Any) -> None:
-        if status.message:
-            self._bar.set_description(status.message, refresh=False)
-        self._bar.n = round(100 * (status.percent_completed or 0))
-        self._bar.refresh()
+    return report

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from tqdm import tqdm
 
 from nmt.evaluation.bleu import bleu, sentence_statistics
+from nmt.utils.progress import Stage, counted
 
 Weights = tuple[float, ...]
 TUNED = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
@@ -47,25 +47,29 @@ def tune(
 
     def score(weights: Weights) -> float:
         system.weights = weights
-        bar.update(1)
+        stage.advance()
         return corpus_bleu(system.translate(sources), references)
 
-    bar = tqdm(desc="tuning", unit="trial", disable=not progress, dynamic_ncols=True)
     best = tuple(system.weights)
-    best_score = first_score = score(best)
-    for step in [STEPS[min(n, len(STEPS) - 1)] for n in range(rounds)]:
-        for feature in TUNED:
-            for direction in (1.0, -1.0):
-                improved = False
-                while (tried := moved(best, feature, direction * step)) != best:
-                    found = score(tried)
-                    if found <= best_score:
+    first_score = best_score = 0.0
+    stage = Stage(
+        "tuning",
+        shown=progress,
+        text=lambda: f"tuning: {counted(stage.done, 'trial')}, BLEU {best_score:.2f}",
+    )
+    with stage:
+        best_score = first_score = score(best)
+        for step in [STEPS[min(n, len(STEPS) - 1)] for n in range(rounds)]:
+            for feature in TUNED:
+                for direction in (1.0, -1.0):
+                    improved = False
+                    while (tried := moved(best, feature, direction * step)) != best:
+                        found = score(tried)
+                        if found <= best_score:
+                            break
+                        best, best_score, improved = tried, found, True
+                    if improved:
                         break
-                    best, best_score, improved = tried, found, True
-                    bar.set_postfix(bleu=f"{best_score:.2f}")
-                if improved:
-                    break
-    bar.close()
     system.weights = best
     return first_score, best_score
 

@@ -6,7 +6,8 @@ Everything is read from the files that a run leaves behind.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from nmt.report.lengths import (
 from nmt.report.runs import FinishedRun, read_run
 from nmt.report.style import PAPER, file_name, save_figure, style
 from nmt.utils.errors import InputError
+from nmt.utils.progress import Stage, TimeLeft
 
 __all__ = [
     "draw_for_papers",
@@ -45,12 +47,18 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+Drawing = Callable[[], list[Path]]
+
 FOLDER = "figures"
 TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
 
 
 def draw_run(
-    folder: Path, report: ReportConfig, results: dict[str, Any] | None = None
+    folder: Path,
+    report: ReportConfig,
+    results: dict[str, Any] | None = None,
+    shown: bool = False,
+    left: TimeLeft | None = None,
 ) -> list[Path]:
     """Draws the figures of every test set into `folder`/figures and returns their files.
 
@@ -61,6 +69,8 @@ def draw_run(
 
     Args:
         results: content of results.json where that file, a run's last, is not yet written.
+        shown: show progress.
+        left: the time left of the command, which is told how many figures there are.
 
     Raises:
         InputError: an unknown format, or a folder that cannot be read.
@@ -68,31 +78,48 @@ def draw_run(
     folder = Path(folder)
     name = str((results or {}).get("name") or folder.name)
     run = read_run(folder) if results is None else FinishedRun(name, results, folder)
+    drawings = list(_drawings(run, report, folder / FOLDER))
     written: list[Path] = []
+    if left is not None:
+        left.expect({"figures": len(drawings)})
+    with Stage("drawing", len(drawings), "figure", shown=shown, left=left, kind="figures") as stage:
+        for draw in drawings:
+            written += draw()
+            stage.advance()
+    return written
+
+
+def _drawings(run: FinishedRun, report: ReportConfig, folder: Path) -> Iterator[Drawing]:
+    """What draws each figure of a run and returns its files."""
+    formats = list(report.figures)
     for test_set in run.sets:
-        start = folder / FOLDER / test_set
-        formats = list(report.figures)
+        start = folder / test_set
         if run.results["test"][test_set].get("by_length"):
             by_length = start.with_name(f"{test_set}-bleu-by-length")
-            written += draw_lengths({run.label: [run]}, by_length, test_set, formats)
+            yield partial(draw_lengths, {run.label: [run]}, by_length, test_set, formats)
             details = start.with_name(f"{test_set}-by-length-details")
-            written += draw_length_details({run.label: [run]}, details, test_set, formats)
+            yield partial(draw_length_details, {run.label: [run]}, details, test_set, formats)
         rows = attended(run, test_set) if report.heatmaps else []
         if not rows:
             continue
         four = chosen_four(run, test_set, rows, report.sentence)
-        written += draw_four(four, start.with_name(f"{test_set}-four"), formats)
+        yield partial(draw_four, four, start.with_name(f"{test_set}-four"), formats)
         for row in spread_over_lengths(rows, report.heatmaps):
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
-            written += draw_heatmap(row, file, formats)
+            yield partial(draw_heatmap, row, file, formats)
     for figure, settings in report.own.items():
-        try:
-            with style(), named_by(f"report.own.{figure}"):
-                drawn = instantiate(settings, run)
-                written += save_figure(drawn, folder / FOLDER / figure, list(report.figures))
-        except InputError as error:
-            log.error("%s; this figure is not drawn", error)
-    return written
+        yield partial(_draw_own, run, figure, settings, folder / figure, formats)
+
+
+def _draw_own(
+    run: FinishedRun, figure: str, settings: dict[str, Any], path: Path, formats: list[str]
+) -> list[Path]:
+    try:
+        with style(), named_by(f"report.own.{figure}"):
+            return save_figure(instantiate(settings, run), path, formats)
+    except InputError as error:
+        log.error("%s; this figure is not drawn", error)
+        return []
 
 
 def check_own(report: ReportConfig) -> None:

@@ -22,6 +22,7 @@ from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.utils.commands import command_line
 from nmt.utils.devices import name_of
 from nmt.utils.environment import rank
+from nmt.utils.progress import Stage
 from nmt.utils.stages import timed
 
 log = logging.getLogger(__name__)
@@ -109,14 +110,15 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     page: Path | None = None
     # what was measured is not lost over a picture of it, nor the page over a figure
     try:
+        shown = config.trainer.progress
         with timed("figures"):
-            figures = draw_run(folder.path, config.report, content)
+            figures = draw_run(folder.path, config.report, content, shown, run.left)
     except Exception:
         log.exception("not all figures could be drawn; the run continues without them")
     try:
         finished = runs.FinishedRun(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
-        with timed("page"):
+        with timed("page"), Stage(f"making {folder.page.name}", shown=config.trainer.progress):
             page = build_page([finished], folder.page, config.report, title=title)
     except ModuleNotFoundError as missing:
         log.warning("%s is left out: %s is not installed", folder.page.name, missing.name)

@@ -32,6 +32,7 @@ from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
 from nmt.utils.devices import name_of, peak_memory, resolve_precision
 from nmt.utils.errors import InputError, RunError
+from nmt.utils.progress import Stage, counted
 from nmt.utils.stages import timed
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,13 @@ class Training:
         self.model.description = description(
             config, *vocabularies, text.fingerprint, file_digests(config.data)
         )
-        self.progress = Progress(show=config.trainer.progress, every=config.trainer.log_every)
+        self.progress = Progress(
+            show=config.trainer.progress,
+            every=config.trainer.log_every,
+            left=run.left,
+            validated=len(text.valid),
+        )
+        run.left.expect({"training sample": sum(self._samples().values())})
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
         callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
         if not run.is_trial:
@@ -130,14 +137,19 @@ class Training:
 
     def _train_nll(self, trained: TrainedModel) -> float | None:
         """NLL of a fixed sample of the training pairs; None where none is asked for."""
-        wanted = trained.config.evaluation.train_sample
+        wanted = self._samples()["nll"]
         if not wanted:
             return None
-        with timed("likelihood of a sample of the training pairs"):
+        name = "likelihood of a sample of the training pairs"
+        with timed(name), self._stage(name, wanted) as stage:
             return on_every_rank(
                 self.trainer,
                 trained.model,
-                lambda: mean_nll(trained, training_sample(trained.config, self.text, wanted)),
+                lambda: mean_nll(
+                    trained,
+                    training_sample(trained.config, self.text, wanted),
+                    lambda pairs: stage.advance(pairs * self.trainer.world_size),
+                ),
             )
 
     def _dictionary(self, trained: TrainedModel) -> dict[str, str] | None:
@@ -145,19 +157,38 @@ class Training:
 
         It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
         """
-        wanted = trained.config.evaluation.dictionary_sample
-        if not (trained.model.attends and wanted and self.codec.source.kind == "words"):
-            return None  # subwords leave no word unknown
-        with timed("dictionary"):
+        wanted = self._samples()["dictionary"]
+        if not wanted:
+            return None
+        name = "dictionary of unknown words"
+        with timed(name), self._stage(name, wanted) as stage:
             dictionary = on_every_rank(
                 self.trainer,
                 trained.model,
                 lambda: learn_dictionary(
-                    trained, self.text.train, training_sample(trained.config, self.text, wanted)
+                    trained,
+                    self.text.train,
+                    training_sample(trained.config, self.text, wanted),
+                    lambda pairs: stage.advance(pairs * self.trainer.world_size),
                 ),
             )
-        log.info("dictionary from attention: %d source words", len(dictionary))
+        log.info("dictionary from attention: %s", counted(len(dictionary), "source word"))
         return dictionary
+
+    def _samples(self) -> dict[str, int]:
+        """Training pairs that are gone through again for `nll` and `dictionary`."""
+        options, most = self.run.config.evaluation, len(self.text.train)
+        # subwords leave no word unknown
+        learns = self.model.attends and self.codec.source.kind == "words"
+        return {
+            "nll": min(options.train_sample, most),
+            "dictionary": min(options.dictionary_sample, most) if learns else 0,
+        }
+
+    def _stage(self, title: str, pairs: int) -> Stage:
+        """A stage that goes through training pairs again."""
+        shown, left = self.run.config.trainer.progress, self.run.left
+        return Stage(title, pairs, "sentence", shown=shown, left=left, kind="training sample")
 
 
 class GoingOn(pl.Callback):
@@ -198,17 +229,18 @@ def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> 
     """What is about to be trained, on what, in a line."""
     options = config.trainer
     parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
+    size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
     scoring = (scoring_of(config.model) or "none").rpartition(".")[2]
     by_tokens = config.data.batch_by == "tokens"
     batch = (
-        f"at most {config.data.batch_tokens} tokens"
+        f"at most {counted(config.data.batch_tokens, 'token')}"
         if by_tokens
-        else f"{config.data.batch_size} sentences"
+        else counted(config.data.batch_size, "sentence")
     )
     return (
-        f"training {config.name} ({parameters / 1e6:.1f} M parameters, scoring {scoring}, "
-        f"{config.model.recurrence} recurrence) for {trainer.max_steps} updates of {batch} on "
+        f"training {config.name} ({size} parameters, scoring {scoring}, "
+        f"{config.model.recurrence} recurrence) for {counted(trainer.max_steps, 'update')} of {batch} on "
         f"{devices}{name_of(trainer.strategy.root_device)}, "
         f"precision {resolve_precision(options.precision, options.accelerator)}"
     )

@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -44,12 +44,17 @@ from nmt.utils.cores import shared_cores
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
+from nmt.utils.progress import TimeLeft
 
 log = logging.getLogger(__name__)
 
 # What an evaluation never takes from a checkpoint, which may be a stranger's: where it writes, and
 # what it tells W&B and Lightning's Trainer.
 EVALUATED_HERE = ("data.cache", "logger", "trainer.lightning")
+WORK = (
+    *("updates", "validations", "training sample"),
+    *("tests", "statistical aligners", "figures", "page"),
+)
 
 
 @dataclass
@@ -63,6 +68,7 @@ class Run:
         stop: handles the signals that stop a training.
         logger: where scores go, on rank 0 and inside `at_work`.
         trainer: of its updates and tests, once there is one.
+        left: what it has still to do, in the order in which it does it.
     """
 
     config: Config
@@ -71,6 +77,7 @@ class Run:
     stop: Stop | None = None
     logger: Logger | None = None
     trainer: pl.Trainer | None = None
+    left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
 
     @property
     def is_trial(self) -> bool:
@@ -404,6 +411,9 @@ def quieten() -> None:
         ".*Experiment logs directory.*exists and is not empty.*",
         ".*Trying to infer the `batch_size` from an ambiguous collection.*",
         ".*resuming from a checkpoint that ended before the epoch ended.*",
+        ".*The `srun` command is available.*",
+        ".*recommended to use `self.log.*sync_dist=True.*",
+        ".*You have overridden `transfer_batch_to_device`.*",
         ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
     ):
         warnings.filterwarnings("ignore", message)

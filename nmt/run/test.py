@@ -30,6 +30,7 @@ from nmt.run.start import Run
 from nmt.training.lightning import on_every_rank
 from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError
+from nmt.utils.progress import Stage, counted
 from nmt.utils.stages import timed
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,7 @@ def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str,
 
     Translations and alignments are written to the run folder.
     """
+    expect_tests(run, sets)
 
     def work() -> dict[str, Any]:
         return {name: _evaluate(run, trained, name, examples) for name, examples in sets.items()}
@@ -94,18 +96,37 @@ def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str,
     return on_every_rank(run.trainer, trained.model, work)
 
 
+def expect_tests(run: Run, sets: Sets) -> None:
+    """Adds the test of some sets, and what comes after it, to what a run has still to do."""
+    config = run.config
+    words = sum(len(e.source) + 1 for examples in sets.values() for e in examples)
+    aligners = config.evaluation.alignment.statistical_aligners
+    run.left.expect(
+        {"tests": words, "statistical aligners": aligners, "figures": len(sets), "page": 1}
+    )
+
+
 def _evaluate(
     run: Run, trained: TrainedModel, name: str, examples: Sequence[Example]
 ) -> dict[str, Any]:
     config = run.config
-    log.info("translating %s: %d sentences", name, len(examples))
-    with timed(f"{name} translated"):
-        made, alignments = run_test_set(
-            trained,
-            examples,
-            kept=_kept(examples, config),
-            progress=f"translating {name}" if config.trainer.progress else None,
-        )
+    log.info("translating %s: %s", name, counted(len(examples), "sentence"))
+    assert run.trainer is not None
+    world = run.trainer.world_size
+    stage = Stage(
+        f"translating {name}",
+        len(examples),
+        "sentence",
+        shown=config.trainer.progress,
+        left=run.left,
+        kind="tests",
+    )
+    with timed(f"{name} translated"), stage:
+
+        def done(made: list[records.Record]) -> None:
+            stage.advance(len(made) * world, world * sum(len(row["source"]) + 1 for row in made))
+
+        made, alignments = run_test_set(trained, examples, kept=_kept(examples, config), done=done)
     if rank():
         return {}
     records.write_alignments(run.folder.path, name, alignments)
@@ -153,9 +174,10 @@ def _scores(
     run: Run, name: str, made: list[records.Record], search: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Writes the translations of a test set, scores them, and logs the scores."""
-    summary.keep_statistics(made, run.config.evaluation)
-    records.write_translations(run.folder.path, name, made)
-    scores = summary.summarise(made, run.config.evaluation, search)
+    with Stage(f"scoring {name}", shown=run.config.trainer.progress):
+        summary.keep_statistics(made, run.config.evaluation)
+        records.write_translations(run.folder.path, name, made)
+        scores = summary.summarise(made, run.config.evaluation, search)
     log_scores(name, scores)
     return scores
 
@@ -168,7 +190,9 @@ def log_scores(name: str, scores: Mapping[str, Any]) -> None:
         line += f" [{overall['low']:.2f}, {overall['high']:.2f}]"
     if "no_unk" in scores["bleu"]:
         free = scores["bleu"]["no_unk"]
-        line += f", {free['score']:.2f} on {free['sentences']} pairs without unknown words"
+        line += (
+            f", {free['score']:.2f} on {counted(free['sentences'], 'pair')} without unknown words"
+        )
     for key, title in (("nll_per_sentence", "NLL/sentence"), ("alignment_error_rate", "AER")):
         found = score_of(scores, key)
         if found is not None:
@@ -177,11 +201,11 @@ def log_scores(name: str, scores: Mapping[str, Any]) -> None:
     for bucket in scores["by_length"]:
         penalty = bucket_score(bucket, "brevity_penalty")
         log.info(
-            "  %6s words: BLEU %6.2f%s  (%d sentences)",
+            "  %6s words: BLEU %6.2f%s  (%s)",
             bucket_name(bucket),
             bucket["score"],
             "" if penalty is None else f"  brevity penalty {penalty['score']:.3f}",
-            bucket["sentences"],
+            counted(bucket["sentences"], "sentence"),
         )
 
 

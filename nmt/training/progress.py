@@ -3,43 +3,51 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from tqdm import tqdm
 
+from nmt.data.batch import Batch
 from nmt.training.lightning import accumulating
+from nmt.utils.progress import Stage, TimeLeft
 
 log = logging.getLogger(__name__)
-
-QUIET_SECONDS = 30.0  # between two lines where there is no terminal to draw a bar on
 
 
 class Progress(pl.Callback):
     """Training NLL and rates, as a bar on a terminal and as lines elsewhere.
 
     Everything is summed over all devices. Rates are over the time spent on updates: validation and
-    the checkpoint after it are left out.
+    the checkpoint after it are left out. The time left is that of the whole command.
+
+    Args:
+        show: nothing is shown otherwise.
+        every: updates between two reports of training scores.
+        left: what the command has still to do; the updates and validations are timed by it.
+        validated: development pairs.
 
     Attributes:
         sentences, words: seen since training began, over all resumes.
         seconds: time spent on updates, over all resumes.
     """
 
-    def __init__(self, *, show: bool, every: int) -> None:
-        self.every = every
-        self.show = show and sys.stderr.isatty()
-        self.lines = show and not self.show
+    def __init__(
+        self, *, show: bool, every: int, left: TimeLeft | None = None, validated: int = 0
+    ) -> None:
+        self.every, self.show, self.validated = every, show, validated
+        self.left = left or TimeLeft()
         self.sentences = self.words = 0
         self.seconds = 0.0
-        self._bar: Any = None
+        self._training: Stage | None = None
+        self._validation: Stage | None = None
+        self._validation_began: float | None = None
+        self._scores = ""  # of the last report
+        self._updates = 0  # at the last report
         self._sums = torch.zeros(3, dtype=torch.float64)  # NLL, words, sentences since a report
         self._since_validation = torch.zeros(2, dtype=torch.float64)
         self._clock: float | None = None  # when the updates since the last report began
-        self._said = 0.0
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -66,24 +74,30 @@ class Progress(pl.Callback):
         }
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._said = time.monotonic()
         # what one process had summed up when it was stopped belongs to one of those that go on
         self._sums = self._sums.to(pl_module.device) * trainer.is_global_zero
-        if self.show and trainer.is_global_zero:
-            self._bar = tqdm(
-                total=trainer.max_steps,
-                initial=trainer.global_step,
-                desc="training",
-                unit="update",
-                dynamic_ncols=True,
-                smoothing=0.05,
-            )
+        self._updates = trainer.global_step
+        self.left.expect(work_ahead(trainer))
+        self._training = Stage(
+            "training",
+            trainer.max_steps,
+            "update",
+            shown=self.show,
+            begun=trainer.global_step,
+            text=lambda: (
+                f"update {trainer.global_step:,} of {trainer.max_steps:,}: {self._scores}{self.left}"
+            ),
+        )
+        self._training.begin()
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         if self._clock is None:
             self._clock = time.monotonic()
+        if self._validation_began is not None:  # the checkpoint after it is written
+            self.left.done("validations", 1, time.monotonic() - self._validation_began)
+            self._validation_began = None
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -94,14 +108,19 @@ class Progress(pl.Callback):
         update = trainer.global_step
         if accumulating(trainer):
             return
-        if self._bar is not None:
-            self._bar.update(1)
+        if self._training is not None:
+            self._training.advance()
         if update % self.every == 0:
             self._report(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.state.fn == "fit":
             self._report(trainer, pl_module)
+            self._validation_began = time.monotonic()
+            self._validation = Stage(
+                "validating", self.validated, "sentence", shown=self.show, leave=False
+            )
+            self._validation.begin()
             nll, words = self._since_validation.tolist()
             self._since_validation.zero_()
             if words:
@@ -109,8 +128,22 @@ class Progress(pl.Callback):
                     "train/nll_per_word", nll / words, on_step=False, on_epoch=True, logger=False
                 )
 
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: Any,
+        outputs: Any,
+        batch: Batch,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if self._validation is not None:
+            self._validation.advance(len(batch) * trainer.world_size)
+
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._clock = None
+        if self._validation is not None:
+            self._validation.end()
         if trainer.state.fn != "fit" or not trainer.is_global_zero:
             return
         metrics = {
@@ -133,24 +166,27 @@ class Progress(pl.Callback):
 
     def say(self, line: str) -> None:
         """A line of the log that does not break the bar."""
-        if self._bar is not None:
-            self._bar.clear()
-        log.info(line)
-        if self._bar is not None:
-            self._bar.refresh()
+        if self._training is None:
+            log.info(line)
+            return
+        with self._training.aside():
+            log.info(line)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._close()
+        if self._validation_began is not None:
+            self.left.done("validations", 1, time.monotonic() - self._validation_began)
+        self.left.expect({"updates": 0, "validations": 0})  # training may end early
+        self._end()
 
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
     ) -> None:
-        self._close()
+        self._end()
 
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+    def _end(self) -> None:
+        for stage in (self._validation, self._training):
+            if stage is not None:
+                stage.end()
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
         nll, words, sentences = trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
@@ -173,24 +209,16 @@ class Progress(pl.Callback):
         }
         for logger in trainer.loggers:
             logger.log_metrics(scores, step=trainer.global_step)
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"nll/word {nll / words:.3f}, {rate:,.0f} words/s")
-        elif self.lines and trainer.is_global_zero and now - self._said > QUIET_SECONDS:
-            self._said = now
-            left = (trainer.max_steps - trainer.global_step) * self.seconds
-            left /= max(trainer.global_step, 1)
-            log.info(
-                "update %d of %d: nll/word %.3f, %s words/s, about %s left",
-                trainer.global_step,
-                trainer.max_steps,
-                nll / words,
-                f"{rate:,.0f}",
-                duration(left),
-            )
+        self.left.done("updates", trainer.global_step - self._updates, elapsed)
+        self._updates = trainer.global_step
+        self._scores = f"nll/word {nll / words:.3f}, {rate:,.0f} words/s, "
+        if self._training is not None:
+            self._training.note(f"{self._scores}{self.left}")
 
 
-def duration(seconds: float) -> str:
-    """Seconds as people say them: `45 s`, `12 min`, `3.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def work_ahead(trainer: pl.Trainer) -> dict[str, float]:
+    """The updates and validations that a trainer has still to make."""
+    made, every = trainer.global_step, trainer.val_check_interval
+    every = int(every) // trainer.accumulate_grad_batches
+    validations = trainer.max_steps // every - made // every
+    return {"updates": trainer.max_steps - made, "validations": validations}

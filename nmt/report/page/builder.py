@@ -21,6 +21,7 @@ from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import lengths_table, scores_table, seeds_table
 from nmt.utils.commands import command_line
 from nmt.utils.files import write_text
+from nmt.utils.progress import counted
 
 LEAST_WORDS = 30
 """Shortest sentence that translations side by side show at first."""
@@ -80,9 +81,9 @@ def build_page(
     ]
     beside = sum(map(size, (*payloads, sections)))
     payloads.append(fitted_translations(translations, kept, beside))
-    subtitle = _plural(len(runs), "run")
+    subtitle = counted(len(runs), "run")
     if external:
-        subtitle += f" and {_plural(len(external), 'outside system')}"
+        subtitle += f" and {counted(len(external), 'outside system')}"
     if translations:
         subtitle += f" on {', '.join(translations)}"
     return _write(path, title, subtitle, sections, payloads, _navigation(), library)
@@ -121,7 +122,7 @@ def build_explorer(
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
     payloads = [embed.packed("alignments", {"text": ordered})]
     sections = Markup(embed.asset("explorer.html"))
-    return _write(path, title, _plural(len(ordered), "sentence"), sections, payloads, "")
+    return _write(path, title, counted(len(ordered), "sentence"), sections, payloads, "")
 
 
 def _write(
@@ -150,10 +151,6 @@ def _write(
     )
     write_text(Path(path), page)
     return Path(path)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _navigation() -> Markup:
