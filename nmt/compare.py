@@ -30,6 +30,7 @@ def main(composed: DictConfig) -> None:
     from nmt.report.tables import write_tables
     from nmt.report.wandb import dashboards
     from nmt.utils.files import check_writable
+    from nmt.utils.progress import counted
 
     OmegaConf.resolve(composed)
     config = OmegaConf.to_object(composed)
@@ -58,7 +59,7 @@ def main(composed: DictConfig) -> None:
         resamples=config.resamples,
         comparisons=comparisons,
     )
-    log.info("%d runs compared: %s", len(everyone), page)
+    log.info("%s compared: %s", counted(len(everyone), "run"), page)
     if project is not None:
         for run in found.runs:
             if dashboards.wandb_id(run) is None:

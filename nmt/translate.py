@@ -82,7 +82,8 @@ def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:
     if folder and row["weights"] is None:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     if folder:
-        draw_heatmap(row, Path(folder) / f"line-{number}", ["png"])
+        file = Path(folder) / f"line-{number}"
+        draw_heatmap(row, file, ["png"], f"Attention: line {number} and its translation")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ class ComparisonPage(Callback):
         from nmt.report.page import build_page
         from nmt.report.runs import find_runs
         from nmt.report.tables import write_tables
+        from nmt.utils.progress import counted
 
         found = find_runs([self.sweep])
         runs = disambiguate_test_sets(found.runs)
@@ -76,8 +77,8 @@ class ComparisonPage(Callback):
             comparisons=comparisons,
         )
         log.info(
-            "comparison of %d run(s)%s: %s",
-            len(runs),
+            "comparison of %s%s: %s",
+            counted(len(runs), "run"),
             f", {len(found.unfinished)} unfinished" if found.unfinished else "",
             self.sweep / self.page,
         )

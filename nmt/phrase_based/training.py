@@ -17,6 +17,7 @@ from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
 from nmt.phrase_based.tuning import tune
+from nmt.utils.progress import counted
 
 log = logging.getLogger(__name__)
 
@@ -67,5 +68,7 @@ def _tune(system: PhraseBased, valid: Split, config: BaselineConfig) -> float | 
         rounds=config.phrase_based.tune_rounds,
         progress=config.trainer.progress,
     )
-    log.info("tuned on %d development sentences: BLEU %.2f to %.2f", wanted, before, bleu)
+    log.info(
+        "tuned on %s: BLEU %.2f to %.2f", counted(wanted, "development sentence"), before, bleu
+    )
     return bleu

@@ -106,7 +106,8 @@ def _drawings(run: FinishedRun, report: ReportConfig, folder: Path) -> Iterator[
         yield partial(draw_four, four, start.with_name(f"{test_set}-four"), formats)
         for row in spread_over_lengths(rows, report.heatmaps):
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
-            yield partial(draw_heatmap, row, file, formats)
+            title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
+            yield partial(draw_heatmap, row, file, formats, title)
     for figure, settings in report.own.items():
         yield partial(_draw_own, run, figure, settings, folder / figure, formats)
 

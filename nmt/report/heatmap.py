@@ -1,7 +1,7 @@
 """Soft alignments drawn as in the paper's Figure 3.
 
 Source words along the top, the written words down the side, a square cell for every weight α_ij
-from black (0) to white (1), `</s>` shown on both axes.
+from black (0) to white (1), `</s>` shown on both axes; beside them the scale of the weights.
 """
 
 from __future__ import annotations
@@ -23,20 +23,26 @@ log = logging.getLogger(__name__)
 CELL = 0.145  # inches: a line of 7-point type and the space between two
 LETTER = 0.062  # inches: mean width of a letter at 7 points
 DRAWN = (10, 20)  # words of the sentences that the paper draws at random
+TITLE = 0.1  # inches between a title and what it is the title of
+SCALE = (0.09, 1.2)  # inches: width and height of the scale of weights
+ROOM = 0.65  # inches that the scale takes beside the cells, with its gap, numbers and name
 SEED = "Figure 3"
 
 
 def draw_heatmap(
-    row: dict[str, Any], path: Path, formats: Sequence[str] = ("png", "svg")
+    row: dict[str, Any], path: Path, formats: Sequence[str] = ("png", "svg"), title: str = ""
 ) -> list[Path]:
     """Draws one line of alignments/<set>.jsonl; `path` is given without its ending.
+
+    Args:
+        title: what it is the alignment of; without one it is that of a sentence, by its number.
 
     Raises:
         ValueError: the model has no attention.
         InputError: an unknown format.
     """
     with style():
-        return save_figure(heatmap_figure(row), path, formats)
+        return save_figure(heatmap_figure(row, title), path, formats)
 
 
 def draw_four(
@@ -47,9 +53,12 @@ def draw_four(
         return save_figure(four_figure(rows), path, formats)
 
 
-def heatmap_figure(row: dict[str, Any]) -> Figure:
-    """One sentence as a figure (made and saved inside `style()`)."""
-    return _panels([row], [""])
+def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
+    """One sentence as a figure (made and saved inside `style()`); `title` as in `draw_heatmap`."""
+    figure = _panels([row], [""])
+    title = title or f"Attention: sentence {row['id']}"
+    figure.text(0, 1 + TITLE / figure.get_figheight(), title, fontsize=8, va="bottom")
+    return figure
 
 
 def four_figure(rows: Sequence[dict[str, Any]], width: float | None = None) -> Figure:
@@ -130,7 +139,7 @@ def _panels(
     ]
     column_widths = [max(widths[column::columns]) for column in range(columns)]
     line_heights = [max(heights[place] for place in line) for line in lines]
-    width = sum(column_widths) + gap * (columns - 1)
+    width = sum(column_widths) + gap * (columns - 1) + ROOM
     height = sum(line_heights) + gap * (len(lines) - 1)
     scale = min(1.0, most / width) if most else 1.0
     figure = Figure(figsize=(width * scale, height * scale))
@@ -153,6 +162,7 @@ def _panels(
                 axes.set_xlabel(f"({letters[place]})", labelpad=4 * scale, fontsize=8 * scale)
             left_edge += column_width + gap
         top_edge -= line_height + gap
+    _draw_scale(figure, scale, 8 * scale)
     return figure
 
 
@@ -160,6 +170,20 @@ def _label_room(row: dict[str, Any]) -> tuple[float, float]:
     """Inches for the longest target word on the left and the longest source word at the top."""
     longest = [max(len(shown(word)) for word in row[side]) for side in ("target", "source")]
     return longest[0] * LETTER + 0.1, longest[1] * LETTER + 0.1
+
+
+def _draw_scale(figure: Figure, scale: float, points: float) -> None:
+    """The scale of the weights right of the panels, level with the top of the upper cells."""
+    first = figure.axes[0]
+    width, height = (inches * scale for inches in SCALE)
+    right = max(axes.get_position().x1 for axes in figure.axes)
+    top = max(axes.get_position().y1 for axes in figure.axes)
+    height = min(height, first.get_position().height * figure.get_figheight())
+    across, down = figure.get_size_inches()
+    place = (right + 0.15 * scale / across, top - height / down, width / across, height / down)
+    bar = figure.colorbar(first.images[0], cax=figure.add_axes(place), ticks=[0, 0.5, 1])
+    bar.ax.tick_params(labelsize=points, length=2 * scale, pad=1)
+    bar.set_label("attention weight", fontsize=points, labelpad=1)
 
 
 def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:

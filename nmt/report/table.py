@@ -82,18 +82,23 @@ def show(value: Any, column: Column) -> str:
     """A cell as people read it; a dash where there is nothing."""
     if value is None:
         return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    # a true minus sign, which a hyphen is not, and none before what is rounded to 0
+    return _number(value, column).replace("-", "\N{MINUS SIGN}")
+
+
+def _number(value: Any, column: Column) -> str:
     if isinstance(value, MeanAndDeviation):
-        return f"{value.mean:.{column.digits}f} ± {value.deviation:.{column.digits}f}"
+        return f"{value.mean:z.{column.digits}f} ± {value.deviation:.{column.digits}f}"
     if isinstance(value, tuple):
         score, low, high = value
         if low is None or high is None:
-            return show(score, column)
-        return f"{score:.{column.digits}f} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
-    if isinstance(value, bool | str):
-        return str(value)
+            return _number(score, column)
+        return f"{score:z.{column.digits}f} [{low:z.{column.digits}f}, {high:z.{column.digits}f}]"
     if isinstance(value, int) or column.digits == 0:
-        return f"{value:,.0f}".replace(",", "\u202f")
-    return f"{value:,.{column.digits}f}".replace(",", "\u202f")
+        return f"{value:z,.0f}".replace(",", "\u202f")
+    return f"{value:z,.{column.digits}f}".replace(",", "\u202f")
 
 
 def heading(about: Mapping[str, Any]) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.evaluation.paper import TEST_SET, paper_rows
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEWEST
@@ -25,33 +24,16 @@ WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|publish
 
 
 def scores_table(comparison: SetComparison) -> Table:
-    """A table like the paper's Table 1, with more scores, the paper's own figures beside them."""
-    published = {row["experiment"]: row for row in paper_rows() if row["experiment"]}
+    """A table like the paper's Table 1, with more scores; what was measured, and nothing else."""
     rows = []
     for run in comparison.runs:
-        beside = published.get(run.results.get("experiment"), {})
         result = comparison.results[run.label]
-        rows.append(
-            {
-                "run": run.label,
-                "published_bleu": beside.get("bleu_all"),
-                "published_bleu_no_unk": beside.get("bleu_no_unk"),
-                **{key: _range(score_of(result, key)) for key in shown_scores(comparison)},
-            }
-        )
-    bleu, no_unk, *others = _score_columns(comparison)
-    columns = [
-        Column("run", "Run", text=True),
-        bleu,
-        no_unk,
-        Column("published_bleu", "Published, all"),
-        Column("published_bleu_no_unk", "Published, no UNK"),
-        *others,
-    ]
+        found = {key: _range(score_of(result, key)) for key in shown_scores(comparison)}
+        rows.append({"run": run.label, **found})
     return Table(
         f"scores_{comparison.name}",
-        f"Scores on {comparison.name} (as Table 1)",
-        columns,
+        f"Scores on {comparison.name}",
+        [Column("run", "Run", text=True), *_score_columns(comparison)],
         rows,
         _score_notes(comparison),
     )
@@ -227,9 +209,6 @@ def _score_notes(comparison: SetComparison) -> list[str]:
     no_unk = no_unk_note(comparison)
     if no_unk:
         notes.append(no_unk)
-    notes.append(
-        f"Published figures are the paper's own, on {TEST_SET}, another test set unless yours is that one."
-    )
     for key, about in shown_scores(comparison).items():
         found = (score_of(result, key) or {} for result in comparison.results.values())
         signatures = {str(score["signature"]) for score in found if score.get("signature")}

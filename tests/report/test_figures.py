@@ -135,8 +135,10 @@ def test_a_figure_that_is_too_wide_is_shrunk_with_its_letters():
 def test_heatmap_cells_are_square_and_grey_from_black_to_white():
     sentence = row(["a", "bb", "ccc", "</s>"], ["x", "y", "</s>"])
     with style():
-        figure = heatmap_figure(sentence)
-        [axes] = figure.axes
+        figure = heatmap_figure(sentence, "Attention: line 7")
+        axes, scale = figure.axes
+    assert [text.get_text() for text in figure.texts] == ["Attention: line 7"]
+    assert (scale.get_ylim(), scale.get_ylabel()) == ((0, 1), "attention weight")
     [image] = axes.images
     assert np.asarray(image.get_array()).tolist() == sentence["weights"]
     assert image.get_clim() == (0, 1)

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
-from nmt.report.run_tables import differences_table, training_table
+from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import (
     lengths_table,
     scores_table,
     seeds_table,
+    shown_scores,
     significance_table,
     write_tables,
 )
@@ -49,12 +50,29 @@ def test_csv_keeps_full_precision_and_splits_intervals() -> None:
     assert read[1] == {"run": "c", "all": "", "all_low": "", "all_high": ""}
 
 
-def test_scores_stand_beside_the_papers(comparison: SetComparison) -> None:
+def test_a_minus_is_no_hyphen_and_nothing_is_minus_zero() -> None:
+    column = Column("x", "X", 2)
+    assert show(-1.5, column) == "\N{MINUS SIGN}1.50"
+    assert show((-1.5, -2.25, 0.5), column) == "\N{MINUS SIGN}1.50 [\N{MINUS SIGN}2.25, 0.50]"
+    assert show(MeanAndDeviation(-0.25, 0.1), column) == "\N{MINUS SIGN}0.25 ± 0.10"
+    assert show(-3, column) == "\N{MINUS SIGN}3"
+    assert show(-0.001, column) == "0.00"
+    assert show("RNNsearch-50", Column("run", "Run", text=True)) == "RNNsearch-50"
+    rows = [{"x": -0.001}]
+    assert Table("t", "T", [column], rows).csv() == "x\n-0.001\n"  # for programs, as it is
+
+
+def test_published_figures_stand_apart_from_measured_ones(comparison: SetComparison) -> None:
+    measured, published = scores_table(comparison), paper_table()
+    assert {column.key for column in measured.columns} == {"run", *shown_scores(comparison)}
+    assert "not measured here" in published.title
+    assert "newstest2014" in published.title
+
+
+def test_scores_are_those_of_the_runs(comparison: SetComparison) -> None:
     table = scores_table(comparison)
     by_run = {row["run"]: row for row in table.rows}
     search = by_run["RNNsearch-50 seed 1"]
-    assert (search["published_bleu"], search["published_bleu_no_unk"]) == (26.75, 34.16)
-    assert by_run["RNNencdec-50 seed 2"]["published_bleu"] == 17.82
     assert search["bleu"][1] < search["bleu"][0] < search["bleu"][2]
     assert search["alignment_error_rate"] == (0.11, 0.1, 0.13)
     assert by_run["RNNencdec-50 seed 1"]["alignment_error_rate"] is None

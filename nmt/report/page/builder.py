@@ -168,7 +168,7 @@ def _overview_sections(
         folders = ", ".join("/".join(folder.parts[-2:]) for folder in unfinished)
         notes.append(f"Not finished, so not here: {folders}.")
     scores = (_per_set(comparisons, scores_table), _per_set(comparisons, seeds_table, "group"))
-    published = element("summary", "The paper's figures"), _table(paper_table(), "name")
+    published = element("summary", paper_table().title), _table(paper_table(), "name")
     return filled(
         embed.asset("overview.html"),
         {
