@@ -19,6 +19,7 @@ from nmt.report.page import build_page
 from nmt.report.wandb.panels import log_test
 from nmt.run.start import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
+from nmt.training.test_scores import log_test_scores
 from nmt.utils.commands import command_line
 from nmt.utils.devices import name_of
 from nmt.utils.environment import rank
@@ -128,6 +129,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
             if new:
                 log_test(run.logger.experiment, content, figures, page)
+    elif run.logger is not None:
+        log_test_scores(run.logger, content, figures)
     results.write(folder.path, content)
     made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]
     log.info("%s: %s", ", ".join(made), folder.path)

@@ -12,6 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
 from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
@@ -24,6 +25,7 @@ from nmt.training.lightning import is_offline, wandb_settings
 from nmt.training.metrics_file import MetricsFile
 from nmt.utils.environment import command_name, rank, sweep_folder
 from nmt.utils.errors import InputError
+from nmt.utils.files import write_text
 from nmt.utils.optional import need
 
 log = logging.getLogger(__name__)
@@ -80,10 +82,10 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     """The logger that the configuration asks for, or None. Raises as `logging_to`."""
     options = config.logger
     check_logger(options)
-    if options.name == "csv":
-        return ResumableCSVLogger(folder)
-    if options.name == "tensorboard":
-        return TensorBoardLogger(folder, name="", version="tensorboard")
+    if options.name in ("csv", "tensorboard"):
+        made = (ResumableCSVLogger if options.name == "csv" else FlushedTensorBoardLogger)(folder)
+        made.log_hyperparams(to_containers(config))
+        return made
     if options.name == "none" or options.mode == "disabled":
         return None
     os.environ.setdefault("WANDB_SILENT", "true")
@@ -93,6 +95,18 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
             define_metrics(logger.experiment)
             return logger
     return None
+
+
+class FlushedTensorBoardLogger(TensorBoardLogger):
+    """TensorBoard's event files, on disk at each checkpoint (`save`): a kill loses no row before it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, name="", version="tensorboard", default_hp_metric=False)
+
+    @rank_zero_only
+    def save(self) -> None:
+        super().save()
+        self.experiment.flush()
 
 
 class ResumableCSVLogger(Logger):
@@ -120,7 +134,9 @@ class ResumableCSVLogger(Logger):
 
     @rank_zero_only
     def log_hyperparams(self, params: Any, *arguments: Any, **keywords: Any) -> None:
-        """Writes nothing: the configuration is in the run folder."""
+        """Writes hparams.yaml beside the rows, as Lightning's own logger does."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_text(self._folder / "hparams.yaml", OmegaConf.to_yaml(OmegaConf.create(params)))
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from nmt.utils.files import write_text
 
 STEP = "step"
+TEST = ("test/", "length/")  # how the columns of a test begin
 
 
 class MetricsFile:
@@ -33,7 +34,10 @@ class MetricsFile:
             self.columns = sorted({name for row in self._earlier for name in row})
 
     def add(self, row: Mapping[str, Any], step: int) -> None:
-        """Adds a row; rows of an earlier process from its step on are replaced."""
+        """Adds a row; rows of an earlier process from its step on are replaced.
+
+        Those of a test replace a test of the same step, and leave what came before it.
+        """
         values = {**row, STEP: step}
         missing = values.keys() - self.columns
         if self._whole and not missing:
@@ -43,7 +47,13 @@ class MetricsFile:
         self.columns = sorted({*self.columns, *missing})
         kept = whole_rows(self.path) if self._whole else self._earlier
         if not self._whole:
-            kept = [row for row in kept if int(row[STEP]) < step]
+            test = of_test(values)
+            kept = [
+                row
+                for row in kept
+                if int(row[STEP]) < step
+                or (test and int(row[STEP]) == step and not of_test(row))  # its validation
+            ]
         header = dict(zip(self.columns, self.columns, strict=True))
         write_text(self.path, self._text([header, *kept, values]))
         self._whole, self._earlier = True, []
@@ -52,6 +62,11 @@ class MetricsFile:
         text = io.StringIO(newline="")
         csv.DictWriter(text, self.columns).writerows(rows)
         return text.getvalue()
+
+
+def of_test(row: Mapping[str, Any]) -> bool:
+    """Whether a row holds scores of a test, from the columns that are filled."""
+    return any(name.startswith(TEST) and row[name] not in ("", None) for name in row)
 
 
 def whole_rows(path: Path) -> list[dict[str, str]]:

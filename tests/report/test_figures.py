@@ -14,6 +14,7 @@ from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_ru
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.runs import find_runs, read_run
 from nmt.report.style import file_name, shown, style
+from nmt.utils.progress import TimeLeft
 from tests.helpers.run_folders import make_run
 
 
@@ -236,10 +237,10 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog):
     from nmt.run import finish
 
     made, written = [], []
-    run = SimpleNamespace(
-        config=Config(), folder=SimpleNamespace(path=folder, page=folder / "r.html"), logger=None
-    )
-    overrides = SimpleNamespace(overrides=SimpleNamespace(task=[]))
+    place = SimpleNamespace(path=folder, page=folder / "r.html")
+    run = SimpleNamespace(config=Config(), folder=place, logger=None, left=TimeLeft())
+    job = SimpleNamespace(config_name="train")
+    overrides = SimpleNamespace(overrides=SimpleNamespace(task=[]), job=job)
     monkeypatch.setattr(finish.HydraConfig, "get", lambda: overrides)
     monkeypatch.setattr(finish.results, "assemble", lambda **content: content)
     monkeypatch.setattr(finish.results, "write", lambda *given: written.append(given))

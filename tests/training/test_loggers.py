@@ -1,13 +1,22 @@
-"""Loggers of a run that is gone on with."""
+"""Loggers of a run that is gone on with, and of one that ends."""
 
 from __future__ import annotations
 
 import csv
-from functools import partial
+import json
 from pathlib import Path
+from typing import Any
 
-from nmt.training.loggers import ResumableCSVLogger
-from tests.helpers.faults import counted, killed_at
+import pytest
+import yaml
+from pytorch_lightning.loggers.logger import DummyLogger
+
+from nmt.config import ReportConfig
+from nmt.config.validation import load
+from nmt.report.figures import draw_run
+from nmt.training.loggers import ResumableCSVLogger, make_logger
+from nmt.training.test_scores import log_test_scores
+from tests.helpers.run_folders import make_run
 
 
 def rows(folder: Path) -> list[tuple[int, str, str]]:
@@ -73,3 +82,77 @@ def test_a_kill_at_any_file_operation_loses_no_earlier_row(tmp_path: Path) -> No
         least = len(left)
         ResumableCSVLogger(folder).log_metrics({"loss": 9.0}, 90)
         assert [step for step, *_ in rows(folder)] == [*left, 90], number
+
+
+def finished(folder: Path) -> tuple[dict[str, Any], list[Path]]:
+    """The results of a run and the figures that are drawn of it."""
+    source = make_run(folder / "run", pairs=60, kept=12)
+    results = json.loads((source / "results.json").read_text())
+    return results, draw_run(source, ReportConfig(heatmaps=0, figures=["png"]))
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_test_is_in_the_csv_file_once_beside_what_came_before(
+    tmp_path: Path, earlier: bool, composer: Any
+) -> None:
+    results, figures = finished(tmp_path)
+    update, wanted = results["train"]["updates"], results["test"]["newstest"]
+    logger = make_logger(load(composer("logger=csv", "seed=7")), tmp_path)
+    assert logger is not None
+    logger.log_metrics({"valid/bleu": 21.0}, update)
+    if earlier:  # a process that was killed after it had logged the test
+        log_test_scores(logger, results, figures)
+        logger = make_logger(load(composer("logger=csv", "seed=7")), tmp_path)
+        assert logger is not None
+    log_test_scores(logger, results, figures)
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        made = list(csv.DictReader(file))
+    assert [row["valid/bleu"] for row in made if row["valid/bleu"]] == ["21.0"]
+    [whole] = [row for row in made if row["test/newstest/bleu"]]
+    assert float(whole["test/newstest/bleu"]) == wanted["bleu"]["all"]["score"]
+    assert int(whole["step"]) == update
+    curve = [row for row in made if row["length/words"]]
+    assert [float(row["length/newstest/bleu"]) for row in curve] == [
+        bucket["score"] for bucket in wanted["by_length"]
+    ]
+    assert yaml.safe_load((tmp_path / "hparams.yaml").read_text())["seed"] == 7
+
+
+def test_tensorboard_has_scores_curves_figures_and_hyperparameters(
+    tmp_path: Path, composer: Any
+) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    results, figures = finished(tmp_path)
+    wanted = results["test"]["newstest"]
+    logger = make_logger(load(composer("logger=tensorboard", "seed=7")), tmp_path)
+    assert logger is not None
+    log_test_scores(logger, results, figures)
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    [score] = events.Scalars("test/newstest/bleu")
+    assert score.value == pytest.approx(wanted["bleu"]["all"]["score"])
+    assert score.step == results["train"]["updates"]
+    curve = events.Scalars("length/newstest/bleu")
+    assert [point.value for point in curve] == pytest.approx(
+        [bucket["score"] for bucket in wanted["by_length"]]
+    )
+    assert [point.step for point in curve][:2] == [10, 20]
+    assert f"figures/{figures[0].stem}" in events.Tags()["images"]
+    assert "_hparams_/session_start_info" in events.summary_metadata
+    assert yaml.safe_load((tmp_path / "tensorboard" / "hparams.yaml").read_text())["seed"] == 7
+
+
+def test_tensorboards_rows_are_on_disk_at_a_checkpoint(tmp_path: Path, composer: Any) -> None:
+    pytest.importorskip("tensorboard")
+    logger = make_logger(load(composer("logger=tensorboard")), tmp_path)
+    assert logger is not None
+    logger.log_metrics({"valid/bleu": 21.0}, 10)
+    logger.save()  # as `Checkpoints` does
+    [file] = (tmp_path / "tensorboard").glob("events*")
+    assert b"valid/bleu" in file.read_bytes()
+
+
+def test_a_log_that_cannot_be_written_loses_no_results(caplog: pytest.LogCaptureFixture) -> None:
+    log_test_scores(DummyLogger(), {"train": {}})
+    assert "the test could not be logged (KeyError: 'updates'); continuing" in caplog.text

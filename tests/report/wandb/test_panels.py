@@ -167,13 +167,15 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
         assert summary[f"train/{name}"] == results["train"][name], name
 
 
-def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
+def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer, monkeypatch):
     wandb = pytest.importorskip("wandb")
+    from nmt.training import loggers
     from nmt.training.loggers import make_logger
 
     typed = ["+experiment=rnnsearch30", "regime=tiny", "scoring=dot", "name=dotted", "seed=7"]
     typed += ["logger.group=lengths", "logger.tags=[first,laptop]", "logger.project=curves"]
     config = load(composer(*typed, "logger.entity=team"))
+    monkeypatch.setattr(loggers, "command_name", lambda: "evaluate")
     try:
         logger = make_logger(config, tmp_path)
         assert logger is not None
@@ -185,6 +187,7 @@ def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer):
     assert run["run_id"] == number == (tmp_path / "wandb" / "id").read_text()
     assert (run["entity"], run["project"], run["run_group"]) == ("team", "curves", "lengths")
     assert run["display_name"] == "dotted, seed 7"
+    assert run["job_type"] == "evaluate"
     assert sorted(run["tags"]) == ["first", "laptop", "rnnsearch30", "tiny"]
     kept = run["config"]["update"]
     kept.pop("_wandb")
