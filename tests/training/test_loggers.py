@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nmt.config.validation import load
 from nmt.report.figures import draw_run
 from nmt.training.loggers import ResumableCSVLogger, make_logger
 from nmt.training.test_scores import log_test_scores
+from tests.helpers.faults import counted, killed_at
 from tests.helpers.run_folders import make_run
 
 
