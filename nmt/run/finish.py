@@ -119,18 +119,20 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     try:
         finished = runs.FinishedRun(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
+        log.info("making %s", folder.page.name)  # the lock of Python is held for seconds in it
         with timed("page"), Stage(f"making {folder.page.name}", shown=config.trainer.progress):
             page = build_page([finished], folder.page, config.report, title=title)
     except ModuleNotFoundError as missing:
         log.warning("%s is left out: %s is not installed", folder.page.name, missing.name)
     except Exception:
         log.exception("%s could not be made; the run continues without it", folder.page.name)
-    if isinstance(run.logger, ResumableWandbLogger):
-        with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
-            if new:
-                log_test(run.logger.experiment, content, figures, page)
-    elif run.logger is not None:
-        log_test_scores(run.logger, content, figures)
+    with Stage("logging the test", shown=config.trainer.progress):
+        if isinstance(run.logger, ResumableWandbLogger):
+            with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
+                if new:
+                    log_test(run.logger.experiment, content, figures, page)
+        elif run.logger is not None:
+            log_test_scores(run.logger, content, figures)
     results.write(folder.path, content)
     made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]
     log.info("%s: %s", ", ".join(made), folder.path)

@@ -85,6 +85,7 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     if options.name in ("csv", "tensorboard"):
         made = (ResumableCSVLogger if options.name == "csv" else FlushedTensorBoardLogger)(folder)
         made.log_hyperparams(to_containers(config))
+        made.save()
         return made
     if options.name == "none" or options.mode == "disabled":
         return None
