@@ -8,6 +8,11 @@ python -m nmt.train resume=outputs/2026-01-31/12-00-00
 
 from __future__ import annotations
 
+from nmt.utils import startup
+
+if __name__ == "__main__":  # before the imports below, which take a second
+    startup.note_signals()
+
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
@@ -23,8 +28,9 @@ def main(composed: DictConfig) -> None:
 
 def train(composed: DictConfig, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json; a trial ends before it."""
-    from nmt.run import fit, start, test
-    from nmt.run.finish import finish
+    with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
+        from nmt.run import fit, start, test
+        from nmt.run.finish import finish
 
     with start.training(composed, stop) as run:
         text = start.prepare_text(run)

@@ -31,6 +31,7 @@ from nmt.config.validation import validate, validate_keys
 from nmt.utils.cores import bound_spinning
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
+from nmt.utils.startup import obey_signals
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +95,12 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                     failed.append(error)  # past Hydra, which would print its own lines about it
 
             def application() -> None:
-                if name in WITHOUT_FOLDER and {"-m", "--multirun"} & set(sys.argv[1:]):
-                    raise InputError(f"-m: nmt.{name} cannot be swept; run it once for each value")
+                if {"-m", "--multirun"} & set(sys.argv[1:]):
+                    if name in WITHOUT_FOLDER:
+                        raise InputError(
+                            f"-m: nmt.{name} cannot be swept; run it once for each value"
+                        )
+                    obey_signals()  # the launcher has handlers of its own
                 entry = hydra.main(
                     version_base="1.3", config_path=str(conf_folder()), config_name=name
                 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from nmt.config import Config
+from nmt.training.ranks import INTACT, who_died
 from nmt.utils.errors import RunError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -42,10 +43,8 @@ def machine_errors(config: Config) -> Iterator[None]:
             raise RunError(out_of_memory(config)) from error
         lost = isinstance(error, torch.distributed.DistError) or any(w in first for w in LOST)
         if config.trainer.devices * config.trainer.num_nodes > 1 and lost:
-            raise RunError(
-                "another process of the run ended, see its message; "
-                "the earlier checkpoints are intact"
-            ) from error
+            dead = who_died() or "another process of the run ended, see its message"
+            raise RunError(f"{dead}; {INTACT}") from error
         raise
 
 

@@ -19,6 +19,7 @@ from nmt.report.page import build_page
 from nmt.report.wandb.panels import log_test
 from nmt.run.start import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
+from nmt.training.ranks import need_no_rank
 from nmt.training.test_scores import log_test_scores
 from nmt.utils.commands import command_line
 from nmt.utils.devices import name_of
@@ -91,6 +92,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         outcome: of its training.
         described: what else `nmt.evaluation.results.assemble` takes.
     """
+    need_no_rank()
     config, folder = run.config, run.folder
     content = results.assemble(
         name=config.name,

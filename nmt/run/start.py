@@ -36,8 +36,8 @@ from nmt.report.figures import check_own
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.training.callbacks import make_callbacks
-from nmt.training.lightning import end_other_ranks
 from nmt.training.loggers import check_logger, logging_to
+from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
 from nmt.training.trainer import lightning_arguments
 from nmt.utils.cores import shared_cores
@@ -98,6 +98,7 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     config = _with_threads(load(composed))
     if checkpoint is not None:
         _compare_threads(config)
+    watch(config)
     check_early(config)
     check_training(config)
     stop.trust = own_code(config)
@@ -116,6 +117,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig, here=EVALUATED_HERE)
     refuse_untrusted_scores(stored, typed, composed.trust)
     config = _with_threads(load(stored, training=False), typed_paths(typed, EvaluateConfig))
+    watch(config)
     check_early(config)
     refuse_stored_files(checkpoint, config, list(composed.sets), typed)
     say_what_is_read(checkpoint, config, list(composed.sets), folder)
@@ -198,9 +200,16 @@ def at_work(run: Run) -> Iterator[None]:
         except BaseException as error:
             if isinstance(error, InputError):
                 error.at_work = True
-            if run.trainer is not None:
-                end_other_ranks(run.trainer)
+            end_other_ranks()
             raise
+        finally:
+            need_no_rank()
+
+
+def watch(config: Config) -> None:
+    """Watches the other ranks of a run, where it has any."""
+    if config.trainer.devices * config.trainer.num_nodes > 1:
+        watch_ranks()
 
 
 def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:

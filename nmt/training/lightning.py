@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,7 +18,10 @@ import torch.distributed as dist
 from pytorch_lightning.loggers import WandbLogger
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
+
+from nmt.training.ranks import STARTER, watch_ranks
 
 HOST = "127.0.0.1"
 Result = TypeVar("Result")
@@ -97,19 +99,6 @@ class _NoSignals(_SignalConnector):
         """Leaves them, too."""
 
 
-def end_other_ranks(trainer: pl.Trainer) -> None:
-    """Ends the ranks that this process started, for it ends with an error.
-
-    They would wait for it in their next exchange, on a GPU for half an hour. Lightning's observer
-    of them must not see that: it would kill this process before it has said what was wrong.
-    """
-    for process in getattr(trainer.strategy.launcher, "procs", []):
-        for thread in threading.enumerate():
-            if thread.name == "child-process-observer":
-                thread._child_processes = []  # type: ignore[attr-defined]
-        process.kill()
-
-
 def wandb_settings(logger: WandbLogger) -> dict[str, Any]:
     """What the logger hands to `wandb.init` when its run begins; may be changed until then."""
     settings: dict[str, Any] = logger._wandb_init
@@ -121,12 +110,34 @@ def is_offline(logger: WandbLogger) -> bool:
     return bool(logger._offline)
 
 
+class WatchingLauncher(_SubprocessScriptLauncher):
+    """Starts the other ranks, and has them watched by a thread that says which of them has died.
+
+    Lightning's own observer kills this process without a word.
+    """
+
+    def _call_children_scripts(self) -> None:
+        os.environ[STARTER] = str(os.getpid())
+        try:
+            super()._call_children_scripts()
+        finally:
+            del os.environ[STARTER]
+        watch_ranks().watch(self.procs)
+        self.procs = []  # which Lightning's observer would watch
+
+
 class LoopbackDDP(DDPStrategy):
     """DDP whose processes were started by the first one, all on this machine.
 
     torch's rendezvous listens on every network interface, and its exchanges on that of the host's
     name; neither needs to where no other machine takes part.
     """
+
+    def _configure_launcher(self) -> None:
+        assert self.cluster_environment is not None
+        self._launcher = WatchingLauncher(
+            self.cluster_environment, self.num_processes, self.num_nodes
+        )
 
     def setup_distributed(self) -> None:
         environment = self.cluster_environment

@@ -2,7 +2,12 @@
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal is only noted, and takes effect before the next update; at any other time
-the run ends at once, since everything worth keeping is on disk.
+the run ends at once, since everything worth keeping is on disk. One that came before anything here was
+imported (`nmt.utils.startup`) takes effect now.
+
+A job of SLURM's is queued again after SIGUSR1, and after the SIGTERM of a preemption: SLURM itself
+does that only where the partition has no GraceTime. A job that ends in its grace time it counts as
+failed.
 """
 
 from __future__ import annotations
@@ -10,15 +15,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from nmt.training.ranks import heard_signal
 from nmt.utils.commands import command_line, override
 from nmt.utils.environment import rank
 from nmt.utils.errors import Interrupted
+from nmt.utils.startup import noted_signal
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +40,14 @@ class Stop:
     Attributes:
         number: of the signal, or 0.
         deferred: a signal is only noted; who deferred it asks for `number`.
+        ended: nothing is left to stop, and a signal says nothing.
         trust: modules outside nmt that a resumed run must be allowed.
     """
 
     def __init__(self, folder: Path) -> None:
         self.number = 0
         self.deferred = False
+        self.ended = False
         self.trust: list[str] = []
         self._folder = folder
         self._process = os.getpid()
@@ -70,6 +81,9 @@ class Stop:
                 signal.signal(number, signal.SIG_DFL)
                 signal.raise_signal(number)
             return  # the terminal sends Ctrl-C to all; the main process says what follows
+        heard_signal()
+        if self.ended:
+            return
         impatient = self.number and number == signal.SIGINT  # a second Ctrl-C
         self.number = number
         if impatient or not self.deferred:
@@ -83,22 +97,42 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
 
     Args:
         folder: of the run, where its checkpoints are.
-        requeue: in a SLURM job, SIGUSR1 also requeues the job.
+        requeue: a SLURM job is also queued again, after SIGUSR1 and after a preemption.
     """
     stop = Stop(folder)
     before = {number: signal.signal(number, stop.hear) for number in HEARD}
     try:
+        earlier = noted_signal()
+        if earlier:
+            raise stop.interrupted(earlier)
         yield stop
     except Interrupted as stopped:
-        if stopped.signal == signal.SIGUSR1 and "SLURM_JOB_ID" in os.environ and rank() == 0:
-            if requeue:
-                put_back()
-            else:
-                log.warning("not requeued: only with resume=auto")
+        stop.ended = True  # SLURM sends a SIGTERM to a job that asks to be queued again
+        if "SLURM_JOB_ID" in os.environ and rank() == 0:
+            warned = stopped.signal == signal.SIGUSR1
+            if warned or (stopped.signal == signal.SIGTERM and preempted()):
+                if requeue:
+                    put_back()
+                else:
+                    log.warning("not requeued: only with resume=auto")
         raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def preempted() -> bool:
+    """Whether another job preempts this one, which may run on until its grace time has passed.
+
+    SLURM sends SIGTERM then, as it does for `scancel` and at the time limit, which must end the job:
+    a job that was cancelled no longer counts as running.
+    """
+    said = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
+    if said is None:
+        return False
+    found = dict(re.findall(r"\b(JobState|PreemptTime)=(\S+)", said))
+    time = found.get("PreemptTime", "None")
+    return found.get("JobState") == "RUNNING" and time not in ("None", "Unknown")
 
 
 def put_back() -> None:
@@ -106,8 +140,19 @@ def put_back() -> None:
     job = os.environ["SLURM_JOB_ID"]
     if "SLURM_ARRAY_JOB_ID" in os.environ:
         job = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{os.environ['SLURM_ARRAY_TASK_ID']}"
-    try:
-        subprocess.run(["scontrol", "requeue", job], check=True, timeout=60)
+    if scontrol("requeue", job) is not None:
         log.info("requeued SLURM job %s", job)
+
+
+def scontrol(*arguments: str) -> str | None:
+    """What `scontrol` prints, or None with a warning where it fails."""
+    try:
+        done = subprocess.run(
+            ["scontrol", *arguments], check=True, timeout=60, capture_output=True, text=True
+        )
+        return done.stdout
+    except subprocess.CalledProcessError as error:
+        log.warning("scontrol %s: %s", shlex.join(arguments), error.stderr.strip() or error)
     except (OSError, subprocess.SubprocessError) as error:
-        log.warning("SLURM job %s could not be requeued: %s", job, error)
+        log.warning("scontrol %s: %s", shlex.join(arguments), error)
+    return None

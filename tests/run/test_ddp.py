@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ import pytest
 import torch
 
 from tests.helpers.processes import TINY, run, run_afresh
+from tests.helpers.server import ENVIRONMENT
 
 UPDATES = ("trainer.max_steps=20", "data.batch_size=24", "evaluation.dictionary_sample=16")
 
@@ -192,3 +198,53 @@ def test_a_rank_that_fails_ends_the_run(folder):
     ended = run("train", *options, cwd=folder, ranks=2, hook=hook)
     assert ended.codes == [1, -9]
     assert "nmt: another process of the run ended" in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's tables")
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_rank_killed_at_any_moment(folder, killed):
+    """From the start of the second rank, through their meeting, to some updates: ten moments.
+
+    The other ends within 30 seconds and says in one line which rank has died.
+    """
+    options = (*TINY, "trainer.max_steps=100000", "data.cache=cache", *ddp(2))
+    for number, moment in enumerate((0, 0.5, 1, 2, 3, 4, 5, 7, 9, 12)):
+        err = folder / f"killed{killed}-{number}"
+        with err.open("w") as stream:
+            first = subprocess.Popen(
+                [sys.executable, "-m", "nmt.train", *options, f"hydra.run.dir={err.name}.run"],
+                cwd=folder,
+                env={**os.environ, **ENVIRONMENT},
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+            )
+        while not (second := rank_1(first.pid)):
+            assert first.poll() is None, err.read_text()
+            time.sleep(0.02)
+        time.sleep(moment)
+        os.kill((first.pid, second)[killed], signal.SIGKILL)
+        end = time.monotonic() + 30
+        while first.poll() is None or Path(f"/proc/{second}").exists():
+            assert time.monotonic() < end, (
+                f"rank {1 - killed} still runs, {moment} s: {err.read_text()}"
+            )
+            time.sleep(0.1)
+        assert first.returncode == (1 if killed else -signal.SIGKILL)
+        said = [line for line in err.read_text().splitlines() if line.startswith("nmt:")]
+        expected = (
+            "nmt: rank 1: rank 0 ended or was killed; ",
+            "nmt: rank 1 was killed by SIGKILL; ",
+        )[killed]
+        assert said == [f"{expected}the earlier checkpoints are intact"], err.read_text()
+        assert "Traceback" not in err.read_text()
+
+
+def rank_1(rank_0: int) -> int:
+    """The process that a process has started, once it runs the command; 0 before."""
+    for task in Path(f"/proc/{rank_0}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            if b"nmt.train" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return child
+    return 0

@@ -128,10 +128,9 @@ def test_wandbs_settings_are_where_they_are_changed(tmp_path):
 
 
 def test_ranks_are_started_and_watched_as_is_known():
-    assert "procs" in inspect.getsource(_SubprocessScriptLauncher.__init__)
-    observer = _ChildProcessObserver(main_pid=0, child_processes=[])
-    assert observer.name == "child-process-observer"
-    assert observer._child_processes == []
+    assert "self.procs" in inspect.getsource(_SubprocessScriptLauncher._call_children_scripts)
+    assert _ChildProcessObserver(main_pid=0, child_processes=[])._run()  # it has nothing to watch
+    assert "_configure_launcher" in vars(DDPStrategy)
     for name in ("_get_process_group_backend", "set_world_ranks", "setup_distributed"):
         assert callable(getattr(DDPStrategy, name))
     assert "_timeout" in inspect.signature(DDPStrategy).parameters or hasattr(

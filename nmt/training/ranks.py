@@ -1,0 +1,137 @@
+"""The processes of one run, watched: none waits for one that has died.
+
+torch's own waits know nothing of the other processes: before the ranks have met they last for half
+an hour, and a signal's handler is not run meanwhile. A thread watches instead. It leaves the main
+thread some seconds to end by itself, as it does when an exchange with a dead rank fails, and then
+ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from nmt.utils.environment import rank
+
+STARTER = "NMT_RANK_ZERO"  # in the environment of ranks that rank 0 has started: its process
+POLL = 0.2  # seconds
+GRACE = 5.0  # seconds for the main thread to end by itself
+STUCK = 15.0  # seconds until a signal's handler must have been called; SLURM and torchrun leave 30
+INTACT = "the earlier checkpoints are intact"
+
+
+class Watch(threading.Thread):
+    """Watches the ranks that this process has started, or the one that has started it.
+
+    Attributes:
+        heard: a signal's handler was called.
+        over: what happens to the others no longer matters to this process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="ranks", daemon=True)
+        self.heard = threading.Event()
+        self.over = threading.Event()
+        self._children: Sequence[subprocess.Popen[bytes]] = ()
+        self._parent = int(os.environ.get(STARTER, "0"))
+        self._signals, waking = os.pipe()
+        os.set_blocking(waking, False)
+        os.set_blocking(self._signals, False)
+        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+        # a process forked from this one, a worker, would tell of its own signals
+        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+
+    def watch(self, started: Sequence[subprocess.Popen[bytes]]) -> None:
+        """Watches these, of the ranks 1, 2, …, too."""
+        self._children = started
+
+    def dead(self) -> str | None:
+        """Which rank has died, and how; None where all run on or have done their work."""
+        for number, process in enumerate(self._children, 1):
+            code = process.poll()
+            if code is not None and code < 0:
+                return f"rank {number} was killed by {signal.Signals(-code).name}"
+            if code:
+                return f"rank {number} ended with exit code {code}"
+        if self._parent and os.getppid() != self._parent:
+            return "rank 0 ended or was killed"
+        return None
+
+    def run(self) -> None:
+        asked = False
+        while not self.over.is_set():
+            ready, _, _ = select.select([self._signals], [], [], POLL)
+            asked = asked or bool(ready and signal.SIGTERM in os.read(self._signals, 4096))
+            said = self.dead()
+            if said is not None:
+                self._end(f"{said}; {INTACT}", 1, GRACE, self.over)
+            elif asked:
+                said = "stopped by SIGTERM while it waited for another rank"
+                self._end(said, 128 + signal.SIGTERM, STUCK, self.heard)
+                asked = False
+                self.heard.clear()
+
+    def _end(self, said: str, code: int, seconds: float, unless: threading.Event) -> None:
+        """Ends this process, and those it started, unless the main thread does something first."""
+        if unless.wait(seconds):
+            return
+        number = rank()
+        print(f"nmt: rank {number}: {said}" if number else f"nmt: {said}", file=sys.stderr)
+        self.kill()
+        sys.stderr.flush()
+        os._exit(code)
+
+    def kill(self) -> None:
+        """Kills the ranks that this process has started."""
+        for process in self._children:
+            process.kill()
+
+
+_watch: Watch | None = None
+
+
+def watch_ranks() -> Watch:
+    """The thread that watches the other ranks, started when first asked for."""
+    global _watch
+    if _watch is None:
+        _watch = Watch()
+        _watch.start()
+    return _watch
+
+
+def who_died(seconds: float = 2) -> str | None:
+    """Which rank has died, where that can be seen within some seconds."""
+    if _watch is None:
+        return None
+    end = time.monotonic() + seconds
+    while (said := _watch.dead()) is None and time.monotonic() < end:
+        time.sleep(POLL)
+    return said
+
+
+def heard_signal() -> None:
+    """The handler of a signal was called: the main thread does not wait for anything."""
+    if _watch is not None:
+        _watch.heard.set()
+
+
+def need_no_rank() -> None:
+    """Ends the watch: this process has nothing more to do with the others."""
+    if _watch is not None:
+        _watch.over.set()
+
+
+def end_other_ranks() -> None:
+    """Ends the ranks that this process started, for it ends with an error.
+
+    They would wait for it in their next exchange.
+    """
+    need_no_rank()
+    if _watch is not None:
+        _watch.kill()

@@ -1,0 +1,51 @@
+"""Signals that arrive before anything can act on them: they are noted, not obeyed.
+
+A batch system may ask a job to end while Python still imports libraries. Nothing that takes time may
+be imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+NOTED = (signal.SIGTERM, signal.SIGUSR1)
+
+_noted: list[int] = []
+_process = 0
+
+
+def note_signals() -> None:
+    """Notes SIGTERM and SIGUSR1 from here on, those that the process was started with blocked too
+    (`env --block-signal`), unless they are ignored (`nohup`)."""
+    global _process
+    _process = os.getpid()
+    for number in NOTED:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _note)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, NOTED)
+
+
+def noted_signal() -> int:
+    """The signal that was noted last, which is forgotten; 0 where there is none."""
+    number = _noted[-1] if _noted else 0
+    _noted.clear()
+    return number
+
+
+def obey_signals() -> None:
+    """Ends the noting: what was noted, and what comes, has its usual effect."""
+    for number in NOTED:
+        if signal.getsignal(number) is _note:
+            signal.signal(number, signal.SIG_DFL)
+    noted = noted_signal()
+    if noted:
+        signal.raise_signal(noted)
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    if os.getpid() != _process:  # a process forked from the one that notes
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    _noted.append(number)
