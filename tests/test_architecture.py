@@ -139,7 +139,8 @@ def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
     tests = ROOT / "tests"
     folders = {file.parent for file in tests.rglob("*.py")}
     assert len(folders) > 20
-    others = {tests, *(tests / name for name in ("benchmarks", "commands", "helpers", "launcher"))}
+    apart = ("benchmarks", "commands", "helpers", "launcher", "slurm")
+    others = {tests, *(tests / name for name in apart)}
     for folder in folders:
         assert (folder / "__init__.py").is_file(), folder
         assert folder in others or (PACKAGE / folder.relative_to(tests)).is_dir(), folder
@@ -160,12 +161,14 @@ def test_files_that_are_named_exist(name):
 # Private attributes of libraries, each in one file that has a test of its own for it.
 PRIVATE = {
     "training/lightning.py",  # tests/training/test_lightning.py
+    "report/wandb/service.py",  # tests/report/wandb/test_service.py
     "evaluation/scores/text.py",  # sacrebleu's statistics of a sentence, which it sums
     "data/sources/remote.py",  # sacrebleu's test sets have no public path of their files
     "phrase_based/system.py",  # sil-machine's tuner of weights
     "layers/fused/steps.py",  # an operator of torch
 }
-PUBLIC = {"_asdict", "_replace", "_fields", "_target_"}  # named tuples; Hydra's key
+# of named tuples; Hydra's key; of `os`
+PUBLIC = {"_asdict", "_replace", "_fields", "_target_", "_exit"}
 
 
 def test_private_attributes_of_libraries_are_used_where_they_are_tested():

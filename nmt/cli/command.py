@@ -28,6 +28,7 @@ from nmt.cli.explain import NOT_A_NAME, explain
 from nmt.config import Config
 from nmt.config.schema import SCHEMAS
 from nmt.config.validation import validate, validate_keys
+from nmt.training.ranks import STARTER, watch_ranks
 from nmt.utils.cores import bound_spinning
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
@@ -72,6 +73,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
         @functools.wraps(main)
         def program() -> None:
             bound_spinning()  # before anything imports torch
+            if STARTER in os.environ:  # from before the imports that take seconds
+                watch_ranks()
             register_configs([name])
             about = inspect.getdoc(sys.modules[main.__module__]) or ""
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help

@@ -21,6 +21,7 @@ from nmt.config.schema import to_containers
 from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
 from nmt.report.wandb.rows import read_rows
+from nmt.report.wandb.service import forget, has_died
 from nmt.training.lightning import is_offline, wandb_settings
 from nmt.training.metrics_file import MetricsFile
 from nmt.utils.environment import command_name, rank, sweep_folder
@@ -56,11 +57,9 @@ def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
     try:
         yield logger
     finally:
-        if isinstance(logger, WandbLogger):
+        if isinstance(logger, ResumableWandbLogger):
             with warn_on_error("closing the run"):
-                import wandb
-
-                wandb.finish()
+                logger.close()
 
 
 def check_logger(options: LoggerConfig) -> None:
@@ -150,14 +149,18 @@ class ResumableWandbLogger(WandbLogger):
     The run's id is kept in the run folder, so that a resumed run continues it. Its rows are written to
     disk by a process of W&B's own, which dies with this one. Those of a checkpoint are on disk before
     it is (`save`); after a kill the updates since are made again, and of their rows those are logged
-    that the files of the earlier processes do not have: each row is logged once.
+    that the files of the earlier processes do not have: each row is logged once. Where that process
+    alone has died, another one goes on (`revive`).
     """
 
     def __init__(self, config: Config, folder: Path, mode: str) -> None:
         options = config.logger
-        self._logged = LoggedRows(sorted(folder.glob("wandb/*run-*/run-*.wandb"), key=time_of))
+        self._folder = folder
+        self._logged = LoggedRows(self._files())
         self._on_disk, self._block = -1, 0  # W&B's number of the last row there, and its block
         self._waiting = False  # for a row to be on disk
+        # rows of numbers that may not be there yet: update and content
+        self._unsaved: list[tuple[int | None, Mapping[str, float]]] = []
         self._next_step = self._logged.step
         super().__init__(
             name=f"{config.name}, seed {config.seed}",
@@ -187,6 +190,7 @@ class ResumableWandbLogger(WandbLogger):
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         with self.row(step, entry_of(metrics)) as new, warn_on_error("logging scores"):
             if new:
+                self._unsaved.append((step, dict(metrics)))
                 super().log_metrics(metrics, step)
 
     @rank_zero_only
@@ -200,18 +204,57 @@ class ResumableWandbLogger(WandbLogger):
         if update is not None and self._logged.has(update, entry):
             yield False
             return
-        if self._next_step and is_offline(self):
-            with warn_on_error("continuing the run"):
-                self.experiment.log({}, step=self._next_step)
-        self._next_step = 0
+        self.revive()
+        self._continue()
         self._waiting = True
         yield True
         if update is not None and entry != LogEntry.OTHERS:
             self._logged.last = (update, entry)
 
+    def _continue(self) -> None:
+        if self._next_step and is_offline(self):
+            with warn_on_error("continuing the run"):
+                self.experiment.log({}, step=self._next_step)
+        self._next_step = 0
+
+    def revive(self) -> None:
+        """Has another process of W&B's go on where its own has died.
+
+        Rows of numbers that were not on disk yet are logged again; pictures are not.
+        """
+        if self._experiment is None or not has_died():
+            return
+        with warn_on_error("starting its process anew"):
+            there = LoggedRows(self._files())
+            log.info("W&B's process has ended; another one goes on with the run")
+            forget()
+            self._experiment, self._on_disk, self._block = None, -1, 0
+            define_metrics(self.experiment)
+            self._next_step = there.step
+            self._continue()
+            for update, metrics in self._unsaved:
+                if update is None or not there.has(update, entry_of(metrics)):
+                    super().log_metrics(metrics, update)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("wandb/*run-*/run-*.wandb"), key=time_of)
+
+    def close(self) -> None:
+        """Ends the run, whose rows are all on disk then."""
+        import wandb
+
+        for _ in range(2):
+            self.revive()
+            try:
+                return wandb.finish()
+            except Exception:
+                if not has_died(seconds=2):
+                    raise
+
     @rank_zero_only
     def save(self) -> None:
         """Waits until every row is on disk."""
+        self.revive()
         if not self._waiting:
             return
         self._waiting = False
@@ -224,6 +267,7 @@ class ResumableWandbLogger(WandbLogger):
                 if self._on_disk < last and time.monotonic() > until:
                     raise TimeoutError(f"{file}: its last row is {self._on_disk}, not {last}")
                 time.sleep(FLUSH_SECONDS / 5)
+            self._unsaved.clear()
 
 
 class LoggedRows:
