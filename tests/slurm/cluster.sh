@@ -59,7 +59,7 @@ PreemptMode=REQUEUE
 KillWait=30
 ReturnToService=2
 MaxArraySize=100
-NodeName=localhost NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$daemon CPUs=4
+NodeName=localhost NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$daemon CPUs=4 RealMemory=16000
 PartitionName=graceless Nodes=localhost Default=YES PriorityTier=1 GraceTime=0 MaxTime=60
 PartitionName=grace Nodes=localhost PriorityTier=1 GraceTime=60 MaxTime=60
 PartitionName=urgent Nodes=localhost PriorityTier=10 PreemptMode=OFF MaxTime=60

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,16 +11,16 @@ from typing import Any
 import pytest
 import torch
 
-from tests.slurm.conftest import Cluster, Job
+from tests.slurm.conftest import OPTIONS, Cluster, Job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 TRAINING = "training RNNsearch"
 
 
-def weights(folder: Path) -> dict[str, Any]:
+def weights(folder: Path, updates: int = 120) -> dict[str, Any]:
     content = torch.load(folder / "checkpoints/last.ckpt", weights_only=True)
-    assert content["global_step"] == 120
+    assert content["global_step"] == updates
     state: dict[str, Any] = content["state_dict"]
     return state
 
@@ -78,7 +80,7 @@ def test_a_time_limit(cluster, unbroken):
 
 
 def test_scancel_ends_a_job(cluster):
-    """Also one that is being preempted."""
+    """It is saved, and not queued again."""
     job = cluster.submit("--partition=grace")
     job.wait_for(TRAINING)
     time.sleep(3)
@@ -93,7 +95,7 @@ def test_scancel_ends_a_job(cluster):
 def test_a_warning_at_any_moment_of_the_start(cluster):
     """From the moment that the processes are there to that of the first update."""
     job = cluster.submit(ranks=1)
-    moments = (0, 0.1, 0.2, 0.4, 0.7, 1, 1.5, 2, 3, 4, 6, 8)
+    moments = (0, 0.1, 0.3, 0.7, 1.5, 3, 6, 10)
     for restarts, seconds in enumerate(moments):
         job.wait_for("RUNNING", restarts=restarts)
         while not job.steps():
@@ -104,3 +106,27 @@ def test_a_warning_at_any_moment_of_the_start(cluster):
     cluster.run("scancel", job.number)
     assert "Traceback" not in job.output
     assert job.output.count("stopped by SIGUSR1") == len(moments)
+
+
+def test_a_sweep_with_submitit(cluster):
+    """Two values of two keys, each a job of its own: the weights are those of a run without SLURM."""
+    pytest.importorskip("submitit", reason="hydra-submitit-launcher is not installed")
+    options = [option for option in OPTIONS.split() if "callbacks" not in option]
+    options = [*options, "trainer=cpu", "trainer.max_steps=20", "trainer.valid_every=20"]
+    options += ["logger=none", "stress.lengths=[]"]
+    train = (sys.executable, "-m", "nmt.train", *options)
+    launcher = ("partition=graceless", "timeout_min=30", "mem_gb=1", "cpus_per_task=1")
+    cluster.run(
+        *(*train, "-m", "hydra/launcher=submitit_slurm", "hydra.sweep.dir=swept"),
+        *(f"hydra.launcher.{option}" for option in launcher),
+        *("seed=1,2", "model.hidden=8,12"),
+    )
+    made = sorted(path.parent.name for path in cluster.work.glob("swept/*/results.json"))
+    assert made == ["0", "1", "2", "3"]
+    assert (cluster.work / "swept/comparison.html").is_file()
+    for number, (seed, hidden) in enumerate(itertools.product((1, 2), (8, 12))):
+        folder = f"alone{number}"
+        cluster.run(*train, f"seed={seed}", f"model.hidden={hidden}", f"hydra.run.dir={folder}")
+        expected = weights(cluster.work / folder, 20)
+        found = weights(cluster.work / "swept" / str(number), 20)
+        assert all(torch.equal(found[name], value) for name, value in expected.items())

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from nmt.training.signals import Stop, stoppable
+from nmt.utils import startup
 from nmt.utils.errors import Interrupted
+from tests.helpers import ROOT
 
 
 def get(number: int, folder: Path, *, requeue: bool = False) -> None:
@@ -68,21 +72,103 @@ def test_handlers_are_put_back(tmp_path):
     assert [signal.getsignal(number) for number in (2, 10, 15)] == before
 
 
-@pytest.mark.parametrize(("requeue", "array"), [(True, False), (True, True), (False, False)])
-def test_slurm_jobs_are_put_back_into_the_queue(tmp_path, monkeypatch, requeue, array):
-    """`scontrol` is a script that notes how it was called."""
+STATES = {
+    "preempted": "JobState=RUNNING PreemptTime=2026-11-22T02:30:06",
+    "cancelled": "JobState=CANCELLED PreemptTime=2026-11-22T02:30:06",
+    "running": "JobState=RUNNING PreemptTime=None",
+}
+
+
+@pytest.mark.parametrize(
+    ("number", "requeue", "array", "state", "expected"),
+    [
+        (signal.SIGUSR1, True, False, "running", "requeue 71"),
+        (signal.SIGUSR1, True, True, "running", "requeue 70_3"),
+        (signal.SIGUSR1, False, False, "running", ""),
+        (signal.SIGTERM, True, False, "preempted", "requeue 71"),
+        (signal.SIGTERM, True, True, "preempted", "requeue 70_3"),
+        (signal.SIGTERM, False, False, "preempted", ""),
+        (signal.SIGTERM, True, False, "running", ""),
+        (signal.SIGTERM, True, False, "cancelled", ""),
+        (signal.SIGINT, True, False, "preempted", ""),
+    ],
+)
+def test_slurm_jobs_are_put_back_into_the_queue(
+    tmp_path, monkeypatch, number, requeue, array, state, expected
+):
+    """`scontrol` is a script that notes how it was called, and what SLURM sends then."""
     program = tmp_path / "scontrol"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n')
+    program.write_text(
+        f"""#!/bin/sh
+if [ "$1" = show ]; then echo 'JobId=71 {STATES[state]} Restarts=0'; exit; fi
+echo "$@" >> {tmp_path}/calls
+kill -TERM $PPID
+"""
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("SLURM_JOB_ID", "71")
     if array:
         monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "70")
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
-    with pytest.raises(Interrupted):
-        get(signal.SIGUSR1, tmp_path, requeue=requeue)
+    with pytest.raises(Interrupted) as stopped:
+        get(number, tmp_path, requeue=requeue)
+    assert stopped.value.signal == number
     calls = tmp_path / "calls"
-    if not requeue:
-        assert not calls.exists()
-    else:
-        assert calls.read_text() == ("requeue 70_3\n" if array else "requeue 71\n")
+    assert (calls.read_text() if calls.exists() else "").strip() == expected
+
+
+def test_a_job_that_slurm_does_not_know_is_not_put_back(tmp_path, monkeypatch, caplog):
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'slurm_load_jobs error' >&2; exit 1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_JOB_ID", "71")
+    with pytest.raises(Interrupted):
+        get(signal.SIGTERM, tmp_path, requeue=True)
+    assert caplog.messages == ["scontrol show job --oneliner 71: slurm_load_jobs error"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_that_came_earlier_takes_effect(tmp_path, number):
+    before = [signal.getsignal(each) for each in startup.NOTED]
+    startup.note_signals()
+    try:
+        os.kill(os.getpid(), number)
+        with pytest.raises(Interrupted) as stopped, stoppable(tmp_path, requeue=False):
+            raise AssertionError("nothing stopped it")
+        assert stopped.value.signal == number
+        with stoppable(tmp_path, requeue=False):
+            pass  # it is forgotten
+    finally:
+        for each, handler in zip(startup.NOTED, before, strict=True):
+            signal.signal(each, handler)
+
+
+# Sends itself a signal before the first import of nmt
+EARLY = """
+import os, runpy, signal, sys
+sys.argv[1:] = {typed}
+signal.pthread_sigmask(signal.SIG_BLOCK, [{number}])  # as `env --block-signal` does
+os.kill(os.getpid(), {number})
+runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [(["resume=auto", "regime=tiny", "logger=none"], 138), (["-m", "seed=1,2"], -signal.SIGUSR1)],
+)
+def test_a_signal_before_the_first_import_is_not_lost(tmp_path, typed, code):
+    """A run ends in good order, a sweep as if nothing had been noted."""
+    program = EARLY.format(typed=typed, number=int(signal.SIGUSR1))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    if code > 0:
+        assert done.stderr == "nmt: stopped by SIGUSR1 before the first checkpoint\n"

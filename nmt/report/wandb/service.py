@@ -26,7 +26,9 @@ def has_died(seconds: float = 0) -> bool:
 def forget() -> None:
     """Has W&B start another process when it is next asked for a run."""
     import wandb
+    from wandb.sdk.lib import module
 
     # the old one does not answer; where it does, its exit code would become that of this process
     with contextlib.suppress(Exception, SystemExit):
         wandb.teardown()
+    module.unset_globals()  # the run at work

@@ -47,7 +47,14 @@ with logging_to(config, Path(sys.argv[1])) as logger:
 """
 
 
-@pytest.mark.parametrize(("row", "when"), [(30, "dead"), (30, "dying"), (49, "dying")])
+@pytest.mark.parametrize(
+    ("row", "when"),
+    [
+        (30, "dying"),
+        pytest.param(30, "dead", marks=pytest.mark.slow),
+        pytest.param(49, "dying", marks=pytest.mark.slow),
+    ],
+)
 def test_no_row_is_lost(tmp_path, row, when):
     done = subprocess.run(
         [sys.executable, "-c", LOG, str(tmp_path), str(row), when],
