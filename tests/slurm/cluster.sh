@@ -7,7 +7,8 @@
 # Needs Debian's slurm-wlm and munge. Everything is kept in FOLDER, whose path is short (it holds a
 # socket). A job in the partition `urgent` preempts those in `grace` (they get a SIGTERM and 60
 # seconds) and `graceless`, which are then queued again. cred_expire is what a job that was queued
-# again waits before it starts: 120 seconds where nothing is said.
+# again waits before it starts: 120 seconds where nothing is said. Ranks meet at a port that is named
+# after the job's number, so that clusters which run at once begin with different ones.
 set -euo pipefail
 PATH=$PATH:/usr/sbin
 action=$1 folder=$2
@@ -59,6 +60,7 @@ PreemptMode=REQUEUE
 KillWait=30
 ReturnToService=2
 MaxArraySize=100
+FirstJobId=$((RANDOM % 9000 + 1))
 NodeName=localhost NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$daemon CPUs=4 RealMemory=16000
 PartitionName=graceless Nodes=localhost Default=YES PriorityTier=1 GraceTime=0 MaxTime=60
 PartitionName=grace Nodes=localhost PriorityTier=1 GraceTime=60 MaxTime=60
