@@ -26,6 +26,7 @@ from nmt.layers import (
     ScaledDot,
     initialise,
 )
+from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 
 SCORING = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
@@ -119,8 +120,17 @@ class Trainer:
 
     def update(self, words: Words) -> None:
         self.gradient(words)
-        nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.clip()
         self.optimizer.step()
+
+    def clip(self) -> Tensor:
+        """The norm of the gradient, which the update takes as at most 1."""
+        if not isinstance(self.optimizer, FusedAdadelta):
+            return nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        gradients = [p.grad for p in self.net.parameters() if p.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        self.optimizer.clip(norm, 1.0)
+        return norm
 
 
 def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:

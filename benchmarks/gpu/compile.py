@@ -114,11 +114,15 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 
 
 def runs(source: int, dtype: Any) -> None:
-    """Forward and backward of encoder, decoder with each scoring, and output; a step of a search."""
+    """Forward and backward of encoder, decoder with each scoring, and output; a step of a search.
+
+    And an update of Adadelta, whose parameters are in float32 whatever the type of products.
+    """
     import torch
 
     from nmt.layers import Additive, Dot, ScaledDot
     from nmt.layers.fused import cross_entropy, decoder, kernels, unit
+    from nmt.models.fused_adadelta import FusedAdadelta
 
     def new(*shape: int, dtype: Any = dtype) -> Any:
         return torch.empty(shape, dtype=dtype, device="meta")
@@ -158,6 +162,13 @@ def runs(source: int, dtype: Any) -> None:
                 new(TARGET, MAXOUT), *output, words, dtype,
                 with_gradients=with_gradients, weight=weight,
             )  # fmt: skip
+    matrix = torch.nn.Parameter(new(MAXOUT, HIDDEN, dtype=float32))
+    optimizer = FusedAdadelta([matrix], lr=1.0, rho=0.95, eps=1e-6)
+    for clipped in (False, True):
+        matrix.grad = torch.zeros_like(matrix)
+        if clipped:
+            optimizer.clip(new(dtype=float32), 1.0)
+        optimizer.step()
 
 
 def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:

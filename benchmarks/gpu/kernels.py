@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.gpu.findings import Findings
 from benchmarks.gpu.setting import Setting
 from benchmarks.work import SCORING
 from nmt.layers.fused import backend
 from nmt.layers.fused.cross_entropy import chunked_nll
+from nmt.models.fused_adadelta import FusedAdadelta
 
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest entry
 STEPS = 3
 
 
 def kernels(setting: Setting, findings: Findings) -> None:
-    """Attention for each scoring, gates and loss, both ways, and a search's scores; microseconds."""
+    """Attention for each scoring, gates and loss, both ways, a search's scores, and an update of
+    Adadelta; microseconds.
+    """
     if find_spec("triton") is None:
         if setting.rehearse:
             findings.leave_out("kernels", "Triton is not installed")
@@ -27,6 +32,7 @@ def kernels(setting: Setting, findings: Findings) -> None:
             findings.check("Triton is installed", False, equals=True)
         return
     lengths = (5, 18) if setting.rehearse else (8, 16, 32, 52, 200)
+    optimizer(setting, findings)
     for dtype in LIMITS:
         name = str(dtype).removeprefix("torch.")
         compare(f"gates {name}", gates, (setting, dtype), setting, dtype, findings)
@@ -166,6 +172,54 @@ def loss(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor]
         backend.steps_for = chosen
     assert gradients is not None
     return {"nll": nll, **gradients._asdict()}
+
+
+def optimizer(setting: Setting, findings: Findings) -> None:
+    """Adadelta with clipping in one kernel against PyTorch's own, at the sizes of the whole model.
+
+    Noted are microseconds of norm and update, and the bandwidth that the fused way reaches if it
+    passes over the parameters' size 8 times.
+    """
+    options = {"lr": 1.0, "rho": 0.95, "eps": 1e-6}
+    weights: dict[str, list[nn.Parameter]] = {}
+    updates: dict[str, Callable[[], None]] = {}
+    for which in ("torch", "fused"):
+        weights[which] = parameters = list(setting.net().parameters())
+        torch.manual_seed(5)
+        for parameter in parameters:
+            parameter.grad = torch.randn_like(parameter)
+        if which == "fused":
+            updates[which] = functools.partial(
+                fused_update, parameters, FusedAdadelta(parameters, **options)
+            )
+        else:
+            rule = torch.optim.Adadelta(parameters, foreach=True, **options)
+            updates[which] = functools.partial(foreach_update, parameters, rule)
+    for _ in range(STEPS):
+        for update in updates.values():
+            update()
+    apart = max(
+        distance(found.detach(), expected.detach())
+        for found, expected in zip(weights["fused"], weights["torch"], strict=True)
+    )
+    findings.check("adadelta: parameters", apart, at_most=1e-5)
+    if not setting.rehearse:
+        seconds = {which: setting.seconds(update) for which, update in updates.items()}
+        size = sum(parameter.numel() * 4 for parameter in weights["fused"])
+        findings.note(
+            **{"adadelta us": {which: took * 1e6 for which, took in seconds.items()}},
+            adadelta_gb_a_second=8 * size / seconds["fused"] / 1e9,
+        )
+
+
+def fused_update(parameters: list[nn.Parameter], rule: FusedAdadelta) -> None:
+    rule.clip(nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None]), 1.0)
+    rule.step()
+
+
+def foreach_update(parameters: list[nn.Parameter], rule: torch.optim.Adadelta) -> None:
+    nn.utils.clip_grad_norm_(parameters, 1.0)
+    rule.step()
 
 
 def queries_at_once(

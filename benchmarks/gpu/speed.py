@@ -119,7 +119,7 @@ def parts(setting: Setting, findings: Findings) -> None:
             in_parts(setting, net, words, watch)
             norm = float("nan")
             with watch("clip"):
-                norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                norm = trainer.clip()
             wanted = wanted if wanted is not None else float(norm)
             with watch("optimizer"):
                 trainer.optimizer.step()

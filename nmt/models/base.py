@@ -23,6 +23,7 @@ from nmt.layers import (
     TeacherForced,
     initialise,
 )
+from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 
 
@@ -138,11 +139,16 @@ class Translator(pl.LightningModule):
         gradient_clip_val: int | float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Scales the gradient to an L2 norm of at most `optimizer.clip_norm` (appendix B.2)."""
+        """Scales the gradient to an L2 norm of at most `optimizer.clip_norm` (appendix B.2).
+
+        `FusedAdadelta` does so itself, on its way over the gradients.
+        """
         assert self.optimizer is not None
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        if self.optimizer.clip_norm > 0:
+        if self.optimizer.clip_norm > 0 and isinstance(optimizer, FusedAdadelta):
+            optimizer.clip(norm, self.optimizer.clip_norm)
+        elif self.optimizer.clip_norm > 0:
             nn.utils.clip_grads_with_norm_(self.parameters(), self.optimizer.clip_norm, norm)
         self.gradient_norm = norm.detach()
         self.finite = norm.isfinite() & self.finite

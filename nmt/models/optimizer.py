@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from nmt.config import OptimizerConfig
 from nmt.config.targets import named_by
+from nmt.models.fused_adadelta import FusedAdadelta, is_fusible
 from nmt.utils.errors import InputError
 
 FASTEST = {  # of the ways that torch has of making the same update
@@ -36,7 +37,9 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     target = config._target_
     # torch has tuples where a configuration can only have lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
-    options = FASTEST.get(target, {}) | options
+    parameters = list(parameters)
+    fused = target == "torch.optim.Adadelta" and is_fusible(parameters, options)
+    options = ({} if fused else FASTEST.get(target, {})) | options
     with named_by(f"optimizer._target_={target}"):
         optimizer_class = get_class(target)
         taken = inspect.signature(optimizer_class).parameters
@@ -48,7 +51,8 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
                 f"to leave out, type {' '.join(f'~{name}' for name in unknown)}"
             )
     with named_by(f"optimizer._target_={target}"):
-        optimizer = optimizer_class(parameters, lr=config.lr, **options)
+        make = FusedAdadelta if fused else optimizer_class
+        optimizer = make(parameters, lr=config.lr, **options)
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")
     schedule = make_learning_rate_schedule(optimizer, config, updates)

@@ -1,0 +1,231 @@
+"""The fused Adadelta against PyTorch's and its clipping, in Triton's interpreter or on a GPU."""
+
+import copy
+import io
+import os
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+from nmt.config import OptimizerConfig
+from nmt.models.fused_adadelta import FusedAdadelta
+from nmt.models.optimizer import make_optimizer
+
+if find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
+from nmt.models import adadelta_kernel
+
+DEVICES = [
+    pytest.param(
+        "cpu",
+        marks=pytest.mark.skipif(torch.cuda.is_available(), reason="the kernel runs on the GPU"),
+    ),
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+        ],
+    ),
+]
+# with blocks of 16: less than one, one, several and a rest, none at all
+SIZES = [(5,), (4, 4), (7, 5), (0, 3), ()]
+CASES = [
+    {"rho": 0.95, "eps": 1e-6},
+    {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1},
+]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(adadelta_kernel, "ENTRIES", 16)
+
+
+def parameters(device):
+    torch.manual_seed(0)
+    return [torch.nn.Parameter(torch.randn(size, device=device)) for size in SIZES]
+
+
+def gradients(update, device):
+    """Of each parameter, one at a time without; their norms go up and down."""
+    torch.manual_seed(10 + update)
+    scale = 10.0 ** (1 - update % 3)
+    made = [scale * torch.randn(size) for size in SIZES]
+    return [None if i == update % 4 else g.to(device) for i, g in enumerate(made)]
+
+
+def give(weights, grads):
+    for weight, grad in zip(weights, grads, strict=True):
+        weight.grad = None if grad is None else grad.clone()
+
+
+def reference(weights, rule, update, largest):
+    give(weights, gradients(update, weights[0].device))
+    norm = torch.nn.utils.clip_grad_norm_(weights, largest)
+    rule.step()
+    return norm
+
+
+def fused(weights, rule, update, largest):
+    give(weights, gradients(update, weights[0].device))
+    norm = torch.nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
+    rule.clip(norm, largest)
+    rule.step()
+    return norm
+
+
+def assert_same(found, expected, rules):
+    torch.testing.assert_close(found, expected, rtol=2e-6, atol=2e-7)
+    states = [rule.state_dict()["state"] for rule in rules]
+    assert states[0].keys() == states[1].keys()
+    for key, state in states[1].items():
+        assert list(states[0][key]) == list(state) == ["step", "square_avg", "acc_delta"]
+        torch.testing.assert_close(states[0][key], state, rtol=2e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("case", CASES)
+def test_updates_are_those_of_pytorch(device, case):
+    """Some gradients are longer than allowed and some are not; some are missing."""
+    mine, theirs = parameters(device), parameters(device)
+    rules = FusedAdadelta(mine, **{"lr": 1.0, **case}), torch.optim.Adadelta(theirs, **case)
+    norms = []
+    for update in range(5):
+        before = [w._version for w in mine]
+        norms.append(float(fused(mine, rules[0], update, 5.0)))
+        assert float(reference(theirs, rules[1], update, 5.0)) == norms[-1]
+        assert_same(mine, theirs, rules)
+        changed = [w._version > version for w, version in zip(mine, before, strict=True)]
+        assert changed == [w.grad is not None for w in mine]
+    assert min(norms) < 5 < max(norms)
+    assert mine[3].numel() == 0
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_without_clipping_and_with_a_closure(device):
+    mine, theirs = parameters(device), parameters(device)
+    rules = FusedAdadelta(mine, lr=1.0), torch.optim.Adadelta(theirs)
+    # a factor is for one step
+    for update in range(3):
+        for weights, rule in zip((mine, theirs), rules, strict=True):
+
+            def closure(weights=weights):
+                for weight in weights:
+                    weight.grad = None
+                loss = sum((weight**2).sum() for weight in weights)
+                loss.backward()
+                return loss
+
+            if update == 0 and rule is rules[0]:
+                rule.clip(torch.tensor(1e-3, device=device), 1.0)
+            assert rule.step(closure).requires_grad
+        assert_same(mine, theirs, rules)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_frozen_groups_strides_and_addresses(device):
+    """A frozen parameter, learning rates by group, a transposed gradient, an odd address."""
+    torch.manual_seed(0)
+    whole = torch.randn(41, device=device)
+    both = []
+    for make in (FusedAdadelta, torch.optim.Adadelta):
+        odd = whole.clone()[1:]
+        assert odd.data_ptr() % 16
+        weights = [torch.nn.Parameter(odd), *parameters(device)[:3]]
+        weights[1].requires_grad_(False)
+        groups = [{"params": weights[:2]}, {"params": weights[2:], "lr": 0.1, "rho": 0.5}]
+        rule = make(groups, lr=1.0)
+        for update in range(3):
+            torch.manual_seed(update)
+            weights[0].grad = torch.randn(40, device=device)
+            weights[2].grad = torch.randn(4, 4, device=device).t()
+            weights[3].grad = torch.randn(7, 5, device=device)
+            rule.step()
+        both.append((weights, rule))
+    assert_same(both[0][0], both[1][0], [rule for _, rule in both])
+    torch.testing.assert_close(both[0][0][1], parameters(device)[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("first", [FusedAdadelta, torch.optim.Adadelta])
+def test_checkpoints_serve_both(device, first):
+    """What one has written the other resumes from, and itself to the same bits."""
+    other = torch.optim.Adadelta if first is FusedAdadelta else FusedAdadelta
+    options = {"lr": 0.7, "rho": 0.95}
+    move = {FusedAdadelta: fused, torch.optim.Adadelta: reference}
+    weights = parameters(device)
+    rule = first(weights, **options)
+    for update in range(3):
+        move[first](weights, rule, update, 5.0)
+    file = io.BytesIO()
+    torch.save((weights, rule.state_dict()), file)
+    results = {}
+    for kind in (first, other):
+        file.seek(0)
+        copies, state = torch.load(file, weights_only=False)
+        resumed = kind(copies, lr=1.0)
+        resumed.load_state_dict(state)
+        assert state.keys() == resumed.state_dict().keys()
+        for update in range(3, 5):
+            move[kind](copies, resumed, update, 5.0)
+        results[kind] = copies
+        assert {k: v for k, v in state["param_groups"][0].items() if k != "foreach"} == {
+            k: v for k, v in resumed.state_dict()["param_groups"][0].items() if k != "foreach"
+        }
+    again = copy.deepcopy(rule)
+    for update in range(3, 5):
+        move[first](weights, rule, update, 5.0)
+        twins = again.param_groups[0]["params"]
+        move[first](twins, again, update, 5.0)
+    for mine, read, theirs, twin in zip(
+        weights, results[first], results[other], twins, strict=True
+    ):
+        assert torch.equal(mine, read)
+        assert torch.equal(mine, twin)
+        torch.testing.assert_close(mine, theirs, rtol=2e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("norm", [float("inf"), float("nan")])
+def test_a_norm_that_is_no_number_does_what_it_does_in_pytorch(device, norm):
+    found = []
+    for make in (FusedAdadelta, torch.optim.Adadelta):
+        weights = parameters(device)[:2]
+        rule = make(weights, lr=1.0)
+        grads = gradients(3, device)[:2]
+        grads[1].view(-1)[3] = norm
+        give(weights, grads)
+        if make is FusedAdadelta:
+            rule.clip(torch.nn.utils.get_total_norm(grads), 5.0)
+        else:
+            torch.nn.utils.clip_grad_norm_(weights, 5.0)
+        rule.step()
+        found.append(weights)
+    torch.testing.assert_close(*found, rtol=2e-6, atol=2e-7, equal_nan=True)
+    assert found[0][1].isnan().any()
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype", "expected"),
+    [
+        ({"rho": 0.9, "eps": 1e-7, "weight_decay": 0.1}, torch.float32, FusedAdadelta),
+        ({"rho": 0.9, "foreach": True}, torch.float32, torch.optim.Adadelta),
+        ({"maximize": True}, torch.float32, torch.optim.Adadelta),
+        ({}, torch.float64, torch.optim.Adadelta),
+    ],
+)
+def test_what_the_kernel_can_do_it_does(options, dtype, expected):
+    from tests.helpers.fake_cuda import GPU, fake_cuda
+
+    if not torch.backends.cuda.is_built():
+        pytest.skip("needs a torch with CUDA, though no device")
+    with fake_cuda():
+        weights = [torch.nn.Parameter(torch.zeros(3, device=GPU, dtype=dtype))]
+        made = make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1)["optimizer"]
+        assert type(made) is expected
+        assert made.defaults | options | {"lr": 0.5} == made.defaults
+        with pytest.raises(Exception, match="rhoo: torch"):
+            make_optimizer(weights, OptimizerConfig(options={"rhoo": 0.5}), 1)
