@@ -32,7 +32,7 @@ def address(table, column: tl.constexpr, ALIGNED: tl.constexpr):
 
 
 @triton.jit
-def moved(p, g, v, u, lr, rho, rest, eps, weight_decay, factor):
+def stepped(p, g, v, u, lr, rho, rest, eps, weight_decay, factor):
     """Parameter, average of squared gradients and of squared steps after an update."""
     g = g * factor + weight_decay * p
     v = rho * v + rest * g * g
@@ -58,7 +58,7 @@ def adadelta_kernel(
         factor = tl.load(clip)
     i = tl.arange(0, ENTRIES)
     if left >= ENTRIES:  # a mask that ends anywhere would make loads narrow
-        p, v, u = moved(
+        p, v, u = stepped(
             tl.load(p_at + i), tl.load(g_at + i), tl.load(v_at + i), tl.load(u_at + i),
             lr, rho, rest, eps, weight_decay, factor,
         )  # fmt: skip
@@ -67,7 +67,7 @@ def adadelta_kernel(
         tl.store(u_at + i, u)
     else:
         here = i < left
-        p, v, u = moved(
+        p, v, u = stepped(
             tl.load(p_at + i, mask=here, other=0), tl.load(g_at + i, mask=here, other=0),
             tl.load(v_at + i, mask=here, other=0), tl.load(u_at + i, mask=here, other=0),
             lr, rho, rest, eps, weight_decay, factor,
