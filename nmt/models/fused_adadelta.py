@@ -23,7 +23,8 @@ class FusedAdadelta(Adadelta):
     """
 
     def __init__(self, params: Iterable[Any], lr: float, **options: Any) -> None:
-        super().__init__(params, lr, **options)
+        # what a CPU that resumes from a checkpoint of this reads there
+        super().__init__(params, lr, foreach=True, **options)
         self._forget()
 
     def _forget(self) -> None:

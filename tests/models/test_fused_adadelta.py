@@ -1,6 +1,7 @@
 """The fused Adadelta against PyTorch's and its clipping, in Triton's interpreter or on a GPU."""
 
 import copy
+import functools
 import io
 import os
 from importlib.util import find_spec
@@ -150,12 +151,13 @@ def test_frozen_groups_strides_and_addresses(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("first", [FusedAdadelta, torch.optim.Adadelta])
-def test_checkpoints_serve_both(device, first):
+@pytest.mark.parametrize("fused_first", [True, False])
+def test_checkpoints_serve_both(device, fused_first):
     """What one has written the other resumes from, and itself to the same bits."""
-    other = torch.optim.Adadelta if first is FusedAdadelta else FusedAdadelta
+    foreach = functools.partial(torch.optim.Adadelta, foreach=True)  # as `make_optimizer` does
+    first, other = (FusedAdadelta, foreach) if fused_first else (foreach, FusedAdadelta)
     options = {"lr": 0.7, "rho": 0.95}
-    move = {FusedAdadelta: fused, torch.optim.Adadelta: reference}
+    move = {FusedAdadelta: fused, foreach: reference}
     weights = parameters(device)
     rule = first(weights, **options)
     for update in range(3):
@@ -172,9 +174,8 @@ def test_checkpoints_serve_both(device, first):
         for update in range(3, 5):
             move[kind](copies, resumed, update, 5.0)
         results[kind] = copies
-        assert {k: v for k, v in state["param_groups"][0].items() if k != "foreach"} == {
-            k: v for k, v in resumed.state_dict()["param_groups"][0].items() if k != "foreach"
-        }
+        assert state["param_groups"] == resumed.state_dict()["param_groups"]
+        assert state["param_groups"] == kind(copies, **options).state_dict()["param_groups"]
     again = copy.deepcopy(rule)
     for update in range(3, 5):
         move[first](weights, rule, update, 5.0)
