@@ -114,7 +114,7 @@ class FusedDecoder(Function):
             if graph_cache is not None and any(ctx.needs_input_grad):
                 padded, rows = rounded(max(length, source)), rounded(batch, SENTENCES)
                 # a sentence that is none has positions to attend to: weights of nothing are NaN
-                real = pad(mask, (0, 0, 0, rows - batch), value=True)
+                real = pad(mask, (0, 0, 0, rows - batch), value=True) if rows > batch else mask
                 ctx.replay = graph_cache.replay(
                     forward, partial(run_backward, scoring), (*inputs[:-1], real),
                     [
