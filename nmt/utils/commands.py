@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterable
@@ -20,11 +21,19 @@ def override(key: str, value: str) -> str:
 
 def quoted(value: str) -> str:
     """A value of Hydra's grammar that stands for this text."""
-    if _PLAIN.fullmatch(value) and value.lower() not in ("null", "true", "false"):
+    if _PLAIN.fullmatch(value) and not _is_literal(value):
         return value
     from hydra.core.override_parser.types import Quote, QuotedString
 
     return str(QuotedString(text=value, quote=Quote.single).with_quotes())
+
+
+def _is_literal(value: str) -> bool:
+    """Whether Hydra reads a value, or might, that another text could stand for: `1e3` is 1000.0."""
+    with contextlib.suppress(ValueError):
+        float(value)
+        return True
+    return value.lower() in ("null", "true", "false")
 
 
 def command_line(name: str, overrides: Iterable[str]) -> str:

@@ -21,13 +21,14 @@ WAIT = "OMP_WAIT_POLICY"  # the standard's own word on it, for every library
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
-def bound_spinning(environ: MutableMapping[str, str] = os.environ) -> None:
+def bound_spinning(environ: MutableMapping[str, str] | None = None) -> None:
     """Has OpenMP's threads sleep soon after they have begun to wait for one another.
 
     By default they spin for milliseconds: with other processes on the cores, for longer than the
     thread that they wait for is kept from running. To be called before torch is imported, and
     without effect later; the processes that this one starts inherit it. What the user has set stays.
     """
+    environ = os.environ if environ is None else environ
     if "torch" in sys.modules or WAIT in environ:
         return
     for name, value in SPIN.items():

@@ -84,7 +84,7 @@ def test_a_page_that_cannot_be_made_fails_nothing(sweep, tmp_path):
     code, output = sweep("hydra/launcher=process", "hydra.sweep.dir=s", "n=1,2,3,4")
     assert code == 0
     assert "no page of this" in output
-    assert f"python -m nmt.compare runs=[{tmp_path}/s]" in output
+    assert f"python -m nmt.compare 'runs=[{tmp_path}/s]'" in output
 
 
 def test_a_single_run_makes_no_page(sweep, tmp_path):

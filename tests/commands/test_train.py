@@ -203,7 +203,7 @@ class TestTrain:
         sample = "likelihood of a sample of the training pairs"
         for stage in (
             sample,
-            "dictionary",
+            "dictionary of unknown words",
             "by_length translated",
             "by_length scored",
             "figures",

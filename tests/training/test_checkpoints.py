@@ -45,7 +45,7 @@ def test_the_newest_whole_checkpoint_is_found(folder, caplog):
     assert folder.newest() == folder.last
     damage(folder.last)
     assert folder.newest() == folder.previous
-    assert "last.ckpt is damaged" in caplog.text
+    assert "last.ckpt: damaged" in caplog.text
     assert "resuming from" in caplog.text
     damage(folder.previous)
     with pytest.raises(InputError, match="no checkpoint is intact"):

@@ -107,7 +107,7 @@ def test_filters_that_ask_for_nothing_change_nothing(config: DictConfig) -> None
     assert again.fingerprint == first.fingerprint
     assert not list(Path(config.data.cache).glob("filtered-*"))
     assert "data.filters: none" in first.summary()
-    assert "data.selection=none: 0" in first.summary()
+    assert "data.selection" not in first.summary()
     config.data.filters.length_ratio = 1.5
     assert prepare(config.data, config.tokenizer, progress=False).fingerprint != first.fingerprint
 
