@@ -72,6 +72,7 @@ def test_the_same_seed_gives_the_same_weights_whatever_the_workers(work):
     work.same("whole", "again")
 
 
+@pytest.mark.slow
 def test_an_epoch_of_limited_length_is_resumed_inside(work):
     """Six micro-batches an epoch, three updates; stopped after the second update of the third."""
     limit = "+trainer.lightning.limit_train_batches=6"
@@ -84,7 +85,8 @@ def test_an_epoch_of_limited_length_is_resumed_inside(work):
     assert work.measured("limited") != work.measured("whole")
 
 
-@pytest.mark.parametrize("average", ["swa", pytest.param("ema", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("average", ["swa", "ema"])
 def test_averaged_weights_are_resumed_exactly(work, average):
     """Killed in update 14, and resumed from update 12, when the mean is of three updates."""
     typed = (f"callbacks={average}",)
@@ -103,6 +105,7 @@ def test_averaged_weights_are_resumed_exactly(work, average):
     work.same(average, f"{average}-killed")
 
 
+@pytest.mark.slow
 def test_threads_are_those_of_the_start(work):
     """Layers large enough for products that two threads share; typed once, then stored."""
     wide = ("size.hidden=64", "data.batch_size=32", "trainer.max_steps=4", "trainer.threads=2")
@@ -129,7 +132,7 @@ KILLS = {
     "in the tests": ("nmt.inference.test_loop:_Step.__call__", 2),
     "while results are written": ("nmt.evaluation.results:write", 1),
 }
-QUICK = ("in a micro-batch", "between last and previous", "in a validation", "in the tests")
+QUICK = ("in a micro-batch", "in the tests")
 
 
 @pytest.mark.parametrize(
@@ -291,6 +294,7 @@ def test_two_processes_killed(work):
     work.same("two", "two-stopped")
 
 
+@pytest.mark.slow
 def test_offline_wandb_files_hold_each_row_once(work):
     """Killed in update 11, half a second after its last row; and again at once, as soon as it can be."""
     options = (

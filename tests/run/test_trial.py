@@ -69,6 +69,7 @@ def test_the_same_folder_can_be_trained_in_afterwards(tried):
     assert (tried / "run/results.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_sweep_of_trials_ends_well_without_a_page(tried):
     typed = ("+trainer.lightning.fast_dev_run=true", "hydra.sweep.dir=sweep", "data.cache=data")
     ended = run("train", "-m", *TYPED, *typed, "seed=1,2", cwd=tried)
