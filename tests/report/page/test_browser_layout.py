@@ -153,7 +153,7 @@ def test_ten_runs_of_three_thousand_sentences(chromium: Any, tmp_path: Path) -> 
     runs = find_runs([tmp_path / "sweep"]).runs
     started = time.process_time()  # of this process: other work on the machine is not the page's
     path = build_page(runs, tmp_path / "ten.html")
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 60
     assert path.stat().st_size < 3_000_000
     session = Opened(chromium, path, viewport={"width": 1600, "height": 1000})
     assert session.busy() < 2
