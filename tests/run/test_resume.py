@@ -172,6 +172,7 @@ def test_killed_twenty_times_at_random(work):
         work.same("whole", name)
 
 
+@pytest.mark.slow
 def test_a_damaged_last_checkpoint_is_passed_by(work):
     assert work.train("damaged", hook="kill('os:replace', 40)").code == -9
     last = work.folder / "damaged/checkpoints/last.ckpt"

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.helpers import ROOT
 from tests.helpers.processes import TINY
 
@@ -26,6 +28,7 @@ runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.slow
 def test_a_training_without_wandb_and_charts(tmp_path):
     typed = [word for word in TINY if not word.startswith("logger")]
     options = ("logger=csv", "report.figures=[]", "trainer.max_steps=2", "trainer.valid_every=2")
