@@ -24,8 +24,7 @@ from nmt.training.test_scores import log_test_scores
 from nmt.utils.commands import command_line
 from nmt.utils.devices import name_of
 from nmt.utils.environment import rank
-from nmt.utils.progress import Stage
-from nmt.utils.stages import timed
+from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
 

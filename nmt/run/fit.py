@@ -32,8 +32,7 @@ from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
 from nmt.utils.devices import name_of, peak_memory, resolve_precision
 from nmt.utils.errors import InputError, RunError
-from nmt.utils.progress import Stage, counted
-from nmt.utils.stages import timed
+from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
 

@@ -17,14 +17,13 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.loggers.logger import DummyLogger
 
-from nmt.config import Config, EvaluateConfig, TextConfig, TranslateConfig
+from nmt.config import Config, EvaluateConfig, TranslateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
 from nmt.config.schema import to_containers
 from nmt.config.targets import own_modules
 from nmt.config.validation import load, validate
 from nmt.data.prepare import Prepared, prepare
-from nmt.data.sources.open import digest_of, named_files, text_sections
 from nmt.data.vocabulary import SPECIAL
 from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.statistical_aligners import check_aligners
@@ -35,6 +34,7 @@ from nmt.models.optimizer import check_optimizer
 from nmt.report.figures import check_own
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
+from nmt.run.stored_files import EVALUATED_HERE, refuse_stored_files, say_what_is_read
 from nmt.training.callbacks import make_callbacks
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
@@ -48,9 +48,6 @@ from nmt.utils.progress import TimeLeft
 
 log = logging.getLogger(__name__)
 
-# What an evaluation never takes from a checkpoint, which may be a stranger's: where it writes, and
-# what it tells W&B and Lightning's Trainer.
-EVALUATED_HERE = ("data.cache", "logger", "trainer.lightning")
 WORK = (
     *("updates", "validations", "training sample"),
     *("tests", "statistical aligners", "figures", "page"),
@@ -120,7 +117,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     watch(config)
     check_early(config)
     refuse_stored_files(checkpoint, config, list(composed.sets), typed)
-    say_what_is_read(checkpoint, config, list(composed.sets), folder)
+    say_what_is_read(checkpoint, config, list(composed.sets), folder.path)
     with machine_errors(config):
         yield Run(config, folder, checkpoint)
 
@@ -292,56 +289,6 @@ def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Seq
                 f"evaluation.scores: the checkpoint names code outside nmt, {module}, which is not"
                 f" run; if you trust it, add trust=[{module}], or choose scores yourself"
             )
-
-
-def evaluated_sections(config: Config, sets: Sequence[str]) -> dict[str, TextConfig]:
-    """The texts that an evaluation reads, by the key of their section."""
-    sections = text_sections(config.data)
-    if config.evaluation.alignment.statistical_aligners:
-        return sections
-    names = [f"data.test.{name}" for name in sets or config.data.test]
-    return {name: sections[name] for name in names if name in sections}
-
-
-def refuse_stored_files(
-    checkpoint: Checkpoint, config: Config, sets: Sequence[str], typed: Sequence[str]
-) -> None:
-    """Refuses files that only a stored configuration names, unless their content is known to it.
-
-    Whoever made a checkpoint may name any file in it, but knows the content of their own alone.
-
-    Raises:
-        InputError: naming the key to type.
-    """
-    paths = typed_paths(typed, EvaluateConfig)
-    for section, text in evaluated_sections(config, sets).items():
-        known = checkpoint.text_files.get(section, {})
-        for key, path in named_files(text, config.data, section).items():
-            if is_within(key, paths) or (section.startswith("data.test.") and "data.root" in paths):
-                continue
-            if not path.is_file() or digest_of(path) != known.get(key):
-                raise InputError(
-                    f"{key}: the checkpoint names {path}, which is not the file it was tested on; "
-                    f"to read that file, type {key}={path}"
-                )
-        if text.hub and Path(text.hub).exists() and not is_within(f"{section}.hub", paths):
-            raise InputError(
-                f"{section}.hub={text.hub}: the checkpoint names a folder of this machine, which is "
-                f"not read; if it is what you want, type {section}.hub={text.hub}"
-            )
-
-
-def say_what_is_read(
-    checkpoint: Checkpoint, config: Config, sets: Sequence[str], folder: RunFolder
-) -> None:
-    """Logs what an evaluation will read, and where it writes."""
-    log.info("reading %s", checkpoint.path)
-    for section, text in evaluated_sections(config, sets).items():
-        files = named_files(text, config.data, section)
-        remote = " ".join([*(text.sacrebleu or ()), *([text.hub] if text.hub else ())])
-        what = ", ".join(map(str, files.values())) or remote or "the built-in grammar"
-        log.info("reading %s: %s", section, what)
-    log.info("writing to %s, prepared text to %s", folder.path, config.data.cache)
 
 
 def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None, DictConfig]:

@@ -30,8 +30,7 @@ from nmt.run.start import Run
 from nmt.training.lightning import on_every_rank
 from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError
-from nmt.utils.progress import Stage, counted
-from nmt.utils.stages import timed
+from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
 

@@ -146,6 +146,14 @@ class Stage:
                 log.info(self.line())
 
 
+@contextlib.contextmanager
+def timed(stage: str) -> Iterator[None]:
+    """Logs the wall-clock time of what is done inside, if it comes to its end."""
+    start = time.perf_counter()
+    yield
+    log.info("%s: %.1f s", stage, time.perf_counter() - start)
+
+
 class TimeLeft:
     """The time that a command still takes, by what it has timed of each kind of its work.
 

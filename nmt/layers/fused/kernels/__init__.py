@@ -1,4 +1,4 @@
-"""`nmt.layers.fused.steps` as Triton kernels: two for attention each way, two for the gates.
+"""`nmt.layers.fused.steps` as Triton kernels: attention, the gates, and the likelihood of words.
 
 Importing this package imports Triton. With TRITON_INTERPRET=1 set before that, the kernels work on
 CPU tensors, which is how they are tested without a GPU.

@@ -1,0 +1,69 @@
+"""A file that only a checkpoint names is read only where the checkpoint knows its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nmt.config import Config, TextConfig
+from nmt.config.validation import load
+from nmt.data.sources.open import digest_of
+from nmt.run.stored_files import refuse_stored_files
+from nmt.utils.errors import InputError
+
+
+@pytest.fixture
+def config(composer, tmp_path: Path) -> Config:
+    """That of a model whose test set `mine` is two files."""
+    made = load(composer("regime=tiny"))
+    for side in ("source", "target"):
+        (tmp_path / side).write_text(f"a {side} .\n")
+    files = {side: str(tmp_path / side) for side in ("source", "target")}
+    made.data.test = {"mine": TextConfig(**files)}
+    return made
+
+
+def known(config: Config) -> dict[str, dict[str, str]]:
+    """The digests that a checkpoint holds which was tested on the files."""
+    text = config.data.test["mine"]
+    return {
+        "data.test.mine": {
+            f"data.test.mine.{side}": digest_of(Path(getattr(text, side)))
+            for side in ("source", "target")
+        }
+    }
+
+
+def test_the_files_that_it_was_tested_on_are_read(config):
+    refuse_stored_files(SimpleNamespace(text_files=known(config)), config, [], [])
+
+
+@pytest.mark.parametrize("holds", ["nothing", "other content"])
+def test_any_other_file_must_be_typed(config, holds):
+    checkpoint = SimpleNamespace(text_files=known(config) if holds == "other content" else {})
+    source = Path(config.data.test["mine"].source)
+    source.write_text("a secret .\n")
+    with pytest.raises(InputError, match=r"^data\.test\.mine\.source: the checkpoint names .*type"):
+        refuse_stored_files(checkpoint, config, [], [])
+    with pytest.raises(InputError, match=r"^data\.test\.mine\.source: "):
+        refuse_stored_files(checkpoint, config, ["mine"], [f"data.test.mines.source={source}"])
+    typed = [f"data.test.mine.{side}=x" for side in ("source", "target")]
+    refuse_stored_files(checkpoint, config, [], typed)
+
+
+def test_a_missing_file_is_told_as_any_other(config):
+    """Whether a file is there is nothing that a stranger's checkpoint is to find out."""
+    checkpoint = SimpleNamespace(text_files=known(config))
+    Path(config.data.test["mine"].target).unlink()
+    with pytest.raises(InputError, match=r"^data\.test\.mine\.target: .*is not the file it was"):
+        refuse_stored_files(checkpoint, config, [], [])
+
+
+def test_a_folder_of_this_machine_is_no_data_set_of_the_hub(config, tmp_path):
+    config.data.test = {"mine": TextConfig(hub=str(tmp_path))}
+    with pytest.raises(InputError, match=r"^data\.test\.mine\.hub="):
+        refuse_stored_files(SimpleNamespace(text_files={}), config, [], [])
+    typed = [f"data.test.mine.hub={tmp_path}"]
+    refuse_stored_files(SimpleNamespace(text_files={}), config, [], typed)
