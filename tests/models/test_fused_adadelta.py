@@ -3,8 +3,6 @@
 import copy
 import functools
 import io
-import os
-from importlib.util import find_spec
 
 import pytest
 import torch
@@ -12,26 +10,10 @@ import torch
 from nmt.config import OptimizerConfig
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
+from tests.helpers.triton import DEVICES  # isort: split
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
 from nmt.models import adadelta_kernel
 
-DEVICES = [
-    pytest.param(
-        "cpu",
-        marks=pytest.mark.skipif(torch.cuda.is_available(), reason="the kernel runs on the GPU"),
-    ),
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-        ],
-    ),
-]
 # with blocks of 16: less than one, one, several and a rest, none at all
 SIZES = [(5,), (4, 4), (7, 5), (0, 3), ()]
 CASES = [

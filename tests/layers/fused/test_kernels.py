@@ -1,35 +1,16 @@
 """Triton's kernels against the steps in PyTorch operations, through Triton's interpreter or a GPU."""
 
-import os
-from importlib.util import find_spec
-
 import pytest
 import torch
 from torch import nn
 
 from nmt.layers import Additive, Dot, ScaledDot
 from nmt.layers.fused import backend, steps
+from tests.helpers.triton import DEVICES  # isort: split
+
+from nmt.layers.fused import kernels
 from tests.layers.nets import batch, gradients, make
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
-from nmt.layers.fused import kernels
-
-DEVICES = [
-    pytest.param(
-        "cpu",
-        marks=pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run on the GPU"),
-    ),
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-        ],
-    ),
-]
 TYPES = [torch.float32, torch.bfloat16]
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1e-2}  # of the largest entry
 

@@ -1,33 +1,14 @@
 """The kernel of the vocabulary's cross-entropy against PyTorch's operations, in the interpreter or a GPU."""
 
-import os
-from importlib.util import find_spec
-
 import pytest
 import torch
 
 from nmt.layers.fused import backend, steps
 from nmt.layers.fused.cross_entropy import chunked_nll
+from tests.helpers.triton import DEVICES  # isort: split
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
 from nmt.layers.fused import kernels
 
-DEVICES = [
-    pytest.param(
-        "cpu",
-        marks=pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run on the GPU"),
-    ),
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-        ],
-    ),
-]
 ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # a vocabulary that ends within a block and within 16 bytes
 
 
