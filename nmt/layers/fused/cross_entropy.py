@@ -55,10 +55,11 @@ def chunked_nll(
             empty(bias.shape, dtype=accumulate, device=rows.device),
         )
     first = True
-    for here in chunks(len(rows), chunk or steps.rows_at_once(rows.device, W_o.shape[0])):
+    logits = steps.logits_memory(rows, W_o.shape[0], chunk)
+    for here in chunks(len(rows), len(logits)):
         grad = steps.word_nll(
             rows[here], matrix, bias, words[here], None if weight is None else weight[here],
-            nll[here], with_gradient=with_gradients,
+            nll[here], logits, with_gradient=with_gradients,
         )  # fmt: skip
         if grads is None:
             continue
@@ -71,7 +72,7 @@ def chunked_nll(
 
 def chunks(rows: int, most: int) -> Iterator[slice]:
     """As few slices of at most `most` rows as will do, none more than one row larger than another."""
-    count = -(-rows // most)
+    count = -(-rows // most) if rows else 0
     for i in range(count):
         yield slice(rows * i // count, rows * (i + 1) // count)
 

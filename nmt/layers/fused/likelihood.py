@@ -12,15 +12,20 @@ from torch import Tensor
 
 from nmt.layers.precision import accumulate_dtype
 
-# Logits that are alive at once. On a CPU they are to stay near the cache, and below the size from
-# which every allocation is fresh pages; on a GPU they are to be enough to fill the device.
-LOGITS = {"cpu": 2**21}
-LOGITS_OF_A_GPU = 2**26
+# Bytes of logits that are alive at once: on a CPU they are to stay near the cache, on a GPU they are
+# to be enough to fill the device.
+LOGITS = {"cpu": 2**22}
+LOGITS_OF_A_GPU = 2**28
 
 
-def rows_at_once(device: torch.device, vocabulary: int) -> int:
-    """The most rows whose logits are to be alive at once."""
-    return max(1, LOGITS.get(device.type, LOGITS_OF_A_GPU) // vocabulary)
+def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None) -> Tensor:
+    """Memory for the logits (r, V) of as many rows as are to be handled at once, at most `most`.
+
+    Takes readouts (R, M) as `operand` gives them. It is used again for all rows of a batch: on a CPU
+    a new one of this size is fresh pages each time, which costs a sixth of the cross-entropy.
+    """
+    size = LOGITS.get(rows.device.type, LOGITS_OF_A_GPU) // (vocabulary * rows.itemsize)
+    return rows.new_empty(min(len(rows), most or max(1, size)), vocabulary)
 
 
 def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -35,23 +40,33 @@ def word_nll(
     words: Tensor,
     weight: Tensor | None,
     nll: Tensor,
+    logits: Tensor,
     *,
     with_gradient: bool,
 ) -> Tensor | None:
     """Writes weight · -log p(word) (R) into `nll`; gives the gradient of its sum by the logits (R, V).
 
-    Takes readouts (R, M) and W_o (V, M) as `operand`s, bias (V), words (R), and weights (R) or None
-    for 1. The gradient is in the type of products, and None without `with_gradient`.
+    Takes readouts (R, M) and W_o (V, M) as `operand`s, bias (V), words (R), weights (R) or None for
+    1, and memory for the logits (r, V), r >= R, in which the gradient may be given. The gradient is
+    in the type of products, and None without `with_gradient`.
 
     The logits are in the type of products as well: in bf16 one of 8 to 16 is off by up to 0.03.
     """
-    accumulate, word = accumulate_dtype(rows.dtype), words.unsqueeze(1)
-    logits = torch.addmm(bias.to(rows.dtype), rows, W_o.t())
+    word, logits = words.unsqueeze(1), logits[: len(rows)]
+    bias = bias.to(rows.dtype)
+    torch.addmm(bias, rows, W_o.t(), out=logits)
     grad = None
+    if not with_gradient or logits.is_cuda:
+        nll.copy_(surprisal(logits, word))
     if with_gradient:
-        grad = torch.softmax(logits, 1)
-    nll.copy_(surprisal(logits, word, accumulate, grad))
-    if grad is not None:
+        grad = torch.softmax(logits, 1, out=logits)
+        if not logits.is_cuda:
+            # a second pass over the logits would cost as much as the product that made them: the
+            # softmax is taken at its word, except where p is so small that log p is not exact
+            p = grad.gather(1, word).to(nll.dtype).squeeze(1)
+            torch.neg(p.log(), out=nll)
+            if (lost := p < 1e-30).any():
+                nll[lost] = surprisal(torch.addmm(bias, rows[lost], W_o.t()), word[lost])
         # p - 1 of the right word, as exact as its NLL; 16 bits could not tell p from 1 near there
         grad.scatter_(1, word, torch.expm1(-nll).to(grad.dtype).unsqueeze(1))
         if weight is not None:
@@ -61,23 +76,10 @@ def word_nll(
     return grad
 
 
-def surprisal(
-    logits: Tensor, word: Tensor, accumulate: torch.dtype, probability: Tensor | None = None
-) -> Tensor:
-    """-log p(word) (R) from logits (R, V) and words (R, 1), in the type `accumulate`.
-
-    On a CPU, where a second pass over the logits costs as much as the product that made them, the
-    softmax is taken at its word if it is given, except where p is so small that log p is not exact.
-    """
-    if probability is None or logits.is_cuda:
-        logits = logits.to(accumulate)
-        return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
-    p = probability.gather(1, word).to(accumulate).squeeze(1)
-    nll = -p.log()
-    lost = p < 1e-30
-    if lost.any():
-        nll[lost] = surprisal(logits[lost], word[lost], accumulate)
-    return nll
+def surprisal(logits: Tensor, word: Tensor) -> Tensor:
+    """-log p(word) (R) from logits (R, V) and words (R, 1), in float32 at least."""
+    logits = logits.to(accumulate_dtype(logits.dtype))
+    return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
 
 
 def accumulate_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:

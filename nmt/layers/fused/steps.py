@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from nmt.layers.fused.likelihood import (
     accumulate_columns,
     accumulate_product,
+    logits_memory,
     operand,
-    rows_at_once,
     word_nll,
 )
 from nmt.layers.fused.scans import ScoringScan, additive_scores, scan_of
@@ -30,11 +30,11 @@ __all__ = [
     "attention_steps",
     "candidate_backward",
     "context_terms",
+    "logits_memory",
     "next_state",
     "open_gates",
     "operand",
     "reset_backward",
-    "rows_at_once",
     "word_nll",
 ]
 

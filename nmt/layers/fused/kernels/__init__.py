@@ -15,8 +15,8 @@ from nmt.layers.fused.kernels.gates import (
 from nmt.layers.fused.kernels.likelihood import (
     accumulate_columns,
     accumulate_product,
+    logits_memory,
     operand,
-    rows_at_once,
     word_nll,
 )
 
@@ -27,10 +27,10 @@ __all__ = [
     "attention_steps",
     "candidate_backward",
     "context_terms",
+    "logits_memory",
     "next_state",
     "open_gates",
     "operand",
     "reset_backward",
-    "rows_at_once",
     "word_nll",
 ]

@@ -60,9 +60,10 @@ def word_nll_kernel(
             tl.store(grad + n, p * factor, mask=n < GRAD_ROW)
 
 
-def rows_at_once(device: torch.device, vocabulary: int) -> int:
-    """See `nmt.layers.fused.likelihood.rows_at_once`."""
-    return max(1, LOGITS // vocabulary)
+def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None) -> Tensor:
+    """See `nmt.layers.fused.likelihood.logits_memory`; in float32."""
+    count = min(len(rows), most or max(1, LOGITS // vocabulary))
+    return aligned(count, vocabulary, rows.device, torch.float32)
 
 
 def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -89,11 +90,12 @@ def word_nll(
     words: Tensor,
     weight: Tensor | None,
     nll: Tensor,
+    logits: Tensor,
     *,
     with_gradient: bool,
 ) -> Tensor | None:
     """See `nmt.layers.fused.likelihood.word_nll`; the logits are in float32."""
-    logits = aligned(len(rows), len(W_o), rows.device, torch.float32)
+    logits = logits[: len(rows)]
     product(rows, W_o.t(), logits)
     grad = logits  # in their memory where their type is that of products
     if with_gradient and rows.dtype != torch.float32:
