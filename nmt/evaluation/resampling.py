@@ -45,6 +45,32 @@ def resampled_sums(rows: np.ndarray, resamples: int, seed: int = SEED) -> np.nda
     return _sums(rows, resamples, seed, _draw_counts)
 
 
+def bucket_sums(
+    rows: np.ndarray, places: np.ndarray, resamples: int, seed: int = SEED
+) -> np.ndarray:
+    """`resampled_sums` of each bucket apart: their sum over the buckets is that of the whole set.
+
+    Args:
+        rows: (N, F) numbers of each sentence.
+        places: (N,) the bucket of each, 0 to B - 1; of a negative one, none.
+        resamples: R.
+        seed: as in `resampled_sums`, with the same draws.
+
+    Returns:
+        (R, B, F) float64.
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    inside = [np.flatnonzero(places == place) for place in range(int(places.max(initial=-1)) + 1)]
+    sums = np.empty((resamples, len(inside), values.shape[1]))
+    start = 0
+    for counts in _draws(len(values), resamples, seed, _draw_counts):
+        end = start + len(counts)
+        for place, members in enumerate(inside):
+            sums[start:end, place] = counts[:, members] @ values[members]
+        start = end
+    return sums
+
+
 def kept_sums(rows: np.ndarray, trials: int, seed: int = SEED) -> np.ndarray:
     """Sums over sentences each kept with probability 1/2: (N, F) -> (R, F); as `resampled_sums`."""
     return _sums(rows, trials, seed, _draw_kept)

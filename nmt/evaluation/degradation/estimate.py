@@ -1,0 +1,231 @@
+"""A figure of one group of runs, or the difference of two, with what its uncertainty is of.
+
+The sentences are drawn once for all runs, so that a resample of a mean over seeds, or of a
+difference, is the mean or the difference of resamples. Of fewer than `FEWEST_SEEDS` seeds the
+interval is the percentile interval of these resamples: it speaks of the trained models at hand, on
+other sentences. Of more it speaks of other seeds, too. With n seeds whose figures T_s have the
+variance S^2, the variance of their mean is that of the seeds and of what each seed makes of each
+sentence, which S^2 / n estimates with n - 1 degrees of freedom, and that of the sentences which all
+seeds share: the bootstrap's variance of the mean less the part of it that S^2 has already. The
+interval is a t interval whose degrees of freedom follow from the two (Satterthwaite, 1946; of a
+difference Welch, 1947).
+
+Legend: n runs of a group, R resamples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from nmt.config.keys import CONFIDENCE
+from nmt.evaluation.degradation.curve import Curve
+from nmt.evaluation.degradation.fit import Range
+from nmt.evaluation.resampling import Interval, interval_of
+from nmt.evaluation.student import t_probability, t_quantile
+
+FEWEST_SEEDS = 3
+Alternative = Literal["two-sided", "greater", "less"]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Runs that differ by nothing but their seed, by one score on one text.
+
+    Attributes:
+        curves: one a run.
+        max_length: longest training sentence; None where it is not known.
+    """
+
+    curves: Sequence[Curve]
+    max_length: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A figure and its uncertainty.
+
+    Attributes:
+        score: the figure.
+        resampled: (R,) of it.
+        sentences: that it is of.
+        seeds: runs in the smaller group.
+        error: its standard error over seeds and sentences; None of too few seeds.
+        df: degrees of freedom of `error`.
+    """
+
+    score: float
+    resampled: np.ndarray = field(repr=False)
+    sentences: int
+    seeds: int = 1
+    error: float | None = None
+    df: float = math.inf
+
+    @property
+    def of(self) -> str:
+        """What interval and p speak of: `seeds` to come, or these `runs` alone."""
+        return "runs" if self.error is None else "seeds"
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval:
+        """The interval that has the truth with this confidence; None at both ends without resamples."""
+        if self.error is None:
+            return interval_of(self.resampled, confidence)
+        width = t_quantile((1 + confidence) / 2, self.df) * self.error
+        return Interval(self.score - width, self.score + width)
+
+    def p(self, threshold: float = 0.0, alternative: Alternative = "two-sided") -> float | None:
+        """The probability of figures this far from a threshold if it were the truth; None as above.
+
+        Args:
+            threshold: what the truth is held against.
+            alternative: what is to be shown: that the truth is another, `greater` or `less`.
+        """
+        tails = self._tails(threshold)
+        if tails is None:
+            return None
+        if alternative == "two-sided":
+            return min(1.0, 2 * min(tails))
+        return tails[0] if alternative == "greater" else tails[1]
+
+    def _tails(self, threshold: float) -> tuple[float, float] | None:
+        """p of the truth being above a threshold, and of its being below."""
+        if self.error is None:
+            values = self.resampled[np.isfinite(self.resampled)] - threshold
+            if not len(values):
+                return None
+            beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
+            return float(beyond[0] / (len(values) + 1)), float(beyond[1] / (len(values) + 1))
+        distance = self.score - threshold
+        if self.error == 0.0:
+            return float(distance <= 0), float(distance >= 0)
+        ratio = distance / self.error
+        return t_probability(-ratio, self.df), t_probability(ratio, self.df)
+
+    def equivalence(self, margin: float, level: float = 0.05) -> dict[str, Any]:
+        """Two one-sided tests (Schuirmann, 1987) that the truth is within `margin` of 0.
+
+        Args:
+            margin: above 0, in the units of the figure.
+            level: of each test: the interval has a confidence of 1 - 2 level.
+
+        Returns:
+            `score`, `low`, `high`, `margin`, `p` and `equivalent`: whether p is below the level.
+        """
+        inside = self._tails(-margin), self._tails(margin)
+        p = None if inside[0] is None or inside[1] is None else max(inside[0][0], inside[1][1])
+        return self._tested(margin, level, p, "equivalent")
+
+    def no_fall(
+        self, margin: float, level: float = 0.05, *, higher_is_better: bool = True
+    ) -> dict[str, Any]:
+        """One one-sided test that the figure is not worse than 0 by `margin` or more.
+
+        Returns:
+            As `equivalence`, with `holds` in place of `equivalent`.
+        """
+        p = self.p(-margin, "greater") if higher_is_better else self.p(margin, "less")
+        return self._tested(margin, level, p, "holds")
+
+    def _tested(self, margin: float, level: float, p: float | None, name: str) -> dict[str, Any]:
+        low, high = self.interval(1 - 2 * level)
+        found = {"score": self.score, "low": low, "high": high, "margin": margin, "p": p}
+        return {**found, name: None if p is None else p <= level}
+
+    def report(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
+        """`score`, `low`, `high`, `p` (two-sided, against 0), `sentences`, `seeds` and `of`."""
+        low, high = self.interval(confidence)
+        beside = {"sentences": self.sentences, "seeds": self.seeds, "of": self.of}
+        return {"score": self.score, "low": low, "high": high, "p": self.p(), **beside}
+
+
+def estimate(
+    group: Group,
+    what: Literal["slope", "score"],
+    part: Range = "all",
+    *,
+    against: Group | None = None,
+) -> Estimate | None:
+    """A slope over a range of lengths, or the corpus score of its sentences.
+
+    Args:
+        group: whose it is: the mean over its runs.
+        what: `slope` (for `fit.WORDS` more words) or `score`.
+        part: the range. Of two groups with different caps `to_cap` ends at the smaller and
+            `beyond_cap` begins at the larger.
+        against: a group on the same text: the difference, `group` less `against`.
+
+    Returns:
+        None where it cannot be computed of every run.
+
+    Raises:
+        ValueError: where the two groups are of different sentences.
+    """
+    groups = [group] if against is None else [group, against]
+    text = group.curves[0].text
+    if any(curve.text is not text for each in groups for curve in each.curves):
+        raise ValueError("runs of different sentences: measure them with one call of `curves`")
+    cap = shared_cap(groups, part)
+    inside = text.inside(part, cap)
+    found = [_figures(each, what, part, cap) for each in groups]
+    samples = [figures for figures in found if figures is not None]
+    if len(samples) < len(groups) or not all(np.isfinite(each[:, 0]).all() for each in samples):
+        return None
+    if what == "slope":
+        inside = inside & text.fitted
+    return combined(samples, int(text.sentences[inside].sum()))
+
+
+def shared_cap(groups: Sequence[Group], part: Range) -> int | None:
+    """The cap of groups that a range is measured with; None where one is not known."""
+    caps = [group.max_length for group in groups]
+    known = [cap for cap in caps if cap is not None]
+    if len(known) < len(caps):
+        return None
+    return max(known) if part == "beyond_cap" else min(known)
+
+
+def _figures(group: Group, what: str, part: Range, cap: int | None) -> np.ndarray | None:
+    """(n, 1 + R) figures of each run, of the sentences and of their resamples."""
+    if what == "score":
+        scores = [curve.corpus(part, cap) for curve in group.curves]
+        known = [score for score in scores if score is not None]
+        return np.stack(known) if len(known) == len(scores) else None
+    coefficients = group.curves[0].text.axis.slope(part, cap)
+    if coefficients is None:
+        return None
+    return np.stack([(coefficients * curve.buckets).sum(axis=1) for curve in group.curves])
+
+
+def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
+    """The estimate of the mean of a group's runs, or of the first group's less the second's.
+
+    Args:
+        samples: of each group (n, 1 + R): figures of its runs, of the sentences and of resamples.
+        sentences: that they are of.
+    """
+    means = [figures.mean(axis=0) for figures in samples]
+    values = means[0] if len(means) == 1 else means[0] - means[1]
+    score, resampled = float(values[0]), values[1:]
+    seeds = min(len(figures) for figures in samples)
+    if seeds < FEWEST_SEEDS:
+        return Estimate(score, resampled, sentences, seeds)
+    parts, shared = [], _variance(resampled)
+    for figures in samples:
+        n = len(figures)
+        parts.append((float(figures[:, 0].var(ddof=1)) / n, n - 1))
+        apart = figures[:, 1:] - figures[:, 1:].mean(axis=0)
+        shared -= sum(map(_variance, apart)) / (n - 1) / n
+    total = max(0.0, shared) + sum(variance for variance, _ in parts)
+    spread = sum(variance**2 / df for variance, df in parts)
+    df = total**2 / spread if spread > 0 else math.inf
+    return Estimate(score, resampled, sentences, seeds, math.sqrt(total), df)
+
+
+def _variance(values: np.ndarray) -> float:
+    """Of those that are finite; 0 of fewer than two."""
+    known = values[np.isfinite(values)]
+    return float(known.var(ddof=1)) if len(known) > 1 else 0.0

@@ -1,0 +1,144 @@
+"""What is said of a group of runs, and of two, as results.json and the tables hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt.config.keys import CONFIDENCE
+from nmt.evaluation.degradation.curve import Curve
+from nmt.evaluation.degradation.estimate import FEWEST_SEEDS, Group, combined, estimate
+from nmt.evaluation.degradation.fit import FEWEST_BUCKETS, RANGES
+from nmt.evaluation.resampling import SEED, interval_of
+from nmt.evaluation.significance import holm
+
+LOSSES = {"tenth": 0.1, "half": 0.5}  # of the best bucket, by their key
+LEVEL = 0.05  # of the test for a breakpoint
+
+
+def degradation_of(group: Group, confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """How a score falls with length: `degradation.<score>` of results.json.
+
+    Returns:
+        By range `slope` ({score, low, high} or None); `losses` by key of `LOSSES`, and `breakpoint`,
+        each {status, score, low, high} or None where it is not defined: `status` is `found`, `none`
+        or `beyond the data`, and an end that is None lies beyond the data; `line`: the fit as a
+        list of [length, score], None without one.
+    """
+    found: dict[str, Any] = {part: {"slope": _slope(group, part, confidence)} for part in RANGES}
+    axis = group.curves[0].text.axis
+    means, resampled = _mean_curves(group)
+    higher = group.curves[0].score.higher_is_better
+    losses = dict.fromkeys(LOSSES)
+    breakpoint = None
+    if len(axis.first) >= FEWEST_BUCKETS and np.isfinite(means).all():
+        samples = np.concatenate([means[None], resampled])
+        if higher is not None:
+            losses = {
+                key: _loss(axis.losses(samples, share, higher_is_better=higher), confidence)
+                for key, share in LOSSES.items()
+            }
+            best = means.argmax() if higher else means.argmin()
+            if best == len(means) - 1:
+                losses = {key: located("none") for key in LOSSES}
+        breakpoint = _breakpoint(axis.breakpoints(samples), confidence)
+    line = axis.line(means, group.max_length) if np.isfinite(means).all() else []
+    return {
+        **found,
+        "losses": losses,
+        "breakpoint": breakpoint,
+        "line": [list(point) for point in line] or None,
+    }
+
+
+def compare_degradation(a: Group, b: Group, confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """Two groups on one text, the first less the second.
+
+    Returns:
+        By range `slope` and `score`, each `Estimate.report` or None; `by_length`: a row a bucket,
+        `from`, `to`, a report, and `p_corrected` (Holm's correction for the number of buckets).
+    """
+    found: dict[str, Any] = {}
+    for part in RANGES:
+        measured = {what: estimate(a, what, part, against=b) for what in ("slope", "score")}
+        found[part] = {
+            what: None if each is None else each.report(confidence)
+            for what, each in measured.items()
+        }
+    return {**found, "by_length": _bucket_differences(a, b, confidence)}
+
+
+def _slope(group: Group, part: Any, confidence: float) -> dict[str, Any] | None:
+    measured = estimate(group, "slope", part)
+    if measured is None:
+        return None
+    low, high = measured.interval(confidence)
+    return {"score": measured.score, "low": low, "high": high}
+
+
+def _bucket_differences(a: Group, b: Group, confidence: float) -> list[dict[str, Any]]:
+    text = a.curves[0].text
+    counts = text.sentences[text.fitted]
+    rows = []
+    for n, (first, last) in enumerate(zip(text.axis.first, text.axis.last, strict=True)):
+        samples = [np.stack([c.buckets[:, n] for c in group.curves]) for group in (a, b)]
+        if all(np.isfinite(each[:, 0]).all() for each in samples):
+            measured = combined(samples, int(counts[n])).report(confidence)
+            rows.append({"from": int(first), "to": int(last), **measured})
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_corrected"] = p
+    return rows
+
+
+def _mean_curves(group: Group) -> tuple[np.ndarray, np.ndarray]:
+    """Mean scores (B,) of the runs, and (R, B) resampled: the runs, too, where there are enough.
+
+    A length of a loss or a breakpoint is no mean over runs: a run may have none.
+    """
+    curves: Sequence[Curve] = group.curves
+    scores = np.stack([curve.buckets for curve in curves])  # (n, M, B)
+    n, resamples = len(curves), scores.shape[1] - 1
+    if n < FEWEST_SEEDS:
+        return scores[:, 0].mean(axis=0), scores[:, 1:].mean(axis=0)
+    drawn = np.random.default_rng(SEED).integers(n, size=(n, resamples))
+    picked = scores[drawn, np.arange(1, resamples + 1)]  # (n, R, B)
+    return scores[:, 0].mean(axis=0), picked.mean(axis=0)
+
+
+def located(
+    status: str, score: float | None = None, low: float | None = None, high: float | None = None
+) -> dict[str, Any]:
+    """A length that was looked for."""
+    return {"status": status, "score": score, "low": low, "high": high}
+
+
+def _loss(lengths: np.ndarray, confidence: float) -> dict[str, Any]:
+    """Of a sample's length of a loss and its resamples' (M,)."""
+    low, high = _ends(lengths[1:], confidence)
+    if not np.isfinite(lengths[0]):
+        return located("beyond the data", None, low, high)
+    return located("found", float(lengths[0]), low, high)
+
+
+def _breakpoint(found: tuple[np.ndarray, float] | None, confidence: float) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    lengths, p = found
+    if p > LEVEL:
+        return located("none")
+    low, high = interval_of(lengths[1:], confidence)
+    if not np.isfinite(lengths[0]):
+        return located("beyond the data", None, low, high)
+    return located("found", float(lengths[0]), low, high)
+
+
+def _ends(lengths: np.ndarray, confidence: float) -> tuple[float | None, float | None]:
+    """Ends of the percentile interval of lengths, None of one beyond the data (infinite)."""
+    if not len(lengths):
+        return None, None
+    tail = (1 - confidence) / 2
+    ends = np.quantile(lengths, [tail, 1 - tail], method="nearest")
+    low, high = (float(end) if np.isfinite(end) else None for end in ends)
+    return low, high

@@ -1,0 +1,188 @@
+"""A score over length: straight pieces by weighted least squares, the length of a loss, a breakpoint.
+
+Everything is computed for many samples at once, one a row: the sentences themselves and their
+resamples. A slope is linear in the scores, so that its coefficients are found once for all scores
+and runs that the same sentences have.
+
+A bucket weighs as many sentences as the sample has in it: a weight that depends on the text alone
+makes slopes of two runs on it comparable, which the inverse of each run's own variance would not.
+
+Legend: M samples, B buckets, K places that a breakpoint may have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+
+Range = Literal["all", "to_cap", "beyond_cap"]
+RANGES: tuple[Range, ...] = get_args(Range)
+
+FEWEST_BUCKETS = 3  # that a slope is fitted to
+WORDS = 10  # that a slope is the change for
+
+
+@dataclass(frozen=True)
+class LengthAxis:
+    """The buckets of some samples of sentences.
+
+    Attributes:
+        first, last: (B,) the lengths a bucket begins and ends with, ascending.
+        weights: (M, B) sentences.
+        lengths: (M, B) their mean length; of a bucket without sentences any finite number.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    weights: np.ndarray
+    lengths: np.ndarray
+
+    def inside(self, part: Range, cap: int | None) -> np.ndarray:
+        """Which buckets (B,) lie in a range as a whole: none of the two at a cap where it is None."""
+        if part == "all":
+            return np.ones(len(self.first), dtype=bool)
+        if cap is None:
+            return np.zeros(len(self.first), dtype=bool)
+        return self.last <= cap if part == "to_cap" else self.first > cap
+
+    def slope(self, part: Range, cap: int | None) -> np.ndarray | None:
+        """The coefficients of the slope over a range.
+
+        `all` is a straight line. The other two are the pieces of a line that bends at the cap; where
+        it has too few buckets on one side, the other side's is a straight line of its own.
+
+        Returns:
+            (M, B): the sum of their products with the scores is the change for `WORDS` more words;
+            None with fewer than `FEWEST_BUCKETS` in the range.
+        """
+        if self.inside(part, cap).sum() < FEWEST_BUCKETS:
+            return None
+        if part == "all" or cap is None:
+            return WORDS * _coefficients(self.weights, self.lengths, [])
+        if not self.bends(cap):
+            weights = self.weights * self.inside(part, cap)
+            return WORDS * _coefficients(weights, self.lengths, [])
+        pieces = [np.minimum(self.lengths - cap, 0), np.maximum(self.lengths - cap, 0)]
+        own = pieces.pop(0 if part == "to_cap" else 1)
+        return WORDS * _coefficients(self.weights, own, pieces)
+
+    def bends(self, cap: int | None) -> bool:
+        """Whether there are buckets enough on either side of the cap."""
+        sides = (self.inside(part, cap).sum() for part in ("to_cap", "beyond_cap"))
+        return all(side >= FEWEST_BUCKETS for side in sides)
+
+    def line(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
+        """The fitted line of the first sample: its ends, and the bend at the cap between them.
+
+        Args:
+            scores: (B,) of the first sample.
+
+        Returns:
+            (length, score), at least `FEWEST_BUCKETS` given; empty with fewer.
+        """
+        if len(self.first) < FEWEST_BUCKETS:
+            return []
+        lengths, weights = self.lengths[0], self.weights[0]
+        knots = [lengths[0], lengths[-1]]
+        columns = [np.ones_like(lengths), lengths]
+        if cap is not None and self.bends(cap):
+            knots.insert(1, float(cap))
+            columns.append(np.maximum(lengths - cap, 0))
+        roots = np.sqrt(weights)
+        found = np.linalg.lstsq(np.stack(columns, 1) * roots[:, None], scores * roots, rcond=None)
+        level, slope, *more = found[0]
+        bend = more[0] if more else 0.0
+        return [
+            (float(x), float(level + slope * x + bend * max(0.0, x - (cap or 0)))) for x in knots
+        ]
+
+    @cached_property
+    def _bends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths (K,) where a line may bend, and coefficients (K, M, B) of what a bend explains."""
+        if len(self.first) < 2 * FEWEST_BUCKETS:
+            return np.zeros(0), np.zeros((0, *self.weights.shape))
+        places = np.arange(self.last[FEWEST_BUCKETS - 1], self.first[-FEWEST_BUCKETS])
+        coefficients = [
+            _direction(self.weights, np.maximum(self.lengths - place, 0), [self.lengths])
+            for place in places
+        ]
+        return places.astype(np.float64), np.stack(coefficients)
+
+    def breakpoints(self, scores: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """Where a line of two pieces fits best, its bend anywhere with `FEWEST_BUCKETS` either side.
+
+        Args:
+            scores: (M, B).
+
+        Returns:
+            (M,) lengths, infinite where the best place is the first or the last that was tried; and
+            p of the first sample's bend: the share of the other samples whose deviations from it
+            bend as much somewhere. None with too few buckets.
+        """
+        places, coefficients = self._bends
+        if len(places) < FEWEST_BUCKETS:
+            return None
+        explained = np.matmul(coefficients[:, :, None], scores[None, :, :, None])[..., 0, 0] ** 2
+        best = explained.argmax(axis=0)
+        found = np.where((best == 0) | (best == len(places) - 1), np.inf, places[best])
+        deviations = scores[1:] - scores[0]
+        chance = np.matmul(coefficients[:, 1:, None], deviations[None, :, :, None])[..., 0, 0] ** 2
+        exceeding = (chance.max(axis=0) >= explained[:, 0].max()).sum()
+        return found, (float(exceeding) + 1) / (len(deviations) + 1)
+
+    def losses(self, scores: np.ndarray, share: float, *, higher_is_better: bool) -> np.ndarray:
+        """The length at which a share of the best bucket's score is first lost beyond that bucket.
+
+        Between the mean lengths of two buckets the score is taken for a straight line. Where lower
+        is better, that much is added to the best score.
+
+        Args:
+            scores: (M, B).
+
+        Returns:
+            (M,) in words; infinite where no bucket has lost as much.
+        """
+        sign = 1.0 if higher_is_better else -1.0
+        heights = sign * scores
+        rows = np.arange(len(heights))
+        best = heights.argmax(axis=1)
+        limit = heights[rows, best] * (1 - sign * share)
+        beyond = np.arange(heights.shape[1]) > best[:, None]
+        lost = beyond & (heights <= limit[:, None])
+        after = lost.argmax(axis=1)
+        before = np.maximum(after - 1, 0)
+        high, low = heights[rows, before], heights[rows, after]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = (high - limit) / (high - low)
+            lengths = self.lengths[rows, before] * (1 - part) + self.lengths[rows, after] * part
+        return np.where(lost.any(axis=1), lengths, np.inf)
+
+
+def _coefficients(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
+    """Of a regressor (M, B) beside a constant and other regressors: (M, B), products with scores."""
+    left = _residual(weights, own, others)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return weights * left / (weights * left**2).sum(axis=-1, keepdims=True)
+
+
+def _direction(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
+    """As `_coefficients`, of unit length: the square of the sum is what the regressor explains."""
+    left = _residual(weights, own, others)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return weights * left / np.sqrt((weights * left**2).sum(axis=-1, keepdims=True))
+
+
+def _residual(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
+    """What of a regressor a constant and others leave: weighted least squares, one after another."""
+    kept: list[np.ndarray] = []
+    for column in [np.ones_like(own), *others, own]:
+        for earlier in kept:
+            products = (weights * earlier * column).sum(axis=-1, keepdims=True)
+            squares = (weights * earlier**2).sum(axis=-1, keepdims=True)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                column = column - earlier * (products / squares)
+        kept.append(column)
+    return kept[-1]
