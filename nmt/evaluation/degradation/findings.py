@@ -57,8 +57,7 @@ def compare_degradation(a: Group, b: Group, confidence: float = CONFIDENCE) -> d
     """Two groups on one text, the first less the second.
 
     Returns:
-        By range `slope` and `score`, each `Estimate.report` or None; `by_length`: a row a bucket,
-        `from`, `to`, a report, and `p_corrected` (Holm's correction for the number of buckets).
+        By range `slope` and `score`, each `Estimate.report` or None.
     """
     found: dict[str, Any] = {}
     for part in RANGES:
@@ -67,18 +66,16 @@ def compare_degradation(a: Group, b: Group, confidence: float = CONFIDENCE) -> d
             what: None if each is None else each.report(confidence)
             for what, each in measured.items()
         }
-    return {**found, "by_length": _bucket_differences(a, b, confidence)}
+    return found
 
 
-def _slope(group: Group, part: Any, confidence: float) -> dict[str, Any] | None:
-    measured = estimate(group, "slope", part)
-    if measured is None:
-        return None
-    low, high = measured.interval(confidence)
-    return {"score": measured.score, "low": low, "high": high}
+def compare_buckets(a: Group, b: Group, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
+    """Two groups on one text in each bucket that is fitted to, the first less the second.
 
-
-def _bucket_differences(a: Group, b: Group, confidence: float) -> list[dict[str, Any]]:
+    Returns:
+        A row a bucket: `from`, `to`, an `Estimate.report`, and `p_corrected` (Holm's correction for
+        the number of buckets).
+    """
     text = a.curves[0].text
     counts = text.sentences[text.fitted]
     rows = []
@@ -90,6 +87,14 @@ def _bucket_differences(a: Group, b: Group, confidence: float) -> list[dict[str,
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_corrected"] = p
     return rows
+
+
+def _slope(group: Group, part: Any, confidence: float) -> dict[str, Any] | None:
+    measured = estimate(group, "slope", part)
+    if measured is None:
+        return None
+    low, high = measured.interval(confidence)
+    return {"score": measured.score, "low": low, "high": high}
 
 
 def _mean_curves(group: Group) -> tuple[np.ndarray, np.ndarray]:

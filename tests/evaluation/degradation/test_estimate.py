@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from nmt.evaluation.degradation import Group, compare_degradation, curves, estimate
+from nmt.evaluation.degradation import Group, compare_buckets, compare_degradation, curves, estimate
 from nmt.evaluation.degradation.estimate import combined
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores import REGISTERED
@@ -129,5 +129,6 @@ def test_groups_differ_where_one_falls(runs):
     found = compare_degradation(flat, falls)
     assert found["beyond_cap"]["slope"]["p"] < 0.01 < found["to_cap"]["slope"]["p"]
     assert found["beyond_cap"]["slope"]["of"] == "seeds"
-    assert [row["from"] for row in found["by_length"]] == list(range(1, 70, 5))
-    assert found["by_length"][-1]["p_corrected"] > found["by_length"][-1]["p"]
+    rows = compare_buckets(flat, falls)
+    assert [row["from"] for row in rows] == list(range(1, 70, 5))
+    assert rows[-1]["p_corrected"] > rows[-1]["p"]
