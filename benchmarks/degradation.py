@@ -1,6 +1,6 @@
 """How often the intervals and tests of `nmt.evaluation.degradation` are right: simulated runs.
 
-    python -m benchmarks.degradation [draws]
+    python -m benchmarks.degradation
 
 A made-up translation has right and wrong words; how many n-grams are right follows, and BLEU of all
 sentences of a length that there could be is known exactly. A sentence is easy or hard for every run
@@ -10,8 +10,7 @@ fast that falls with length. Each draw is a test set of its own, resampled as ru
 
 from __future__ import annotations
 
-import sys
-import time
+import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -82,7 +81,7 @@ class TestText:
 
 
 UNIFORM = TestText(1400, np.full(LONGEST, 1 / LONGEST))
-_NATURAL = np.arange(1, LONGEST + 1) ** 1.6 * np.exp(-np.arange(1, LONGEST + 1) / 9.0)
+_NATURAL = np.arange(1, LONGEST + 1) * np.exp(-np.arange(1, LONGEST + 1) / 14.0)
 NATURAL = TestText(3000, _NATURAL / _NATURAL.sum())
 
 
@@ -167,7 +166,7 @@ def grouped_curves(lengths: np.ndarray, tables: Sequence[np.ndarray], groups: in
         {"bleu": dict(zip(labels, tables, strict=True))},
         ids,
         dict.fromkeys(labels, lengths),
-        [BLEU],
+        {"bleu": BLEU},
         resamples=RESAMPLES,
     )["bleu"]
     curves: list[Curve] = [found[label] for label in labels]
@@ -287,33 +286,33 @@ def shuffled_lengths(text: TestText, system: System, number: int) -> Rates:
 
 SYSTEMS = {"flat": FLAT, "falls": FALLS, "stops": STOPS}
 TEXTS = {"uniform": UNIFORM, "natural": NATURAL}
+PAIRS = (("flat", "flat"), ("falls", "falls"), ("falls", "flat"), ("stops", "falls"))
 
 
-def main(number: int, only: str = "") -> None:
-    """Prints the rates of every plan, a line each."""
-    plans: list[tuple[str, Callable[[], Rates]]] = []
+def plans(number: int) -> Iterator[tuple[str, Callable[[], Rates]]]:
+    """What is simulated, by name."""
     for kind, text in TEXTS.items():
         for seeds in (1, 3):
-            runs = "1 run" if seeds == 1 else f"{seeds} seeds"
+            of = f"{kind}, {seeds} run{'s' * (seeds > 1)}"
             for name, system in SYSTEMS.items():
-                plan = partial(one_system, text, system, seeds, number)
-                plans.append((f"{kind}, {runs}, {name}", plan))
-            for a, b in (
-                ("flat", "flat"),
-                ("falls", "falls"),
-                ("falls", "flat"),
-                ("stops", "falls"),
-            ):
+                yield f"{of}, {name}", partial(one_system, text, system, seeds, number)
+            for a, b in PAIRS:
                 pair = partial(two_systems, text, SYSTEMS[a], SYSTEMS[b], seeds, number)
-                plans.append((f"{kind}, {runs}, {a} - {b}", pair))
-        plans.append((f"{kind}, shuffled", partial(shuffled_lengths, text, FALLS, number // 2)))
-    for title, plan in plans:
-        if only in title:
-            start = time.process_time()
+                yield f"{of}, {a} less {b}", pair
+        yield f"{kind}, shuffled", partial(shuffled_lengths, text, FALLS, number // 2)
+
+
+def main() -> None:
+    """Prints the rates of every plan, or of those with a text in their name, a line each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("draws", type=int, nargs="?", default=2000, help="test sets of each plan")
+    parser.add_argument("only", nargs="?", default="", help="a part of the plans' names")
+    arguments = parser.parse_args()
+    for title, plan in plans(arguments.draws):
+        if arguments.only in title:
             for name, share in plan().shares().items():
                 print(f"{title:32} {name:24} {100 * share:6.1f} %", flush=True)
-            print(f"{title:32} {time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000, sys.argv[2] if len(sys.argv) > 2 else "")
+    main()

@@ -23,6 +23,7 @@ STRICT = ConfigDict(strict=True, extra="allow")
 NO_SCORES = frozenset(  # of a test set and of its rows
     {"from", "to", "sentences", "no_unk", "mean_length", "score", "low", "high"}
     | {"pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "bleu"}
+    | {"degradation"}
 )
 
 ShortText = Annotated[str, Field(max_length=1000)]
@@ -79,6 +80,52 @@ class LengthRow(TypedDict):
 
 
 @with_config(STRICT)
+class Slope(TypedDict):
+    """The change of a score for 10 more words, with its interval."""
+
+    score: Number
+    low: Number | None
+    high: Number | None
+
+
+@with_config(STRICT)
+class RangeFit(TypedDict):
+    """What is fitted over a range of lengths."""
+
+    slope: Slope | None
+
+
+@with_config(STRICT)
+class LocatedLength(TypedDict):
+    """A length that was looked for, in words; an end that is None lies beyond the data."""
+
+    status: Literal["found", "none", "beyond the data"]
+    score: Number | None
+    low: Number | None
+    high: Number | None
+
+
+@with_config(STRICT)
+class Losses(TypedDict):
+    """Where a tenth and a half of the best bucket's score are lost."""
+
+    tenth: LocatedLength | None
+    half: LocatedLength | None
+
+
+@with_config(STRICT)
+class DegradationOfScore(TypedDict):
+    """`test.<set>.degradation.<score>`."""
+
+    all: RangeFit
+    to_cap: RangeFit
+    beyond_cap: RangeFit
+    losses: NotRequired[Losses]
+    breakpoint: NotRequired[LocatedLength | None]
+    line: NotRequired[list[Annotated[list[Number], Field(min_length=2, max_length=2)]] | None]
+
+
+@with_config(STRICT)
 class TestSet(TypedDict):
     """`test.<set>`."""
 
@@ -89,6 +136,7 @@ class TestSet(TypedDict):
     search: NotRequired[dict[str, str | Number | bool | None] | None]
     confidence: NotRequired[Share]
     alignment: NotRequired[dict[str, Any] | None]
+    degradation: NotRequired[dict[str, DegradationOfScore] | None]
 
 
 @with_config(STRICT)

@@ -1,11 +1,12 @@
 """From the records of a test set to its scores: the object `test.<set>` of results.json."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.degradation import Curve, Group, degradation_of, measured_curves
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import REGISTERED, Score, choose_scores
@@ -40,7 +41,10 @@ def keep_statistics(records: Iterable[Record], settings: Settings) -> None:
 
 
 def summarise(
-    records: Iterable[Record], settings: Settings, search: dict[str, Any] | None = None
+    records: Iterable[Record],
+    settings: Settings,
+    search: dict[str, Any] | None = None,
+    max_length: int | None = None,
 ) -> dict[str, Any]:
     """Every chosen score of a test set.
 
@@ -51,12 +55,13 @@ def summarise(
         records: of `nmt.evaluation.records`; at least one.
         settings: scores, edges and side of the buckets, resamples and confidence of intervals.
         search: the search settings that made the hypotheses, to stand beside the scores.
+        max_length: longest training sentence; None where it is not known.
 
     Returns:
         `pairs`, `search`, `bucket_by`, `confidence`, `bleu` (`all`, and `no_unk` where there are
         such pairs), every other score that some sentence has as `score`, `low` and `high` under its
-        key (those of `alignment` there), and `by_length`. Buckets without sentences are absent. See
-        docs/results_schema.md.
+        key (those of `alignment` there), `by_length`, and `degradation`. Buckets without sentences
+        are absent. See docs/results_schema.md.
 
     Raises:
         ValueError: if there is no record, or one twice.
@@ -85,7 +90,28 @@ def summarise(
             signature = {} if score.signature is None else {"signature": score.signature}
             result[key] = found | signature
     result["by_length"] = by_length(measured, settings.edges)
+    result["degradation"] = {
+        key: degradation_of(Group([found["run"]], max_length), settings.confidence)
+        for key, found in curves_of({"run": measured}).items()
+    }
     return result
+
+
+def curves_of(runs: Mapping[str, "Measured"]) -> dict[str, dict[str, Curve]]:
+    """Every score of some runs over length, by its key (`bleu_no_unk` of BLEU without unknown words).
+
+    As `nmt.evaluation.degradation.curves`, of what was measured already.
+    """
+    first = next(iter(runs.values()))
+    keys = [key for key in ("bleu", "no_unk", *first.others) if key in first.scores]
+    found = measured_curves(
+        {key: {label: run.tables[key] for label, run in runs.items()} for key in keys},
+        {label: run.ids for label, run in runs.items()},
+        {label: run.lengths for label, run in runs.items()},
+        {key: first.scores[key] for key in keys},
+        resamples=first.resamples,
+    )
+    return {"bleu_no_unk" if key == "no_unk" else key: by for key, by in found.items() if by}
 
 
 def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:

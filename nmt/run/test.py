@@ -176,7 +176,8 @@ def _scores(
     with Stage(f"scoring {name}", shown=run.config.trainer.progress):
         summary.keep_statistics(made, run.config.evaluation)
         records.write_translations(run.folder.path, name, made)
-        scores = summary.summarise(made, run.config.evaluation, search)
+        cap = run.config.data.max_length
+        scores = summary.summarise(made, run.config.evaluation, search, cap)
     log_scores(name, scores)
     return scores
 

@@ -102,14 +102,15 @@ def curves(
         score.key: {label: score.table(rows) for label, rows in ordered.items() if rows}
         for score in scores
     }
-    return measured_curves(tables, ids, lengths, scores, resamples=resamples, seed=seed)
+    by_key = {score.key: score for score in scores}
+    return measured_curves(tables, ids, lengths, by_key, resamples=resamples, seed=seed)
 
 
 def measured_curves(
     tables: Mapping[str, Mapping[str, np.ndarray]],
     ids: Mapping[str, np.ndarray],
     lengths: Mapping[str, np.ndarray],
-    scores: Sequence[Score],
+    scores: Mapping[str, Score],
     *,
     resamples: int = 1000,
     seed: int = SEED,
@@ -119,27 +120,25 @@ def measured_curves(
     Args:
         ids: (N,) of each run's sentences, ascending.
         lengths: (N,) of each run's sentences.
+        scores: by the keys of `tables`.
     """
-    alike: dict[tuple[bytes, tuple[str, ...]], list[Score]] = {}
-    for score in scores:
-        found = {
-            label: ids[label][~np.isnan(table[:, 0])]
-            for label, table in tables.get(score.key, {}).items()
-        }
+    alike: dict[tuple[bytes, tuple[str, ...]], list[str]] = {}
+    for key in scores:
+        found = {label: ids[label][~np.isnan(table[:, 0])] for label, table in tables[key].items()}
         having = tuple(label for label, known in found.items() if len(known))
         if having:
             common = functools.reduce(np.intersect1d, (found[label] for label in having))
             if len(common):
-                alike.setdefault((common.tobytes(), having), []).append(score)
-    results: dict[str, dict[str, Curve]] = {score.key: {} for score in scores}
+                alike.setdefault((common.tobytes(), having), []).append(key)
+    results: dict[str, dict[str, Curve]] = {key: {} for key in scores}
     for (common_ids, having), together in alike.items():
         common = np.frombuffer(common_ids, dtype=np.int64)
         places = {label: np.searchsorted(ids[label], common) for label in having}
-        owners = [(score, label) for score in together for label in having]
-        parts = [tables[score.key][label][places[label]] for score, label in owners]
+        owners = [(key, label) for key in together for label in having]
+        parts = [tables[key][label][places[label]] for key, label in owners]
         text, sums = _resampled(lengths[having[0]][places[having[0]]], parts, resamples, seed)
-        for (score, label), found_sums in zip(owners, sums, strict=True):
-            results[score.key][label] = Curve(text, score, found_sums)
+        for (key, label), found_sums in zip(owners, sums, strict=True):
+            results[key][label] = Curve(text, scores[key], found_sums)
     return results
 
 

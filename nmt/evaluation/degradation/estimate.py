@@ -8,7 +8,8 @@ variance S^2, the variance of their mean is that of the seeds and of what each s
 sentence, which S^2 / n estimates with n - 1 degrees of freedom, and that of the sentences which all
 seeds share: the bootstrap's variance of the mean less the part of it that S^2 has already. The
 interval is a t interval whose degrees of freedom follow from the two (Satterthwaite, 1946; of a
-difference Welch, 1947).
+difference Welch, 1947); they are counted with at least the variance of the seeds that the bootstrap
+has, which three seeds may happen to fall far below.
 
 Legend: n runs of a group, R resamples.
 """
@@ -213,16 +214,20 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
     seeds = min(len(figures) for figures in samples)
     if seeds < FEWEST_SEEDS:
         return Estimate(score, resampled, sentences, seeds)
-    parts, shared = [], _variance(resampled)
+    shared = _variance(resampled)
+    between, least, squares = 0.0, 0.0, 0.0
     for figures in samples:
         n = len(figures)
-        parts.append((float(figures[:, 0].var(ddof=1)) / n, n - 1))
         apart = figures[:, 1:] - figures[:, 1:].mean(axis=0)
-        shared -= sum(map(_variance, apart)) / (n - 1) / n
-    total = max(0.0, shared) + sum(variance for variance, _ in parts)
-    spread = sum(variance**2 / df for variance, df in parts)
-    df = total**2 / spread if spread > 0 else math.inf
-    return Estimate(score, resampled, sentences, seeds, math.sqrt(total), df)
+        own = sum(map(_variance, apart)) / (n - 1) / n  # of what a seed makes of each sentence
+        found = float(figures[:, 0].var(ddof=1)) / n
+        shared -= own
+        between += found
+        least += max(found, own)
+        squares += max(found, own) ** 2 / (n - 1)
+    shared = max(0.0, shared)
+    df = (shared + least) ** 2 / squares if squares > 0 else math.inf
+    return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), df)
 
 
 def _variance(values: np.ndarray) -> float:

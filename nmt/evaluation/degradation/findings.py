@@ -40,9 +40,6 @@ def degradation_of(group: Group, confidence: float = CONFIDENCE) -> dict[str, An
                 key: _loss(axis.losses(samples, share, higher_is_better=higher), confidence)
                 for key, share in LOSSES.items()
             }
-            best = means.argmax() if higher else means.argmin()
-            if best == len(means) - 1:
-                losses = {key: located("none") for key in LOSSES}
         breakpoint = _breakpoint(axis.breakpoints(samples), confidence)
     line = axis.line(means, group.max_length) if np.isfinite(means).all() else []
     return {
@@ -122,9 +119,9 @@ def located(
 def _loss(lengths: np.ndarray, confidence: float) -> dict[str, Any]:
     """Of a sample's length of a loss and its resamples' (M,)."""
     low, high = _ends(lengths[1:], confidence)
-    if not np.isfinite(lengths[0]):
-        return located("beyond the data", None, low, high)
-    return located("found", float(lengths[0]), low, high)
+    if np.isfinite(lengths[0]):
+        return located("found", float(lengths[0]), low, high)
+    return located("none" if low is None and len(lengths) > 1 else "beyond the data", None, low)
 
 
 def _breakpoint(found: tuple[np.ndarray, float] | None, confidence: float) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""A score over length: straight pieces by weighted least squares, the length of a loss, a breakpoint.
+"""A score over length: straight pieces, the length of a loss, a breakpoint.
 
 Everything is computed for many samples at once, one a row: the sentences themselves and their
 resamples. A slope is linear in the scores, so that its coefficients are found once for all scores
@@ -125,30 +125,32 @@ class LengthAxis:
         places, coefficients = self._bends
         if len(places) < FEWEST_BUCKETS:
             return None
-        explained = np.matmul(coefficients[:, :, None], scores[None, :, :, None])[..., 0, 0] ** 2
+        explained = np.einsum("kmb,mb->km", coefficients, scores) ** 2
         best = explained.argmax(axis=0)
         found = np.where((best == 0) | (best == len(places) - 1), np.inf, places[best])
         deviations = scores[1:] - scores[0]
-        chance = np.matmul(coefficients[:, 1:, None], deviations[None, :, :, None])[..., 0, 0] ** 2
+        chance = np.einsum("kmb,mb->km", coefficients[:, 1:], deviations) ** 2
         exceeding = (chance.max(axis=0) >= explained[:, 0].max()).sum()
         return found, (float(exceeding) + 1) / (len(deviations) + 1)
 
     def losses(self, scores: np.ndarray, share: float, *, higher_is_better: bool) -> np.ndarray:
-        """The length at which a share of the best bucket's score is first lost beyond that bucket.
+        """The length at which a share of the best bucket's score is lost beyond that bucket.
 
-        Between the mean lengths of two buckets the score is taken for a straight line. Where lower
-        is better, that much is added to the best score.
+        The best is the bucket that is best with its two neighbours: the highest of many that are
+        alike is high by chance. From there on the curve is the nearest one that never rises
+        (isotonic regression), straight between the mean lengths of two buckets. Where lower is
+        better, the share is added to the best score, and the curve never falls.
 
         Args:
             scores: (M, B).
 
         Returns:
-            (M,) in words; infinite where no bucket has lost as much.
+            (M,) in words; infinite where that much is not lost.
         """
         sign = 1.0 if higher_is_better else -1.0
-        heights = sign * scores
-        rows = np.arange(len(heights))
-        best = heights.argmax(axis=1)
+        rows = np.arange(len(scores))
+        best = _with_neighbours(self.weights, sign * scores).argmax(axis=1)
+        heights = _never_rising(self.weights, sign * scores, best)
         limit = heights[rows, best] * (1 - sign * share)
         beyond = np.arange(heights.shape[1]) > best[:, None]
         lost = beyond & (heights <= limit[:, None])
@@ -159,6 +161,39 @@ class LengthAxis:
             part = (high - limit) / (high - low)
             lengths = self.lengths[rows, before] * (1 - part) + self.lengths[rows, after] * part
         return np.where(lost.any(axis=1), lengths, np.inf)
+
+
+def _with_neighbours(weights: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The mean score of each bucket and those beside it: (M, B)."""
+
+    def summed(values: np.ndarray) -> np.ndarray:
+        around = np.pad(values, ((0, 0), (1, 1)))
+        return around[:, :-2] + around[:, 1:-1] + around[:, 2:]
+
+    return summed(weights * scores) / np.maximum(summed(weights), 1)
+
+
+def _never_rising(weights: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The nearest curve (M, B) that never rises from a bucket on; before it, infinitely low.
+
+    Its value at a bucket is the least over all beginnings up to it, of the greatest over all ends
+    from it, of the mean between the two (Robertson, Wright and Dykstra, 1988, theorem 1.4.4).
+
+    Args:
+        start: (M,) the bucket that it begins with.
+    """
+    counts = np.cumsum(np.pad(weights, ((0, 0), (1, 0))), axis=1)
+    totals = np.cumsum(np.pad(weights * scores, ((0, 0), (1, 0))), axis=1)
+    fitted = np.full_like(scores, np.inf)
+    size = scores.shape[1]
+    for begin in range(size):
+        means = (totals[:, begin + 1 :] - totals[:, begin : begin + 1]) / np.maximum(
+            counts[:, begin + 1 :] - counts[:, begin : begin + 1], 1
+        )
+        greatest = np.maximum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+        allowed = np.where(begin >= start[:, None], greatest, np.inf)
+        fitted[:, begin:] = np.minimum(fitted[:, begin:], allowed)
+    return np.where(np.arange(size) >= start[:, None], fitted, -np.inf)
 
 
 def _coefficients(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
