@@ -20,24 +20,22 @@ from nmt.evaluation import significance
 from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
 from nmt.evaluation.summary import Measured
+from nmt.report.falls import Falls, measure_falls
 from nmt.report.runs import FinishedRun, known_scores
 
 
 @dataclass(frozen=True)
 class Decay:
-    """How BLEU falls with length.
+    """How far BLEU falls from bucket to bucket.
 
     Attributes:
         best, last: the bucket of highest BLEU and the one of longest sentences, as rows of `by_length`.
         drop: BLEU of the best bucket less that of the last, in points.
-        slope: BLEU points per 10 more words: least squares over the buckets, each at the mean length of
-            its sentences and weighing as many as it has; None where there is one bucket only.
     """
 
     best: dict[str, Any]
     last: dict[str, Any]
     drop: float
-    slope: float | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ class SetComparison:
             the shared subset, and scores filled in that the records give and results.json lacks.
         known: how to show each score that some run has, by key: the entries of results.json.
         decay: by label.
+        falls: how scores fall with length: slopes, where the fall begins, and differences.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
         confidence: share of the resamples inside the intervals by label; that of differences is the
@@ -63,6 +62,7 @@ class SetComparison:
     results: dict[str, dict[str, Any]]
     known: dict[str, dict[str, Any]]
     decay: dict[str, Decay]
+    falls: Falls
     no_unk_pairs: int
     no_unk_shared: bool
     confidence: dict[str, float]
@@ -129,6 +129,11 @@ def compare_set(
         if any(score_of(result, score.key) for result in results.values()):
             known.setdefault(score.key, score.description())
     level = max(confidence.values(), default=CONFIDENCE)
+    falls = measure_falls(present, measured, level)
+    for label, result in results.items():
+        result["degradation"] = {
+            key: found[label] for key, found in falls.of_runs.items() if label in found
+        }
     return SetComparison(
         name=name,
         runs=present,
@@ -139,6 +144,7 @@ def compare_set(
             for label, result in results.items()
             if result["by_length"]
         },
+        falls=falls,
         no_unk_pairs=len(subset),
         no_unk_shared=shared,
         confidence=confidence,
@@ -149,23 +155,11 @@ def compare_set(
 def measure_decay(by_length: Sequence[dict[str, Any]]) -> Decay:
     """The fall of BLEU over the buckets of one run.
 
-    >>> rows = [
-    ...     {"from": 1, "to": 10, "score": 30.0, "sentences": 5},
-    ...     {"from": 11, "to": 20, "score": 20.0, "sentences": 5},
-    ... ]
-    >>> decay = measure_decay(rows)
-    >>> decay.drop, round(decay.slope, 6)
-    (10.0, -10.0)
+    >>> measure_decay([{"from": 1, "to": 10, "score": 30.0}, {"from": 11, "score": 20.0}]).drop
+    10.0
     """
     best, last = max(by_length, key=lambda row: row["score"]), by_length[-1]
-    at = np.array([_mean_length(row) for row in by_length])
-    slope = None
-    if len(by_length) > 1:
-        score = np.array([row["score"] for row in by_length])
-        weight = np.array([row["sentences"] for row in by_length], dtype=float)
-        centred = at - np.average(at, weights=weight)
-        slope = float(10 * (weight * centred * score).sum() / (weight * centred**2).sum())
-    return Decay(best, last, best["score"] - last["score"], slope)
+    return Decay(best, last, best["score"] - last["score"])
 
 
 def edges(runs: Sequence[FinishedRun], name: str) -> list[int]:
@@ -177,12 +171,6 @@ def edges(runs: Sequence[FinishedRun], name: str) -> list[int]:
     scored = [run.results["test"][name] for run in runs if name in run.sets]
     found = {row["to"] for result in scored for row in result.get("by_length") or []}
     return sorted(found - {None}) or list(EDGES)
-
-
-def _mean_length(row: Mapping[str, Any]) -> float:
-    if row.get("mean_length") is not None:
-        return float(row["mean_length"])
-    return row["from"] + 5.0 if row.get("to") is None else (row["from"] + row["to"]) / 2
 
 
 def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:

@@ -59,6 +59,19 @@ class Table:
         lines += [f"\n{_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
+    def latex(self) -> str:
+        """The table as a LaTeX `tabular`; its rules need the package booktabs, its notes are comments."""
+        spec = "".join("l" if column.text else "r" for column in self.columns)
+        lines = [f"% {_one_line(line)}" for line in (self.title, *self.notes)]
+        lines += [f"\\begin{{tabular}}{{{spec}}}", "\\toprule"]
+        lines.append(" & ".join(_latex(column.title) for column in self.columns) + r" \\")
+        lines.append("\\midrule")
+        for row in self.rows:
+            cells = (_latex(show(row.get(c.key), c.of(row))) for c in self.columns)
+            lines.append(" & ".join(cells) + r" \\")
+        lines += ["\\bottomrule", "\\end{tabular}"]
+        return "\n".join(lines) + "\n"
+
     def csv(self) -> str:
         """The table as CSV: full precision, an interval in two columns of its own, a deviation in one."""
         beside = {c.key: _beside(row.get(c.key) for row in self.rows) for c in self.columns}
@@ -126,6 +139,34 @@ def _beside(cells: Iterable[Any]) -> tuple[str, ...]:
     if any(isinstance(cell, MeanAndDeviation) for cell in found):
         return ("sd",)
     return ("low", "high") if any(isinstance(cell, tuple) for cell in found) else ()
+
+
+_LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\n": " ",
+    "\N{MINUS SIGN}": "$-$",
+    "±": r"$\pm$",
+    "–": "--",
+    "\u202f": r"\,",
+}
+
+
+def _latex(text: str) -> str:
+    r"""Text as LaTeX shows it; a cell that begins with [ is none of the options of a line's end.
+
+    >>> _latex("a_b & 5 % [−1, 2]")
+    'a\\_b \\& 5 \\% [$-$1, 2]'
+    """
+    escaped = "".join(_LATEX.get(character, character) for character in text)
+    return f"{{}}{escaped}" if escaped.startswith("[") else escaped
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _markdown(text: str) -> str:

@@ -14,12 +14,15 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, no_unk_note
 from nmt.report.disambiguation import renamed_sets
+from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels
 
-WRITTEN = re.compile(r"(scores|seeds|by_length|significance)_.+|training|published|differences")
+WRITTEN = re.compile(
+    r"(scores|seeds|by_length|falls|slope_differences|significance)_.+|training|published|differences"
+)
 """Names of the tables that `all_tables` may give."""
 
 
@@ -111,11 +114,10 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
             cells = {"run": run.label, "score": key, "digits": known[key]["digits"], **found}
             decay = comparison.decay.get(run.label)
             if decay and key == "bleu":
-                cells |= {
-                    "best": bucket_name(decay.best),
-                    "drop": decay.drop,
-                    "slope": decay.slope,
-                }
+                cells |= {"best": bucket_name(decay.best), "drop": decay.drop}
+            fall = comparison.falls.of_runs.get(key, {}).get(run.label)
+            if fall:
+                cells["slope"] = _range(fall["all"]["slope"])
             rows.append(cells)
     several = [Column("score", "Score", text=True)] if len(scores) > 1 else []
     columns = [
@@ -123,13 +125,13 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
         *several,
         Column("best", "Best bucket", text=True),
         Column("drop", "Fall, best to last"),
-        Column("slope", "Slope per 10 words"),
+        Column("slope", "Slope per 10 words", None),
         *(Column(name, name, None) for name in _buckets(comparison)),
     ]
     notes = [
         f"Scores with their {levels(comparison.confidence.values())} interval by number of words; "
-        "the fall is BLEU's, its slope a least-squares line over the buckets, each at the mean "
-        "length of its sentences and weighing as many as it has."
+        "the fall is BLEU's; the slope is of a straight line over all lengths, which the table of "
+        "falls with length has by range."
     ]
     title = f"{'Scores' if several else known[scores[0]]['title']} by length on {comparison.name}"
     return Table(f"by_length_{comparison.name}", title, columns, rows, notes)
@@ -171,22 +173,23 @@ def significance_table(comparison: SetComparison) -> Table:
 def write_tables(
     runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison], folder: str | Path
 ) -> list[Path]:
-    """Writes `tables.md` and a CSV file a table, and returns their paths.
+    """Writes `tables.md`, and a CSV and a LaTeX file a table, and returns their paths.
 
     Tables of an earlier comparison in the folder are removed: the files there are of one comparison.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.csv"):
+    for path in [*folder.glob("*.csv"), *folder.glob("*.tex")]:
         if WRITTEN.fullmatch(path.stem):
             path.unlink()
     tables = all_tables(runs, comparisons)
     paths = [folder / "tables.md"]
     paths[0].write_text("\n".join(table.markdown() for table in tables), encoding="utf-8")
     for table in tables:
-        path = folder / f"{table.name}.csv"
-        path.write_text(table.csv(), encoding="utf-8")
-        paths.append(path)
+        for ending, text in (("csv", table.csv()), ("tex", table.latex())):
+            path = folder / f"{table.name}.{ending}"
+            path.write_text(text, encoding="utf-8")
+            paths.append(path)
     return paths
 
 
@@ -196,6 +199,8 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
         scores_table,
         seeds_table,
         lengths_table,
+        lambda one: falls_table(one, shown_scores(one)),
+        lambda one: slope_differences_table(one, shown_scores(one)),
         significance_table,
     )
     tables = [make(comparison) for comparison in comparisons for make in makers]

@@ -1,0 +1,124 @@
+"""Tables of how scores fall with length: of each group of runs, and of pairs of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
+from nmt.report.comparison import SetComparison
+from nmt.report.falls import verdicts
+from nmt.report.table import Column, Table, levels
+
+RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
+
+
+def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Slopes, lengths of losses and breakpoint of each group of runs.
+
+    Args:
+        scores: how to show each score, by key; those that are given by length have rows.
+    """
+    rows = []
+    falls = comparison.falls
+    for key, about in scores.items():
+        for name, found in falls.of_groups.get(key, {}).items():
+            digits = about["digits"]
+            slopes = {part: _range(found[part]["slope"]) for part in RANGE_TITLES}
+            if not about["by_length"] or not any(slopes.values()):
+                continue
+            rows.append(
+                {
+                    "group": name,
+                    "runs": len(falls.groups[name]),
+                    "score": key,
+                    "digits": digits,
+                    **slopes,
+                    **{share: _length(found["losses"][share]) for share in found["losses"]},
+                    "breakpoint": _length(found["breakpoint"]),
+                    "sentence": ". ".join(
+                        verdicts(found, about["title"], falls.caps[name], digits)
+                    ),
+                }
+            )
+    columns = [
+        Column("group", "Runs", text=True),
+        Column("runs", "Seeds", 0),
+        Column("score", "Score", text=True),
+        *(Column(part, f"Slope, {title}", None) for part, title in RANGE_TITLES.items()),
+        Column("tenth", "A tenth lost at", text=True),
+        Column("half", "Half lost at", text=True),
+        Column("breakpoint", "Breakpoint", text=True),
+        Column("sentence", "In words", text=True),
+    ]
+    level = levels([max(comparison.confidence.values())])
+    notes = [
+        f"Slopes are the change of the score for 10 more words, with {level} intervals: weighted "
+        "least squares over buckets of 5 words, with a bend at the cap, the longest training sentence. "
+        f"Of {FEWEST_SEEDS} seeds or more they speak of seeds to come, of fewer of these runs alone.",
+        "The text of a bucket moves a score, too: whether runs differ is said by the table of differences.",
+    ]
+    title = f"How scores fall with length, on {comparison.name}"
+    return Table(f"falls_{comparison.name}", title, columns, rows, notes)
+
+
+def slope_differences_table(
+    comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]
+) -> Table:
+    """Every pair of groups: the difference of their slopes and of their scores over each range."""
+    rows = []
+    for key, about in scores.items():
+        for row in comparison.falls.differences.get(key, []) if about["by_length"] else []:
+            slope, score = row["slope"] or {}, row["score"] or {}
+            rows.append(
+                {
+                    "score": key,
+                    "digits": about["digits"],
+                    "a": row["a"],
+                    "b": row["b"],
+                    "range": RANGE_TITLES[row["range"]],
+                    "slope": _range(row["slope"]),
+                    "p": slope.get("p"),
+                    "difference": _range(row["score"]),
+                    "p_difference": score.get("p"),
+                    "of": (slope or score)["of"],
+                }
+            )
+    columns = [
+        Column("score", "Score", text=True),
+        Column("a", "A", text=True),
+        Column("b", "B", text=True),
+        Column("range", "Lengths", text=True),
+        Column("slope", "Slope, A − B", None),
+        Column("p", "p", 4),
+        Column("difference", "Score, A − B", None),
+        Column("p_difference", "p of the score", 4),
+        Column("of", "Interval of", text=True),
+    ]
+    level = levels([max(comparison.confidence.values())])
+    note = (
+        f"{level} intervals and p by paired bootstrap of the same sentences for all runs; with "
+        f"{FEWEST_SEEDS} seeds or more on both sides of the seeds, too. Where the caps of two runs "
+        "differ, lengths up to the cap end at the smaller, and those beyond it begin at the larger."
+    )
+    title = f"Differences of slopes on {comparison.name}"
+    return Table(f"slope_differences_{comparison.name}", title, columns, rows, [note])
+
+
+def _range(found: Mapping[str, Any] | None) -> tuple[float, float | None, float | None] | None:
+    return None if found is None else (found["score"], found["low"], found["high"])
+
+
+def _length(found: Mapping[str, Any] | None) -> str | None:
+    """A length with its interval, in words.
+
+    >>> _length({"status": "found", "score": 31.24, "low": 25.4, "high": None})
+    '31 [25, –]'
+    >>> _length({"status": "beyond the data", "score": None, "low": 48.0, "high": None})
+    'beyond the data [48, –]'
+    """
+    if found is None:
+        return None
+    ends = ["–" if end is None else f"{end:.0f}" for end in (found["low"], found["high"])]
+    at = found["status"] if found["score"] is None else f"{found['score']:.0f}"
+    return at if ends == ["–", "–"] else f"{at} [{', '.join(ends)}]"

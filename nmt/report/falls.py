@@ -1,0 +1,94 @@
+"""How the scores of several runs fall with length, on the sentences that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.degradation import RANGES, Group, compare_degradation, degradation_of
+from nmt.evaluation.degradation.wording import slope_sentence
+from nmt.evaluation.summary import Measured, curves_of
+from nmt.report.groups import grouped
+from nmt.report.runs import FinishedRun
+
+
+@dataclass(frozen=True)
+class Falls:
+    """The statistics of `nmt.evaluation.degradation`, by key of the score.
+
+    Attributes:
+        groups: labels of the runs that differ by their seed alone, by the group's name.
+        caps: longest training sentence of each group; None where it is not known.
+        of_runs: by label what `degradation_of` says.
+        of_groups: by group the same.
+        points: by group [mean length, score, sentences] of each bucket, means over the runs.
+        differences: a row a pair of groups and a range: `a`, `b`, `range`, `slope` and `score`, each
+            an `Estimate.report` or None.
+    """
+
+    groups: dict[str, list[str]]
+    caps: dict[str, int | None]
+    of_runs: dict[str, dict[str, dict[str, Any]]]
+    of_groups: dict[str, dict[str, dict[str, Any]]]
+    points: dict[str, dict[str, list[list[float]]]]
+    differences: dict[str, list[dict[str, Any]]]
+
+
+def measure_falls(
+    runs: Sequence[FinishedRun], measured: Mapping[str, Measured], confidence: float
+) -> Falls:
+    """Measures runs on one test set, every one, every group of seeds and every pair of groups.
+
+    Args:
+        measured: of each run by its label.
+        confidence: of the intervals.
+    """
+    groups = {name: [run.label for run in alike] for name, alike in grouped(runs).items()}
+    of_label = {run.label: run.results.get("max_length") for run in runs}
+    caps = {name: of_label[labels[0]] for name, labels in groups.items()}
+    found = Falls(groups, caps, {}, {}, {}, {})
+    known = {label: each for label, each in measured.items() if len(each.ids)}
+    for key, curves in (curves_of(known) if known else {}).items():
+        alone = {
+            label: degradation_of(Group([curve], of_label[label]), confidence)
+            for label, curve in curves.items()
+        }
+        together = {
+            name: Group([curves[label] for label in labels if label in curves], caps[name])
+            for name, labels in groups.items()
+        }
+        together = {name: group for name, group in together.items() if group.curves}
+        found.of_runs[key] = alone
+        found.of_groups[key] = {
+            name: degradation_of(group, confidence) if len(group.curves) > 1 else alone[label]
+            for name, group in together.items()
+            for label in [next(label for label in groups[name] if label in alone)]
+        }
+        found.points[key] = {name: _points(group) for name, group in together.items()}
+        rows = []
+        for a, b in combinations(together, 2):
+            compared = compare_degradation(together[a], together[b], confidence)
+            rows += [{"a": a, "b": b, "range": part, **compared[part]} for part in RANGES]
+        found.differences[key] = [row for row in rows if row["slope"] or row["score"]]
+    return found
+
+
+def _points(group: Group) -> list[list[float]]:
+    axis = group.curves[0].text.axis
+    scores = np.mean([curve.buckets[0] for curve in group.curves], axis=0)
+    rows = np.stack([axis.lengths[0], scores, axis.weights[0]], axis=1)
+    return [row.tolist() for row in rows if np.isfinite(row).all()]
+
+
+def verdicts(found: Mapping[str, Any], title: str, cap: int | None, digits: int) -> list[str]:
+    """The slopes up to the cap and beyond it as sentences, or over all lengths where there is one."""
+    parts = [part for part in RANGES[1:] if found[part]["slope"]] or ["all"]
+    return [
+        slope_sentence(title, found[part]["slope"], part, cap, digits)
+        for part in parts
+        if found[part]["slope"]
+    ]
