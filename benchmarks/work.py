@@ -17,19 +17,28 @@ from nmt.layers import (
     Additive,
     Attention,
     BidirectionalEncoder,
+    Cosine,
     Decoder,
     Dot,
     FixedContext,
     ForwardEncoder,
+    General,
     Memory,
     Output,
     ScaledDot,
     initialise,
 )
+from nmt.layers.scoring import compared_sizes
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 
-SCORING = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
+SCORING = {
+    "additive": Additive,
+    "dot": Dot,
+    "scaled_dot": ScaledDot,
+    "general": General,
+    "cosine": Cosine,
+}
 Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its mask
 
 
@@ -74,9 +83,9 @@ class Net(nn.Module):
             self.encoder = BidirectionalEncoder(
                 size.vocabulary, size.embedding, size.hidden, **options
             )
-            context = Attention(
-                size.hidden, 2 * size.hidden, size.alignment, SCORING[scoring](size.alignment)
-            )
+            scorer = SCORING[scoring]
+            sizes = (size.hidden, 2 * size.hidden, size.alignment)
+            context = Attention(*sizes, scorer(*compared_sizes(scorer, *sizes)))
         self.decoder = Decoder(
             size.vocabulary, size.embedding, size.hidden, size.maxout, context, **options
         )

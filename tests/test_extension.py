@@ -26,7 +26,7 @@ FILES = {
             from torch import Tensor, nn
 
             class Distance(nn.Module):
-                def __init__(self, size: int, power: float) -> None:
+                def __init__(self, query_size: int, key_size: int, power: float) -> None:
                     super().__init__()
                     self.power = power
 

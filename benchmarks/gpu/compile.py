@@ -143,7 +143,7 @@ def runs(source: int, dtype: Any) -> None:
     unit.run_backward(saved, states)
     mask = new(BATCH, source, dtype=torch.bool)
     for scorer in (Additive, Dot, ScaledDot):
-        scoring = scorer(ALIGNMENT).requires_grad_(False).to("meta")
+        scoring = scorer(ALIGNMENT, ALIGNMENT).requires_grad_(False).to("meta")
         outputs, saved = decoder.run_forward(
             scoring, new(TARGET - 1, BATCH, 3 * HIDDEN), new(BATCH, HIDDEN, dtype=float32),
             new(BATCH, source, ANNOTATION), new(BATCH, source, ALIGNMENT),

@@ -19,6 +19,7 @@ from nmt.models.fused_adadelta import FusedAdadelta
 
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest entry
 STEPS = 3
+WITH_KERNELS = ("additive", "dot", "scaled_dot")  # general is dot; cosine has none
 
 
 def kernels(setting: Setting, findings: Findings) -> None:
@@ -37,7 +38,7 @@ def kernels(setting: Setting, findings: Findings) -> None:
         name = str(dtype).removeprefix("torch.")
         compare(f"gates {name}", gates, (setting, dtype), setting, dtype, findings)
         compare(f"loss {name}", loss, (setting, dtype), setting, dtype, findings)
-        for scoring in SCORING:
+        for scoring in WITH_KERNELS:
             for length in lengths if scoring != "scaled_dot" else lengths[:1]:
                 label = f"{scoring} {name} S={length}"
                 given = (setting, dtype, scoring, length)
@@ -120,7 +121,7 @@ def attention(
     lengths = torch.randint(1, source + 1, (rows, 1), device=setting.device)
     lengths[0] = source
     mask = torch.arange(source, device=setting.device) < lengths
-    score = SCORING[scoring](alignment).to(setting.device)
+    score = SCORING[scoring](alignment, alignment).to(setting.device)
     for parameter in score.parameters():
         torch.nn.init.normal_(parameter, std=alignment**-0.5)
     score.requires_grad_(False)  # derivatives are these functions' own

@@ -22,7 +22,11 @@ from nmt.config.schema import Config, TrainConfig
 from nmt.utils.errors import InputError
 
 GROUPS = {
-    "scoring": ["model.scoring"],
+    "scoring": [
+        "model.scoring",
+        "model.projection_init_exponent",
+        "model.projection_lr_exponent",
+    ],
     "model": ["model"],
     "size": ["size", *(f"model.{entry.name}" for entry in dataclasses.fields(SizeConfig))],
     "tokenizer": ["tokenizer"],

@@ -184,6 +184,9 @@ def register(commands: Iterable[str] = SCHEMAS) -> None:
         store.store(name=f"{command}_schema", node=SCHEMAS[command])
 
 
+SCORINGS = "additive, dot, scaled_dot, rescaled_dot, general or cosine"
+
+
 def scoring_of(model: ModelConfig | DictConfig) -> str | None:
     """Class of a model's scoring function; None where it has none."""
     return (model.scoring or {}).get("_target_")

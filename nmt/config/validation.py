@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.renamed import renamed_to
-from nmt.config.schema import Config, scoring_of
+from nmt.config.schema import SCORINGS, Config, scoring_of
 from nmt.utils.errors import InputError
 
 # Arguments of Lightning's Trainer that this program sets itself, or cannot work with.
@@ -136,9 +136,13 @@ def _validate_together(config: DictConfig) -> None:
             "leave out scoring, or use model=rnnsearch"
         )
     if attends and not scoring:
-        raise InputError(
-            f"scoring=none: {model.title} needs a scoring: additive, dot or scaled_dot"
-        )
+        raise InputError(f"scoring=none: {model.title} needs a scoring: {SCORINGS}")
+    for name in ("projection_init_exponent", "projection_lr_exponent"):
+        if model[name] and not attends:
+            raise InputError(
+                f"model.{name}={model[name]}: {model.title} has no attention, hence no W_a and U_a; "
+                "leave it 0"
+            )
     if not attends and config.search.replace_unk != "none":
         raise InputError(
             f"search.replace_unk={config.search.replace_unk}: {model.title} has no attention "

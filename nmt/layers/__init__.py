@@ -8,13 +8,14 @@ from nmt.layers.initialisation import initialise
 from nmt.layers.memory import Memory
 from nmt.layers.output import Output
 from nmt.layers.readout import Readout
-from nmt.layers.scoring import Additive, Dot, ScaledDot
+from nmt.layers.scoring import Additive, Cosine, Dot, General, ScaledDot
 
 __all__ = [
     "Additive",
     "Attention",
     "AttentionOutput",
     "BidirectionalEncoder",
+    "Cosine",
     "Decoder",
     "DecoderState",
     "Dot",
@@ -22,6 +23,7 @@ __all__ = [
     "FixedContext",
     "ForwardEncoder",
     "GatedUnit",
+    "General",
     "Memory",
     "Output",
     "Readout",

@@ -1,6 +1,6 @@
 """Where the decoder's context c_i comes from: attention over the annotations, or one fixed vector.
 
-B batch, K queries a sentence, S source length, H state, A annotation, N alignment.
+B batch, K queries a sentence, S source length, H state, A annotation, Q query, N key.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from nmt.layers.fused.decoder import DecoderTrace, run_with_attention, run_with_
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.memory import Memory
+from nmt.layers.scoring import compared_sizes, projections_of
 
 
 class AttentionOutput(NamedTuple):
@@ -45,35 +46,68 @@ class Attention(nn.Module):
 
     No biases. Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1), whatever
     the scoring function; `glorot` by Glorot's rule, with which attention forms within a few hundred
-    updates.
+    updates. Of the two matrices there are those that the scoring function names in its
+    `projections` (see `nmt.layers.scoring`); without one, states or annotations are compared.
 
-    `forward` is the definition, of one step; `run_fused` runs a whole target sentence.
+    Two exponents change their scale with the number N of entries that are compared: what is drawn is
+    multiplied by N^init_exponent, and their learning rate by N^lr_exponent (`lr_factor`).
+
+    `forward` is the definition, of one step; `run_fused` runs a whole target sentence. Raises
+    ValueError for an exponent where there is nothing to scale.
     """
 
-    def __init__(self, hidden: int, annotation: int, alignment: int, scoring: nn.Module) -> None:
+    W_a: nn.Parameter | None
+    U_a: nn.Parameter | None
+
+    def __init__(
+        self,
+        hidden: int,
+        annotation: int,
+        alignment: int,
+        scoring: nn.Module,
+        *,
+        init_exponent: float = 0.0,
+        lr_exponent: float = 0.0,
+    ) -> None:
         super().__init__()
+        projected = projections_of(scoring)
+        if not projected and (init_exponent or lr_exponent):
+            raise ValueError(f"{type(scoring).__name__} takes no projections that could be scaled")
+        query_size, key_size = compared_sizes(scoring, hidden, annotation, alignment)
         self.size = annotation
-        self.W_a = nn.Parameter(torch.empty(alignment, hidden))
-        self.U_a = nn.Parameter(torch.empty(alignment, annotation))
+        self.init_factor = key_size**init_exponent
+        self.lr_factor = key_size**lr_exponent
+        W_a, U_a = torch.empty(query_size, hidden), torch.empty(key_size, annotation)
+        self.W_a = nn.Parameter(W_a) if "query" in projected else None
+        self.U_a = nn.Parameter(U_a) if "keys" in projected else None
         self.scoring = scoring
         self.initialise("paper")
 
     def initialise(self, init: str) -> None:
-        for matrix in (self.W_a, self.U_a):
+        for matrix in self.projections():
             if init == "paper":
                 nn.init.normal_(matrix, std=0.001)
             else:
                 nn.init.xavier_uniform_(matrix)
+            if self.init_factor != 1:
+                matrix.data.mul_(self.init_factor)
+
+    def projections(self) -> list[nn.Parameter]:
+        """Those of W_a and U_a that there are."""
+        return [matrix for matrix in (self.W_a, self.U_a) if matrix is not None]
+
+    def queries(self, state: Tensor) -> Tensor:
+        """W_a s for K states a sentence: (B, K, H) -> (B, K, Q)."""
+        return state if self.W_a is None else nn.functional.linear(state, self.W_a)
 
     def keys(self, annotations: Tensor) -> Tensor:
         """U_a h_j for every position: (B, S, A) -> (B, S, N)."""
-        return nn.functional.linear(annotations, self.U_a)
+        return annotations if self.U_a is None else nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Attends with K states a sentence (B, K, H); annotations are never copied."""
         assert memory.keys is not None
-        query = nn.functional.linear(state, self.W_a)  # (B, K, N)
-        scores = self.scoring(query, memory.keys)  # (B, K, S)
+        scores = self.scoring(self.queries(state), memory.keys)  # (B, K, S)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         scores = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
         log_normaliser = scores.logsumexp(2)
@@ -89,9 +123,10 @@ class Attention(nn.Module):
         graph_cache: GraphCache | None,
     ) -> DecoderTrace:
         """All steps of a decoder: see `nmt.layers.fused.decoder.run_with_attention`."""
-        return run_with_attention(
-            projected, initial, memory, self.W_a, self.scoring, unit, graph_cache
-        )
+        W_a: Tensor | None = self.W_a
+        if W_a is None:
+            W_a = torch.eye(unit.hidden, dtype=unit.U.dtype, device=unit.U.device)
+        return run_with_attention(projected, initial, memory, W_a, self.scoring, unit, graph_cache)
 
 
 class FixedContext(nn.Module):

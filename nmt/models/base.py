@@ -155,7 +155,18 @@ class Translator(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         assert self.optimizer is not None
-        return make_optimizer(self.parameters(), self.optimizer, self.updates)
+        return make_optimizer(self.parameter_groups(), self.optimizer, self.updates)
+
+    def parameter_groups(self) -> list[nn.Parameter] | list[dict[str, Any]]:
+        """All parameters, or two groups where those of the attention have a rate of their own."""
+        assert self.optimizer is not None
+        context = self.decoder.context
+        if not isinstance(context, Attention) or context.lr_factor == 1:
+            return list(self.parameters())
+        scaled = context.projections()
+        places = {id(parameter) for parameter in scaled}
+        others = [parameter for parameter in self.parameters() if id(parameter) not in places]
+        return [{"params": others}, {"params": scaled, "lr": self.optimizer.lr * context.lr_factor}]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint.setdefault("nmt", {}).update(self.description)

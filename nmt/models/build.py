@@ -9,8 +9,10 @@ from hydra.utils import get_class, get_object, instantiate
 from torch import nn
 
 from nmt.config import Config, ModelConfig
-from nmt.config.schema import scoring_of
+from nmt.config.schema import SCORINGS, scoring_of
 from nmt.config.targets import LISTED, named_by
+from nmt.layers import Attention
+from nmt.layers.scoring import compared_sizes
 from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,21 +51,32 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
     return model
 
 
-def build_scoring(model: ModelConfig) -> nn.Module:
-    """The scoring function of `model.scoring`, comparing vectors of `model.alignment` entries.
+def build_attention(model: ModelConfig, annotation: int) -> Attention:
+    """The attention of a model over annotations of a size, with the scoring of `model.scoring`.
 
     Raises:
-        InputError: where none is chosen, or its class cannot be found or made.
+        InputError: where no scoring is chosen, or its class cannot be found or made.
+        ValueError: where keys of the attention do not go with the scoring.
     """
     target = scoring_of(model)
     if not target:
         name = model._target_.rpartition(".")[2]
-        raise InputError(f"scoring=none: {name} needs a scoring: additive, dot or scaled_dot")
+        raise InputError(f"scoring=none: {name} needs a scoring: {SCORINGS}")
     if model.alignment is None:
         raise InputError(f"model.alignment=null: {target} needs the size of the alignment space")
     with named_by(f"model.scoring._target_={target}"):
-        scoring: nn.Module = instantiate(model.scoring, size=model.alignment)
-    return scoring
+        sizes = compared_sizes(get_object(target), model.hidden, annotation, model.alignment)
+        scoring: nn.Module = instantiate(
+            model.scoring, **dict(zip(("query_size", "key_size"), sizes, strict=True))
+        )
+    return Attention(
+        model.hidden,
+        annotation,
+        model.alignment,
+        scoring,
+        init_exponent=model.projection_init_exponent,
+        lr_exponent=model.projection_lr_exponent,
+    )
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:

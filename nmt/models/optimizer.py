@@ -28,8 +28,12 @@ FASTEST = {  # of the ways that torch has of making the same update
 }
 
 
-def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, updates: int) -> Any:
+def make_optimizer(
+    parameters: Iterable[Tensor] | Iterable[dict[str, Any]], config: OptimizerConfig, updates: int
+) -> Any:
     """An optimizer and its schedule, stepped once an update, as Lightning takes them.
+
+    Takes tensors, or groups of them as torch does. A schedule changes all rates by the same factor.
 
     Raises:
         InputError: for a class that is not there, is none of its kind, or refuses its arguments.
@@ -37,8 +41,9 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     target = config._target_
     # torch has tuples where a configuration can only have lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
-    parameters = list(parameters)
-    fused = target == "torch.optim.Adadelta" and is_fusible(parameters, options)
+    given: list[Any] = list(parameters)
+    tensors = [p for each in given for p in (each["params"] if isinstance(each, dict) else [each])]
+    fused = target == "torch.optim.Adadelta" and is_fusible(tensors, options)
     options = ({} if fused else FASTEST.get(target, {})) | options
     with named_by(f"optimizer._target_={target}"):
         optimizer_class = get_class(target)
@@ -52,7 +57,7 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
             )
     with named_by(f"optimizer._target_={target}"):
         make = FusedAdadelta if fused else optimizer_class
-        optimizer = make(parameters, lr=config.lr, **options)
+        optimizer = make(given, lr=config.lr, **options)
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer._target_={target}: not a torch.optim.Optimizer")
     schedule = make_learning_rate_schedule(optimizer, config, updates)

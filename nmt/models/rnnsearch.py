@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.layers import Attention, BidirectionalEncoder
 from nmt.models.base import Translator
-from nmt.models.build import build_scoring
+from nmt.models.build import build_attention
 
 
 class RNNsearch(Translator):
@@ -16,6 +16,4 @@ class RNNsearch(Translator):
         return BidirectionalEncoder(*sizes, **options)
 
     def make_context(self, annotation: int) -> Attention:
-        scoring = build_scoring(self.model)
-        assert self.model.alignment is not None  # or there is no scoring function
-        return Attention(self.model.hidden, annotation, self.model.alignment, scoring)
+        return build_attention(self.model, annotation)

@@ -17,7 +17,15 @@ MODELS = {
     "rnnsearch50": ("RNNsearch", 50),
     "rnnsearch50_long": ("RNNsearch", 50),
 }
-SCORINGS = {"additive": "Additive", "dot": "Dot", "scaled_dot": "ScaledDot", "none": None}
+SCORINGS = {
+    "additive": "Additive",
+    "dot": "Dot",
+    "scaled_dot": "ScaledDot",
+    "rescaled_dot": "Dot",
+    "general": "General",
+    "cosine": "Cosine",
+    "none": None,
+}
 REGIMES = ("tiny", "laptop", "gpu", "paper")
 DATA = ("grammar", "multi30k", "text", "wmt14")
 
@@ -42,6 +50,9 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
     chosen = scoring or ("none" if title == "RNNencdec" else "additive")
     target = SCORINGS[chosen] and f"nmt.layers.scoring.{SCORINGS[chosen]}"
     assert config.model.scoring == {"_target_": target}
+    exponent = -0.25 if chosen == "rescaled_dot" else 0
+    assert config.model.projection_init_exponent == exponent
+    assert config.model.projection_lr_exponent == exponent
     assert config.trainer.max_steps == config.updates[experiment]
     assert {"tiny": 24, "laptop": 256, "gpu": 1000, "paper": 1000}[regime] == config.model.hidden
     assert bool(config.data.train.hub) == (data in ("wmt14", "multi30k"))

@@ -109,7 +109,11 @@ REFUSED = [
     ("+trainer.foo=1", "trainer.foo: no such key"),
     ("++trainer.foo=1", "trainer.foo: no such key"),
     ("+experiment=rnnsearch40", "rnnencdec30, rnnencdec50, rnnsearch30, rnnsearch50"),
-    ("scoring=cosine", "scoring=cosine: no such; available: additive, dot, none, scaled_dot"),
+    (
+        "scoring=cosin",
+        "scoring=cosin: no such; available: additive, cosine, dot, general, none, rescaled_dot, "
+        "scaled_dot",
+    ),
     ("regime=desktop", "regime=desktop: no such; available: gpu, laptop, paper, tiny"),
     ("data=wmt15", "available: grammar, multi30k, text, wmt14"),
     ("+data=text", "type data=… without the plus"),
@@ -124,7 +128,7 @@ REFUSED = [
         "+experiment=rnnencdec50 scoring=dot",
         "scoring=nmt.layers.scoring.Dot: RNNencdec has no attention",
     ),
-    ("scoring=none", "scoring=none: RNNsearch needs a scoring: additive, dot or scaled_dot"),
+    ("scoring=none", "scoring=none: RNNsearch needs a scoring: additive, dot, scaled_dot"),
     ("seed", "seed: not of the form key=value"),
     ("a=b=c", "a=b=c: cannot be read"),
     ("name=a=b", "'name=\"a=b\"'"),

@@ -7,17 +7,27 @@ from nmt.layers import (
     Additive,
     Attention,
     BidirectionalEncoder,
+    Cosine,
     Decoder,
     Dot,
     FixedContext,
     ForwardEncoder,
+    General,
     Output,
     ScaledDot,
     initialise,
 )
+from nmt.layers.scoring import compared_sizes
 
-SCORINGS = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
+SCORINGS = {
+    "additive": Additive,
+    "dot": Dot,
+    "scaled_dot": ScaledDot,
+    "general": General,
+    "cosine": Cosine,
+}
 KINDS = [(s, i) for s in ("additive", "dot", "scaled_dot", "none") for i in ("previous", "current")]
+KINDS += [("general", "current"), ("cosine", "previous")]
 SIZES = {"source": 11, "target": 13, "embedding": 4, "hidden": 5, "alignment": 7, "maxout": 3}
 
 
@@ -43,7 +53,8 @@ class Net(nn.Module):
             context = FixedContext(h)
         else:
             self.encoder = BidirectionalEncoder(size["source"], e, h, **options)
-            context = Attention(h, 2 * h, n, (scorer or SCORINGS[scoring])(n))
+            scorer = scorer or SCORINGS[scoring]
+            context = Attention(h, 2 * h, n, scorer(*compared_sizes(scorer, h, 2 * h, n)))
         self.decoder = Decoder(
             size["target"],
             e,

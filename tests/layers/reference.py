@@ -49,12 +49,17 @@ def score(w, scoring, q, k):
     """A.1.2 for additive; the products are its relatives."""
     if scoring == "additive":
         return w["v_a"] @ np.tanh(q + k)
+    if scoring == "cosine":
+        return np.exp(w["log_scale"]) * (q @ k) / np.sqrt((q @ q) * (k @ k))
     return q @ k / (np.sqrt(len(q)) if scoring == "scaled_dot" else 1)
 
 
 def attend(w, scoring, s, annotations):
     """α_i and log Σ exp e_ij."""
-    e = np.array([score(w, scoring, w["W_a"] @ s, w["U_a"] @ h) for h in annotations])
+    if scoring == "general":  # Luong et al. (2015): one matrix between state and annotation
+        e = np.array([s @ w["W_a"].T @ h for h in annotations])
+    else:
+        e = np.array([score(w, scoring, w["W_a"] @ s, w["U_a"] @ h) for h in annotations])
     total = np.exp(e).sum()
     return np.exp(e) / total, np.log(total)
 
@@ -119,7 +124,13 @@ def weights_of(net):
         "b_y": array(net.output.bias),
     }
     if net.scoring != "none":
-        weights |= {"W_a": array(decoder.context.W_a), "U_a": array(decoder.context.U_a)}
+        weights |= {"W_a": array(decoder.context.W_a)}
+        if net.scoring == "general":
+            assert decoder.context.U_a is None
+        else:
+            weights |= {"U_a": array(decoder.context.U_a)}
     if net.scoring == "additive":
         weights["v_a"] = array(decoder.context.scoring.v)
+    if net.scoring == "cosine":
+        weights["log_scale"] = array(decoder.context.scoring.log_scale)[0]
     return weights

@@ -24,7 +24,7 @@ def test_a_context_of_ones_own_is_not_replaced_by_the_one_it_comes_from():
         def forward(self, state, memory):
             return super().forward(2 * state, memory)
 
-    context = Doubled(5, 10, 7, Dot(7))
+    context = Doubled(5, 10, 7, Dot(7, 7))
     Decoder(13, 4, 5, 3, context, recurrence="plain")
     with pytest.raises(ValueError, match="Doubled defines only one step"):
         Decoder(13, 4, 5, 3, context, recurrence="fused")

@@ -12,7 +12,7 @@ from nmt.config import Config, ModelConfig
 from nmt.config.schema import to_containers
 from nmt.config.targets import LISTED
 from nmt.models import RNNencdec, RNNsearch, build_model
-from nmt.models.build import build_scoring, reject_untrusted_targets
+from nmt.models.build import build_attention, reject_untrusted_targets
 from nmt.models.checkpoint import stored_config
 from nmt.utils.errors import InputError
 
@@ -55,13 +55,24 @@ def test_the_classes_of_the_two_models():
 
 
 @pytest.mark.parametrize(
-    ("scoring", "target", "parameters"), [("Additive", "Additive", 1), ("Dot", "Dot", 0)]
+    ("scoring", "parameters", "compared"),
+    [
+        ("Additive", {"W_a": (7, 5), "U_a": (7, 9), "scoring.v": (7,)}, 7),
+        ("Dot", {"W_a": (7, 5), "U_a": (7, 9)}, 7),
+        ("General", {"W_a": (9, 5)}, 9),
+        ("Cosine", {"W_a": (7, 5), "U_a": (7, 9), "scoring.log_scale": (1,)}, 7),
+    ],
 )
-def test_the_scoring_compares_vectors_of_the_alignment_size(scoring, target, parameters):
-    built = build_scoring(config(scoring={"_target_": f"nmt.layers.scoring.{scoring}"}).model)
-    assert type(built).__name__ == target
-    assert len(list(built.parameters())) == parameters
-    assert built(torch.zeros(2, 3, 7), torch.zeros(2, 4, 7)).shape == (2, 3, 4)
+def test_what_a_scoring_compares(scoring, parameters, compared):
+    """States of 5 entries and annotations of 9, in an alignment space of 7."""
+    target = {"_target_": f"nmt.layers.scoring.{scoring}"}
+    built = build_attention(config(scoring=target, projection_lr_exponent=-0.5).model, 9)
+    assert type(built.scoring).__name__ == scoring
+    assert {name: tuple(p.shape) for name, p in built.named_parameters()} == parameters
+    assert built.lr_factor == pytest.approx(compared**-0.5)
+    queries, keys = built.queries(torch.zeros(2, 3, 5)), built.keys(torch.zeros(2, 4, 9))
+    assert (queries.shape[2], keys.shape[2]) == (compared, compared)
+    assert built.scoring(queries, keys).shape == (2, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +82,7 @@ def test_the_scoring_compares_vectors_of_the_alignment_size(scoring, target, par
         ({"_target_": "os.system"}, "model._target_=os.system: "),
         ({"_target_": "torch.nn.Linear"}, "model._target_=torch.nn.Linear: "),
         ({"_target_": ""}, "model._target_=: "),
-        ({"scoring": {"_target_": "nmt.layers.Cosine"}}, "model.scoring._target_=nmt.layers.Cosi"),
+        ({"scoring": {"_target_": "nmt.layers.Cosin"}}, "model.scoring._target_=nmt.layers.Cosi"),
         ({"scoring": {"_target_": "os.system"}}, "model.scoring._target_=os.system: "),
         ({"scoring": {**ADDITIVE, "heads": 8}}, "model.scoring._target_=nmt.layers.scoring.Addi"),
         ({"scoring": {"_target_": None}}, "scoring=none: RNNsearch needs a scoring: additive, dot"),

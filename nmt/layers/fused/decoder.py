@@ -3,7 +3,7 @@
 The loop back carries the gradient of the state alone; each weight gradient is one product after it,
 and so is the gradient of the annotations. Nothing of size B x S x N is kept for a step.
 
-T target length, S source length, B batch, H state, A annotation, N alignment.
+T target length, S source length, B batch, H state, A annotation, Q query, N key.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run_with_attention(
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) for i = 1..T.
 
     Takes the words' terms (T-1, B, 3H) (s_T is never read), s_0 (B, H), the memory, the matrix W_a
-    (N, H) and the scoring function of the attention, and the `GatedUnit` f. With `graph_cache` the
+    (Q, H) and the scoring function of the attention, and the `GatedUnit` f. With `graph_cache` the
     loops are replayed from there.
     """
     if not has_scan(scoring):
@@ -101,7 +101,7 @@ class FusedDecoder(Function):
         *parameters: Tensor,
     ) -> tuple[Tensor, ...]:
         length, (batch, source) = projected.shape[0] + 1, mask.shape
-        hidden, alignment, annotation = U.shape[0], W_a.shape[0], C.shape[1]
+        hidden, annotation = U.shape[0], C.shape[1]
         ctx.scoring, ctx.replay = scoring, None
         with torch.autocast(projected.device.type, enabled=False):
             from_state = torch.cat([W_a, U_gates]).to(dtype)  # [W_a; U_z; U_r] as one matrix
@@ -119,7 +119,7 @@ class FusedDecoder(Function):
                     forward, partial(run_backward, scoring), (*inputs[:-1], real),
                     [
                         (padded - 1, rows, 3 * hidden), (rows, hidden),
-                        (rows, padded, annotation), (rows, padded, alignment),
+                        (rows, padded, annotation), (rows, padded, keys.shape[2]),
                         *ctx.shapes[4:7], (rows, padded),
                     ],
                     2, tuple(p.data_ptr() for p in parameters),
@@ -147,10 +147,10 @@ class FusedDecoder(Function):
             else:
                 grads = replay.backward((grad_states, grad_contexts), ctx.shapes)
         projected, initial, annotations, keys, from_state, U, C, *parameters = grads
-        alignment = keys.shape[2]
+        query = len(from_state) - 2 * len(U)
         return (
             projected, initial, annotations, keys, None,
-            from_state[:alignment], from_state[alignment:], U, C,
+            from_state[:query], from_state[query:], U, C,
             None, None, None, *parameters,
         )  # fmt: skip
 
@@ -169,7 +169,8 @@ def run_forward(
     """The loop: the fields of `DecoderTrace`, and what its derivative needs."""
     steps = backend.steps_for(projected)
     length, (batch, source) = projected.shape[0] + 1, mask.shape
-    hidden, alignment, dtype = U.shape[0], keys.shape[2], projected.dtype
+    hidden, dtype = U.shape[0], projected.dtype
+    query = len(from_state) - 2 * hidden
     accumulate = accumulate_dtype(dtype)
     attention = steps.attention_steps(scoring, keys, annotations, mask)
     new = projected.new_empty
@@ -178,8 +179,8 @@ def run_forward(
     states[0] = initial
     if compute_states is not states:
         compute_states[0] = initial
-    products = new(length, batch, alignment + 2 * hidden)
-    queries, from_gates = products.split([alignment, 2 * hidden], 2)
+    products = new(length, batch, query + 2 * hidden)
+    queries, from_gates = products.split([query, 2 * hidden], 2)
     weights = new(length, batch, source, dtype=accumulate)
     log_normaliser = new(length, batch, dtype=accumulate)
     contexts = new(length, batch, annotations.shape[2])

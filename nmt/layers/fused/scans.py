@@ -18,6 +18,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.precision import accumulate_dtype
@@ -246,3 +247,36 @@ class DotScan:
         # (B, S, T) x (B, T, N)
         product = torch.bmm(grad_scores.permute(1, 2, 0), queries.transpose(0, 1))
         return (product.mul_(self.scale),)
+
+
+class CosineScan:
+    """cos(q, k) · e^log_scale: keys have their length taken off once."""
+
+    def __init__(self, keys: Tensor, log_scale: Tensor) -> None:
+        self.keys = normalize(keys, dim=2)
+        self.lengths = lengths_of(keys)  # (B, S, 1)
+        self.scale = log_scale.to(keys.dtype).exp()
+
+    def scores(self, query: Tensor) -> Tensor:
+        directions = normalize(query, dim=1).unsqueeze(1)
+        return torch.bmm(directions, self.keys.transpose(1, 2)).squeeze(1).mul_(self.scale)
+
+    def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
+        grad = torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scale)
+        return across(grad, normalize(query, dim=1)) / lengths_of(query)
+
+    def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
+        directions = normalize(queries, dim=2).transpose(0, 1)
+        grad = torch.bmm(grad_scores.permute(1, 2, 0), directions).mul_(self.scale)  # (B, S, N)
+        # the score is linear in its scale, and the scale its own derivative by log_scale
+        return across(grad, self.keys) / self.lengths, (grad * self.keys).sum().unsqueeze(0)
+
+
+def lengths_of(vectors: Tensor) -> Tensor:
+    """(..., N) -> (..., 1), as `torch.nn.functional.normalize` divides by."""
+    return vectors.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+
+
+def across(vectors: Tensor, directions: Tensor) -> Tensor:
+    """The part of vectors (..., N) that is orthogonal to directions (..., N) of length 1."""
+    return vectors - (vectors * directions).sum(-1, keepdim=True) * directions

@@ -83,7 +83,7 @@ def test_attention(scorer, dtype, device, monkeypatch):
     torch.manual_seed(2)
     mask = torch.arange(7, device=device) < torch.tensor([[7], [1], [5]], device=device)
     b, s = mask.shape
-    scoring = scorer(alignment).to(device)
+    scoring = scorer(alignment, alignment).to(device)
     for parameter in scoring.parameters():
         nn.init.normal_(parameter)
     keys = torch.randn(b, s, alignment, device=device).to(dtype)
@@ -122,7 +122,7 @@ def test_scores_of_a_search(dtype, device, monkeypatch):
     torch.manual_seed(4)
     query = torch.randn(2, 3, 11, device=device).to(dtype)
     keys = torch.randn(2, 7, 11, device=device).to(dtype)
-    scoring = Additive(11).to(device)
+    scoring = Additive(11, 11).to(device)
     nn.init.normal_(scoring.v)
     results = []
     for module in (steps, kernels):
@@ -167,8 +167,8 @@ def test_a_scoring_function_of_ones_own_keeps_its_operations():
 
     keys, annotations = torch.randn(2, 3, 4), torch.randn(2, 3, 5)
     mask = torch.ones(2, 3, dtype=torch.bool)
-    own = kernels.attention_steps(Own(4), keys, annotations, mask)
+    own = kernels.attention_steps(Own(4, 4), keys, annotations, mask)
     assert isinstance(own, steps.AttentionSteps)
     assert not isinstance(
-        kernels.attention_steps(Dot(4), keys, annotations, mask), steps.AttentionSteps
+        kernels.attention_steps(Dot(4, 4), keys, annotations, mask), steps.AttentionSteps
     )

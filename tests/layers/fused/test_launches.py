@@ -95,7 +95,7 @@ def test_a_step_of_the_encoder(count):
 
 @pytest.mark.parametrize("scorer", [Additive, Dot])
 def test_a_step_of_the_decoder(scorer, count):
-    scoring = scorer(N).to("meta")
+    scoring = scorer(N, N).to("meta")
 
     def run(length):
         outputs, saved = decoder.run_forward(

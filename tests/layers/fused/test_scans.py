@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.layers import Additive, Dot
+from nmt.layers import Additive, Cosine, Dot, General
 from nmt.layers.fused.scans import (
     AdditiveScan,
     AutogradScan,
+    CosineScan,
     DotScan,
     StepwiseScan,
     exponential,
@@ -22,7 +23,7 @@ LENGTHS = [((6, 1, 4), (2, 5, 3)), ((1,), (1,)), ((2, 9), (7, 4))]
 class Bilinear(nn.Module):
     """qᵀ M k, without a derivative."""
 
-    def __init__(self, size):
+    def __init__(self, size, _):
         super().__init__()
         self.M = nn.Parameter(torch.randn(size, size) / size)
 
@@ -42,7 +43,7 @@ class DerivedBilinear(Bilinear):
 class Perceptron(nn.Module):
     """v'ᵀ softplus(Q q + K (k∘scale) + b): several parameters, a buffer, no parameter left alone."""
 
-    def __init__(self, size):
+    def __init__(self, size, _):
         super().__init__()
         self.query = nn.Linear(size, size + 2)
         self.keys = nn.Linear(size, size + 2, bias=False)
@@ -54,14 +55,33 @@ class Perceptron(nn.Module):
         return nn.functional.softplus(sums) @ self.v
 
 
-class Cosine(nn.Module):
+class Angle(nn.Module):
     """The cosine of the angle between q and k: nothing to learn."""
 
-    def __init__(self, size):
+    def __init__(self, size, _):
         super().__init__()
 
     def forward(self, query, keys):
         return nn.functional.cosine_similarity(query.unsqueeze(2), keys.unsqueeze(1), dim=3)
+
+
+class States(nn.Module):
+    """sᵀ M h of the states and annotations themselves, which differ in size."""
+
+    projections = ()
+
+    def __init__(self, query_size, key_size):
+        super().__init__()
+        self.M = nn.Parameter(torch.randn(query_size, key_size) / key_size)
+
+    def forward(self, query, keys):
+        return query @ self.M @ keys.transpose(1, 2)
+
+
+class OfKeys(Dot):
+    """The other of the two: states as they are, annotations projected to their size."""
+
+    projections = ("keys",)
 
 
 class Sharper(Additive):
@@ -74,7 +94,7 @@ class Sharper(Additive):
 class Position(nn.Module):
     """A learnt score of each position, whatever is there; one parameter takes no part."""
 
-    def __init__(self, size):
+    def __init__(self, size, _):
         super().__init__()
         self.unused = nn.Parameter(torch.randn(size))
         self.bias = nn.Parameter(torch.randn(20))
@@ -86,7 +106,7 @@ class Position(nn.Module):
 class Constant(nn.Module):
     """The same score everywhere."""
 
-    def __init__(self, size):
+    def __init__(self, size, _):
         super().__init__()
 
     def forward(self, query, keys):
@@ -100,7 +120,8 @@ class WithDropout(Bilinear):
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(
-    "scorer", [Bilinear, DerivedBilinear, Perceptron, Cosine, Sharper, Position, Constant]
+    "scorer",
+    [Bilinear, DerivedBilinear, Perceptron, Angle, States, OfKeys, Sharper, Position, Constant],
 )
 def test_equal_to_plain(scorer, lengths):
     """NLL, weights and every gradient, those of the scoring's own parameters among them."""
@@ -115,7 +136,8 @@ def test_equal_to_plain(scorer, lengths):
 
 
 @pytest.mark.parametrize(
-    ("scorer", "least"), [(Bilinear, 1e-4), (Perceptron, 1e-4), (Sharper, 1e-4), (Position, 1e-4)]
+    ("scorer", "least"),
+    [(Bilinear, 1e-4), (Perceptron, 1e-4), (States, 1e-4), (Sharper, 1e-4), (Position, 1e-4)],
 )
 def test_the_parameters_have_gradients(scorer, least):
     """Zeros on both sides would be equal, too."""
@@ -129,11 +151,13 @@ def test_the_parameters_have_gradients(scorer, least):
 @pytest.mark.parametrize(
     ("scoring", "scan"),
     [
-        (Additive(5), AdditiveScan),
-        (Dot(5), DotScan),
-        (DerivedBilinear(5), StepwiseScan),
-        (Bilinear(5), AutogradScan),
-        (Sharper(5), AutogradScan),
+        (Additive(5, 5), AdditiveScan),
+        (Dot(5, 5), DotScan),
+        (General(5, 5), DotScan),
+        (Cosine(5, 5), CosineScan),
+        (DerivedBilinear(5, 5), StepwiseScan),
+        (Bilinear(5, 5), AutogradScan),
+        (Sharper(5, 5), AutogradScan),
     ],
 )
 def test_the_fastest_scan_that_is_right(scoring, scan):
