@@ -175,6 +175,11 @@ class DataConfig:
         "batches' worth of pairs that are sorted by length together (a maxi-batch elsewhere)",
         minimum=1,
     )
+    reverse_source: bool = key(
+        False,
+        "the encoder reads the source words from the last to the first; alignments and figures keep "
+        "the order of the text",
+    )
     pool_order: str = key(
         "ascending",
         "order of a pool's batches: by length, or random",

@@ -34,6 +34,9 @@ class ModelConfig:
 
     _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
     title: str = key("RNNsearch", "the model's name in tables and figures")
+    encoder: dict[str, Any] | None = key(
+        None, "the encoder (group `encoder`); null: bidirectional, of RNNencdec forward"
+    )
     scoring: dict[str, Any] | None = key(
         None, "scoring function of the attention (group `scoring`)"
     )

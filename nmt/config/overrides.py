@@ -22,6 +22,7 @@ from nmt.config.schema import Config, TrainConfig
 from nmt.utils.errors import InputError
 
 GROUPS = {
+    "encoder": ["model.encoder"],
     "scoring": [
         "model.scoring",
         "model.projection_init_exponent",

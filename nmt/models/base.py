@@ -27,6 +27,19 @@ from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 
 
+def reversed_words(mask: Tensor) -> Tensor:
+    """(B, S): the positions of each sentence, the words backwards, `</s>` and padding in place.
+
+    Applied twice, it is the order of the text.
+
+    >>> reversed_words(torch.tensor([[True, True, True, True, False]])).tolist()
+    [[2, 1, 0, 3, 4]]
+    """
+    place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    words = mask.sum(1, keepdim=True) - 1
+    return torch.where(place < words, words - 1 - place, place)
+
+
 class Decoded(NamedTuple):
     """A batch read with its target sentences given."""
 
@@ -44,7 +57,12 @@ class Translator(pl.LightningModule):
         source_size, target_size: symbols of the vocabularies, `</s>` and `<unk>` included.
         optimizer, updates: the update rule, and the number of updates its schedule spans; only
             training needs them.
+
+    Attributes:
+        reverse_source: whether the encoder reads the words of a sentence backwards.
     """
+
+    reverse_source = False
 
     def __init__(
         self,
@@ -96,8 +114,17 @@ class Translator(pl.LightningModule):
         return self.decoder.context.scoring is not None
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        """Source ids (B, S) and mask (B, S) to what the decoder attends to."""
-        annotations, summary = self.encoder(source, mask)
+        """Source ids (B, S) and mask (B, S) to what the decoder attends to.
+
+        With `reverse_source` the encoder reads the words backwards; the annotations are put back to
+        the order of the text, in which everything else sees them.
+        """
+        if not self.reverse_source:
+            annotations, summary = self.encoder(source, mask)
+            return self.decoder.memory(annotations, summary, mask)
+        order = reversed_words(mask)
+        annotations, summary = self.encoder(source.gather(1, order), mask)
+        annotations = annotations.gather(1, order.unsqueeze(2).expand_as(annotations))
         return self.decoder.memory(annotations, summary, mask)
 
     def forward(self, batch: Batch) -> Decoded:

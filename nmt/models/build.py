@@ -42,6 +42,7 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
         )
     except ValueError as error:
         raise InputError(f"model: {error}") from error
+    model.reverse_source = config.data.reverse_source
     scoring = scoring_of(config.model)
     if scoring and not model.attends:
         raise InputError(
@@ -49,6 +50,25 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
             "leave the key out of its file, and take scoring=none"
         )
     return model
+
+
+def chosen_class(
+    model: ModelConfig, part: str, kind: type[nn.Module], default: type[nn.Module]
+) -> Any:
+    """The class that `model.<part>` names, or `default` where it names none.
+
+    Raises:
+        InputError: where it cannot be found, or is not of a kind.
+    """
+    target = (getattr(model, part) or {}).get("_target_")
+    if not target:
+        return default
+    where = f"model.{part}._target_={target}"
+    with named_by(where):
+        found = get_class(target)
+    if not issubclass(found, kind):
+        raise InputError(f"{where}: not a subclass of {kind.__module__}.{kind.__name__}")
+    return found
 
 
 def build_attention(model: ModelConfig, annotation: int) -> Attention:
