@@ -50,9 +50,20 @@ class AlignmentConfig:
     )
 
 
+INTERVENTIONS = ("as_trained", "uniform", "argmax", "top_k", "permuted", "shifted")
+
+
 @dataclass
 class EvaluationConfig:
     """What is measured on a test set."""
+
+    attention: str = key(
+        "as_trained",
+        "weights of attention, replaced at every step: the mean of the annotations, the largest alone, "
+        "the top_k largest, in another order, one position on (nmt.evaluate)",
+        choices=INTERVENTIONS,
+    )
+    top_k: int = key(3, "attention=top_k: weights that are kept of each step", minimum=1)
 
     scores: list[str] | None = key(
         None,

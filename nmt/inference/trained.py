@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nmt.config import Config
+from nmt.config import Config, EvaluationConfig
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
+from nmt.layers import Attention, Intervention
 from nmt.models.base import Translator
 from nmt.models.checkpoint import Checkpoint
 
@@ -59,4 +60,18 @@ def from_checkpoint(checkpoint: Checkpoint, config: Config) -> TrainedModel:
     """
     dictionary = checkpoint.dictionary_for(config.search)
     codec = make_codec(config, checkpoint.source_vocabulary, checkpoint.target_vocabulary)
-    return TrainedModel(checkpoint.translator(config), codec, config, dictionary)
+    model = checkpoint.translator(config)
+    intervene(model, config.evaluation)
+    return TrainedModel(model, codec, config, dictionary)
+
+
+def intervene(model: Translator, settings: EvaluationConfig) -> None:
+    """Replaces the weights of a model's attention as `evaluation.attention` says.
+
+    Sentences are then read by the steps of a search, one word after the other.
+    """
+    context = model.decoder.context
+    if settings.attention != "as_trained" and isinstance(context, Attention):
+        changed = Intervention(context, settings.attention, settings.top_k)
+        model.decoder.context = changed  # type: ignore[assignment]  # an attention to a decoder's step
+        model.decoder.recurrence = "plain"

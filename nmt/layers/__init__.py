@@ -5,6 +5,7 @@ from nmt.layers.decoder import Decoder, DecoderState, TeacherForced
 from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
+from nmt.layers.intervention import Intervention
 from nmt.layers.memory import Memory
 from nmt.layers.output import Output
 from nmt.layers.readout import Readout
@@ -24,6 +25,7 @@ __all__ = [
     "ForwardEncoder",
     "GatedUnit",
     "General",
+    "Intervention",
     "Memory",
     "Output",
     "Readout",

@@ -129,6 +129,19 @@ REFUSED = [
         "scoring=nmt.layers.scoring.Dot: RNNencdec has no attention",
     ),
     ("scoring=none", "scoring=none: RNNsearch needs a scoring: additive, dot, scaled_dot"),
+    (
+        "evaluation.attention=uniform",
+        "evaluation.attention=uniform: a training is tested with the attention that it has learnt",
+    ),
+    ("model=rnnencdec evaluation.attention=argmax", "argmax: RNNencdec has no attention"),
+    (
+        "evaluation.attention=mean",
+        "must be one of as_trained, uniform, argmax, top_k, permuted, shif",
+    ),
+    (
+        "model=rnnencdec model.projection_lr_exponent=-0.5",
+        "RNNencdec has no attention, hence no W_a",
+    ),
     ("seed", "seed: not of the form key=value"),
     ("a=b=c", "a=b=c: cannot be read"),
     ("name=a=b", "'name=\"a=b\"'"),

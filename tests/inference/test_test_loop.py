@@ -18,7 +18,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.inference import test_loop
 from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
 from nmt.inference.test_loop import Example, make_batches, matchable, mean_nll, run_test_set
-from nmt.inference.trained import Codec, TrainedModel
+from nmt.inference.trained import Codec, TrainedModel, intervene
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.models import build_model
 from nmt.search import beam_search
@@ -100,6 +100,32 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
             assert ("alignment_counts" in record) == (record["id"] == 1)
     assert [row["id"] for row in alignments] == [0, 3]
     assert alignments[1]["source"] == ["dog", "</s>"]
+
+
+@pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
+def test_weights_that_are_replaced_are_those_everywhere(attention, largest):
+    """In likelihood, translation, entropy, weight on </s> and kept alignments, whatever the rest."""
+    settings = EvaluationConfig(attention=attention)
+    as_trained, _ = run_test_set(at_work(make()), EXAMPLES)
+    model = make()
+    model.decoder.recurrence = "fused"
+    intervene(model, settings)
+    records, alignments = run_test_set(at_work(model, evaluation=settings), EXAMPLES, kept=[0, 3])
+    changed = [abs(a["nll"] - b["nll"]) for a, b in zip(records, as_trained, strict=True)]
+    assert min(changed) > 1e-4
+    for record in records:
+        share = 1 / (len(record["source"]) + 1)
+        if largest is None:
+            assert record["attention_entropy"] == pytest.approx(-np.log(share))
+            assert record["eos_weight"] == pytest.approx(share)
+        else:
+            assert record["attention_entropy"] == pytest.approx(0)
+    for row in alignments:
+        for weights in row["weights"]:
+            assert max(weights) == pytest.approx(largest or 1 / len(row["source"]))
+    model = make()
+    intervene(model, EvaluationConfig())
+    assert run_test_set(at_work(model), EXAMPLES)[0] == as_trained
 
 
 def test_each_sentence_counts_once_however_many_devices(monkeypatch):
