@@ -37,6 +37,9 @@ class ModelConfig:
     encoder: dict[str, Any] | None = key(
         None, "the encoder (group `encoder`); null: bidirectional, of RNNencdec forward"
     )
+    unit: dict[str, Any] | None = key(
+        None, "recurrent unit of encoder and decoder (group `unit`); null: gated"
+    )
     scoring: dict[str, Any] | None = key(
         None, "scoring function of the attention (group `scoring`)"
     )

@@ -23,6 +23,7 @@ from nmt.utils.errors import InputError
 
 GROUPS = {
     "encoder": ["model.encoder"],
+    "unit": ["model.unit"],
     "scoring": [
         "model.scoring",
         "model.projection_init_exponent",

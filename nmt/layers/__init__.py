@@ -6,6 +6,7 @@ from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
 from nmt.layers.intervention import Intervention
+from nmt.layers.lstm_unit import LstmUnit
 from nmt.layers.memory import Memory
 from nmt.layers.output import Output
 from nmt.layers.readout import Readout
@@ -26,6 +27,7 @@ __all__ = [
     "GatedUnit",
     "General",
     "Intervention",
+    "LstmUnit",
     "Memory",
     "Output",
     "Readout",

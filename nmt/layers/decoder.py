@@ -6,7 +6,7 @@ embedding, M maxout.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from nmt.layers.readout import Readout
 class DecoderState(NamedTuple):
     """What the decoder carries from word to word, for K hypotheses a sentence."""
 
-    hidden: Tensor  # (B, K, H) s_{i-1}
+    hidden: Tensor  # (B, K, H) s_{i-1}; of a unit with a memory, that too
     word: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
 
     def select(self, rows: Tensor) -> DecoderState:
@@ -47,13 +47,15 @@ class TeacherForced(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """s_i = f(s_{i-1}, E y, c_i) by the gated unit, s_0 = tanh(W_s summary + b), with readout t_i.
+    """s_i = f(s_{i-1}, E y, c_i) by a recurrent unit, s_0 = tanh(W_s summary + b), with readout t_i.
 
     `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). The word y is y_{i-1}
     with `state_input="previous"` (the paper as printed) and y_i with "current" (the authors'
     program); E y_0 = 0. `dropout` falls on embeddings and readouts. Weights and log-normalisers of
     `forward` are for looking at: with `recurrence="fused"` no gradient flows into them from
-    outside. With `graphs` a fused recurrence trained on a GPU is replayed from CUDA graphs.
+    outside. With `graphs` a fused recurrence trained on a GPU is replayed from CUDA graphs. `unit`
+    is the class of the recurrent unit; only the `GatedUnit` has a fused recurrence, another one is
+    run by the loop.
 
     Raises ValueError for an unknown `state_input` or `recurrence`, and for `fused` with a context
     of one's own that has no `run_fused` (see `Attention`).
@@ -71,6 +73,7 @@ class Decoder(nn.Module):
         dropout: float = 0.0,
         recurrence: str = "plain",
         graphs: bool = False,
+        unit: type[nn.Module] = GatedUnit,
     ) -> None:
         super().__init__()
         if state_input not in ("previous", "current"):
@@ -90,7 +93,7 @@ class Decoder(nn.Module):
         self.context = context
         self.W_s = nn.Parameter(torch.empty(hidden, hidden))
         self.bias_s = nn.Parameter(torch.empty(hidden))
-        self.unit = GatedUnit(embedding, hidden, context.size)
+        self.unit: Any = unit(embedding, hidden, context.size)
         self.readout = Readout(hidden, embedding, context.size, maxout, dropout)
         self.initialise("paper")
 
@@ -107,12 +110,13 @@ class Decoder(nn.Module):
         """s_0 = tanh(W_s summary + b) and E y_0 = 0, for one hypothesis a sentence (K = 1)."""
         hidden = torch.tanh(linear(memory.summary, self.W_s, self.bias_s)).to(self.W_s.dtype)
         word = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
-        return DecoderState(hidden.unsqueeze(1), word)
+        return DecoderState(self.unit.start(hidden.unsqueeze(1)), word)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         """The readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
-        attended = self.context(state.hidden, memory)
-        return self.readout(state.hidden, state.word, attended.context), attended
+        hidden = self.unit.output(state.hidden)
+        attended = self.context(hidden, memory)
+        return self.readout(hidden, state.word, attended.context), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         """The state after y_i = `word` (B, K) was written, with the c_i of the same step."""
@@ -123,7 +127,8 @@ class Decoder(nn.Module):
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
-        run = self._fused if self.recurrence == "fused" else self._plain
+        fused = self.recurrence == "fused" and type(self.unit) is GatedUnit
+        run = self._fused if fused else self._plain
         readout, weights, log_normaliser = run(target, memory)
         if weights is not None and log_normaliser is not None:
             weights = weights * target_mask.unsqueeze(2)

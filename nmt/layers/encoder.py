@@ -6,6 +6,8 @@ padding follows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,7 +22,8 @@ class Encoder(nn.Module):
 
     `recurrence` is "plain" (a readable loop under autograd) or "fused" (its own backward over the
     whole sentence). Raises ValueError for another one. With `graphs` a fused recurrence trained on
-    a GPU is replayed from CUDA graphs.
+    a GPU is replayed from CUDA graphs. `unit` is the class of the recurrent unit; only the `GatedUnit`
+    has a fused recurrence, another one is run by the loop.
     """
 
     directions: int  # 1 forward, 2 forward and backward
@@ -34,6 +37,7 @@ class Encoder(nn.Module):
         dropout: float = 0.0,
         recurrence: str = "plain",
         graphs: bool = False,
+        unit: type[nn.Module] = GatedUnit,
     ) -> None:
         super().__init__()
         if recurrence not in ("plain", "fused"):
@@ -43,7 +47,8 @@ class Encoder(nn.Module):
         self.size = self.directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
-        self.units = nn.ModuleList(GatedUnit(embedding, hidden) for _ in range(self.directions))
+        self.units = nn.ModuleList(unit(embedding, hidden) for _ in range(self.directions))
+        self.fused = recurrence == "fused" and unit is GatedUnit
         self.initialise("paper")
 
     def initialise(self, init: str) -> None:
@@ -52,23 +57,23 @@ class Encoder(nn.Module):
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         """h (B, S, H) of each direction at every position."""
         words = self.dropout(self.embedding(source))  # (B, S, E)
-        if self.recurrence == "fused":
+        if self.fused:
             return read_in_all_directions([*self.units], words, mask, self.graph_cache)
         return [
-            read_in_one_direction(unit, words, mask, reverse=direction == 1)  # type: ignore[arg-type]
+            read_in_one_direction(unit, words, mask, reverse=direction == 1)
             for direction, unit in enumerate(self.units)
         ]
 
 
-def read_in_one_direction(unit: GatedUnit, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
-    """The states (B, S, H) of one gated network that reads `words` (B, S, E) from a state of 0."""
-    projected = unit.project(words)  # (B, S, 3H)
-    state = unit.U.new_zeros(words.shape[0], unit.hidden)
+def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
+    """The states (B, S, H) of one recurrent network that reads `words` (B, S, E) from 0."""
+    projected = unit.project(words)  # (B, S, 3H) of a gated unit
+    state = unit.start(unit.U.new_zeros(words.shape[0], unit.hidden))
     positions = range(words.shape[1])
     states: list[Tensor] = []
     for j in reversed(positions) if reverse else positions:
         state = unit(state, projected[:, j], real=mask[:, j])
-        states.append(state)
+        states.append(unit.output(state))
     return torch.stack(states[::-1] if reverse else states, 1)
 
 

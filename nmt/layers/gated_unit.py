@@ -34,6 +34,7 @@ class GatedUnit(nn.Module):
     def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:
         super().__init__()
         self.hidden = hidden
+        self.state_size = hidden
         self.W = nn.Parameter(torch.empty(3 * hidden, embedding))
         self.U_gates = nn.Parameter(torch.empty(2 * hidden, hidden))
         self.U = nn.Parameter(torch.empty(hidden, hidden))
@@ -48,6 +49,14 @@ class GatedUnit(nn.Module):
         for block in (*self.U_gates.chunk(2), self.U):
             nn.init.orthogonal_(block)
         nn.init.zeros_(self.bias)
+
+    def start(self, hidden: Tensor) -> Tensor:
+        """The state that begins with h (..., H): h itself."""
+        return hidden
+
+    def output(self, state: Tensor) -> Tensor:
+        """What is seen of a state (..., H) from outside: all of it."""
+        return state
 
     def project(self, words: Tensor) -> Tensor:
         """[W_z; W_r; W] e + bias (..., 3H): what depends on no state, for many words at once."""

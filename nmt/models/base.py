@@ -18,6 +18,7 @@ from nmt.layers import (
     Decoder,
     Encoder,
     FixedContext,
+    GatedUnit,
     Memory,
     Output,
     TeacherForced,
@@ -25,6 +26,7 @@ from nmt.layers import (
 )
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
+from nmt.models.parts import chosen_class
 
 
 def reversed_words(mask: Tensor) -> Tensor:
@@ -86,6 +88,7 @@ class Translator(pl.LightningModule):
             "dropout": model.dropout,
             "recurrence": model.recurrence,
             "graphs": model.graphs,
+            "unit": chosen_class(model, "unit", nn.Module, GatedUnit),
         }
         self.encoder = self.make_encoder(source_size, model.embedding, model.hidden, **options)
         self.decoder = Decoder(

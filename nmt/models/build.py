@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import get_class, get_object, instantiate
+from hydra.utils import get_class, get_object
 from torch import nn
 
-from nmt.config import Config, ModelConfig
-from nmt.config.schema import SCORINGS, scoring_of
+from nmt.config import Config
+from nmt.config.schema import scoring_of
 from nmt.config.targets import LISTED, named_by
-from nmt.layers import Attention
-from nmt.layers.scoring import compared_sizes
 from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,53 +48,6 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
             "leave the key out of its file, and take scoring=none"
         )
     return model
-
-
-def chosen_class(
-    model: ModelConfig, part: str, kind: type[nn.Module], default: type[nn.Module]
-) -> Any:
-    """The class that `model.<part>` names, or `default` where it names none.
-
-    Raises:
-        InputError: where it cannot be found, or is not of a kind.
-    """
-    target = (getattr(model, part) or {}).get("_target_")
-    if not target:
-        return default
-    where = f"model.{part}._target_={target}"
-    with named_by(where):
-        found = get_class(target)
-    if not issubclass(found, kind):
-        raise InputError(f"{where}: not a subclass of {kind.__module__}.{kind.__name__}")
-    return found
-
-
-def build_attention(model: ModelConfig, annotation: int) -> Attention:
-    """The attention of a model over annotations of a size, with the scoring of `model.scoring`.
-
-    Raises:
-        InputError: where no scoring is chosen, or its class cannot be found or made.
-        ValueError: where keys of the attention do not go with the scoring.
-    """
-    target = scoring_of(model)
-    if not target:
-        name = model._target_.rpartition(".")[2]
-        raise InputError(f"scoring=none: {name} needs a scoring: {SCORINGS}")
-    if model.alignment is None:
-        raise InputError(f"model.alignment=null: {target} needs the size of the alignment space")
-    with named_by(f"model.scoring._target_={target}"):
-        sizes = compared_sizes(get_object(target), model.hidden, annotation, model.alignment)
-        scoring: nn.Module = instantiate(
-            model.scoring, **dict(zip(("query_size", "key_size"), sizes, strict=True))
-        )
-    return Attention(
-        model.hidden,
-        annotation,
-        model.alignment,
-        scoring,
-        init_exponent=model.projection_init_exponent,
-        lr_exponent=model.projection_lr_exponent,
-    )
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:

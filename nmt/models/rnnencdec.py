@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.layers import Encoder, FixedContext, ForwardEncoder
 from nmt.models.base import Translator
-from nmt.models.build import chosen_class
+from nmt.models.parts import chosen_class
 from nmt.utils.errors import InputError
 
 

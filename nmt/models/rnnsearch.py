@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.layers import Attention, BidirectionalEncoder, Encoder
 from nmt.models.base import Translator
-from nmt.models.build import build_attention, chosen_class
+from nmt.models.parts import build_attention, chosen_class
 
 
 class RNNsearch(Translator):

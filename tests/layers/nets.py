@@ -12,6 +12,7 @@ from nmt.layers import (
     Dot,
     FixedContext,
     ForwardEncoder,
+    GatedUnit,
     General,
     Output,
     ScaledDot,
@@ -41,10 +42,11 @@ class Net(nn.Module):
         recurrence="plain",
         scorer=None,
         graphs=False,
+        unit=GatedUnit,
         **sizes,
     ):
         super().__init__()
-        options = {"recurrence": recurrence, "graphs": graphs}
+        options = {"recurrence": recurrence, "graphs": graphs, "unit": unit}
         size = SIZES | sizes
         self.scoring = scoring
         e, h, n = size["embedding"], size["hidden"], size["alignment"]

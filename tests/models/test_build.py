@@ -12,8 +12,9 @@ from nmt.config import Config, ModelConfig
 from nmt.config.schema import to_containers
 from nmt.config.targets import LISTED
 from nmt.models import RNNencdec, RNNsearch, build_model
-from nmt.models.build import build_attention, reject_untrusted_targets
+from nmt.models.build import reject_untrusted_targets
 from nmt.models.checkpoint import stored_config
+from nmt.models.parts import build_attention
 from nmt.utils.errors import InputError
 
 ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}
