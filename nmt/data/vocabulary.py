@@ -55,6 +55,20 @@ def all_known(
     return source_vocabulary.knows(source) and target_vocabulary.knows(target)
 
 
+def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:
+    """Words up to the first END; None where UNKNOWN stands, which a word spelt `<unk>` does not."""
+    numbered = zip(vocabulary.word_index(ids), ids, strict=True)
+    unknown = {number for number, index in numbered if index == UNKNOWN}
+    return [
+        None if number in unknown else word for number, word in enumerate(vocabulary.decode(ids))
+    ]
+
+
+def spelt(words: Iterable[str | None]) -> list[str]:
+    """Words of `written_words` as people read them."""
+    return [UNKNOWN_SYMBOL if word is None else word for word in words]
+
+
 def until_end(ids: Iterable[int]) -> Iterator[int]:
     """Ids before the first END."""
     for index in map(int, ids):

@@ -27,14 +27,14 @@ def _scorer() -> BLEU:
     return BLEU(tokenize="none", force=True)
 
 
-def sentence_statistics(hypothesis: Sequence[str], reference: Sequence[str]) -> np.ndarray:
+def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[str]) -> np.ndarray:
     """The sufficient statistics of one sentence.
 
     A token is compared whole, whatever characters it holds: sacrebleu joins and splits a line at
     every Unicode space (U+00A0 and U+2009 among them), so tokens are handed to it as numbers.
 
     Args:
-        hypothesis: tokens, without `</s>`; a written `<unk>` is not in it as text that could match.
+        hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
         reference: tokens.
 
     Returns:
@@ -43,7 +43,7 @@ def sentence_statistics(hypothesis: Sequence[str], reference: Sequence[str]) -> 
     >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
     """
-    numbers: dict[str, str] = {}
+    numbers: dict[str | None, str] = {}
     hypothesis_line, reference_line = (
         " ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)
         for tokens in (hypothesis, reference)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
-from nmt.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary, all_known
+from nmt.data.vocabulary import UNKNOWN, all_known, spelt, written_words
 from nmt.evaluation.alignment import Gold, attention_entropy, eos_weight, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order
@@ -30,8 +30,6 @@ from nmt.search import Hypothesis, beam_search
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
-
-UNMATCHED = "\x00"  # no token holds a control character
 
 
 @dataclass(frozen=True)
@@ -190,17 +188,16 @@ class _Step:
             scores["alignment_counts"] = sentence_counts(between, example.gold, null)
         return scores
 
-    def _record(self, example: Example, best: Hypothesis, words: list[str]) -> Record:
-        scored = matchable(words, best.tokens, self.trained.codec.target)
-        statistics = sentence_statistics(scored, example.target)
+    def _record(self, example: Example, best: Hypothesis, words: list[str | None]) -> Record:
+        statistics, hypothesis = sentence_statistics(words, example.target), spelt(words)
         by_source = self.trained.config.evaluation.bucket_by == "source"
         return {
             "id": example.id,
             "source": list(example.source),
             "reference": list(example.target),
             "raw_reference": example.text,
-            "hypothesis": words,
-            "detokenised": self.trained.codec.detokenise(words),
+            "hypothesis": hypothesis,
+            "detokenised": self.trained.codec.detokenise(hypothesis),
             "length": len(example.source if by_source else example.target),
             "score": best.score,
             "bleu_stats": statistics.tolist(),
@@ -208,14 +205,14 @@ class _Step:
 
     def _force_decode(
         self, batch: Batch, best: list[Hypothesis], examples: list[Example]
-    ) -> tuple[list[list[str]], list[Record]]:
-        """The hypotheses' words, and the alignments of those kept.
+    ) -> tuple[list[list[str | None]], list[Record]]:
+        """The hypotheses' words, None for an `<unk>` that stays, and the alignments of those kept.
 
         Attention is asked for where a sentence is kept, or where a word stands for `<unk>`.
         """
         trained, codec, search = self.trained, self.trained.codec, self.trained.config.search
         replace = search.replace_unk != "none"
-        words = [codec.target.decode(hypothesis.tokens) for hypothesis in best]
+        words = [written_words(codec.target, hypothesis.tokens) for hypothesis in best]
         alignments = []
         places = [
             place
@@ -241,26 +238,3 @@ class _Step:
                 )
                 alignments.append(row)
         return words, alignments
-
-
-def matchable(words: list[str], ids: Sequence[int], vocabulary: Vocabulary) -> list[str]:
-    """Words as they are scored: an `<unk>` the model wrote matches nothing, not even that text.
-
-    A word of the text that is spelt so has an id of its own, and matches itself.
-
-    Args:
-        words: that the ids spell; some of those that are UNKNOWN may have been replaced.
-        ids: of the hypothesis.
-        vocabulary: of the target.
-    """
-    if UNKNOWN not in ids:
-        return words
-    written = {
-        place
-        for place, index in zip(vocabulary.word_index(ids), ids, strict=True)
-        if index == UNKNOWN
-    }
-    return [
-        UNMATCHED if place in written and word == SPECIAL[UNKNOWN] else word
-        for place, word in enumerate(words)
-    ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from nmt.data.tokenise import split, tokeniser
+from nmt.data.vocabulary import spelt
 from nmt.evaluation.records import Record
 from nmt.inference.force_decoding import alignment_row, force_decode
 from nmt.inference.trained import TrainedModel
@@ -98,8 +99,8 @@ class LineTranslator:
             self.model, [ids] * len(hypotheses), [h.tokens for h in hypotheses]
         )
         for hypothesis, decoding in zip(hypotheses, decodings, strict=True):
-            found = replace_unknown_words(
-                decoding, codec, source, self.search, self.trained.dictionary
+            found = spelt(
+                replace_unknown_words(decoding, codec, source, self.search, self.trained.dictionary)
             )
             row = alignment_row(codec, number, source, decoding, score=hypothesis.score)
             row["target"] = [*found, "</s>"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from nmt.config import SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.splits import Split
-from nmt.data.vocabulary import END, UNKNOWN
+from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import Link, attended_words, hard_links
 from nmt.inference.force_decoding import ForcedDecoding, weights_between_words
 from nmt.inference.trained import Codec, TrainedModel
@@ -102,18 +102,17 @@ def count_links(
 
 
 def replace_unknown(
-    hypothesis: Sequence[str],
-    unknown: Sequence[bool],
+    hypothesis: Sequence[str | None],
     attended: Sequence[int],
     source: Sequence[str],
     mode: str,
     dictionary: Mapping[str, str] | None = None,
-) -> list[str]:
+) -> list[str | None]:
     """Writes a word where the model wrote `<unk>`.
 
     Args:
-        hypothesis: (I,) tokens, without `</s>`.
-        unknown: (I,) whether a token is the symbol `<unk>`; a text word `<unk>` is not.
+        hypothesis: (I,) words, without `</s>`; None for `<unk>`, and in what is returned for one
+            that stays. A word of the text that is spelt so is a word.
         attended: (I,) source word of largest weight (`alignment.attended_words`), -1 for none.
         source: tokens of the source, without `</s>`, as they were before the shortlist.
         mode: `none`, `copy` (the attended word) or `dictionary` (its translation, and the word
@@ -123,7 +122,7 @@ def replace_unknown(
     Raises:
         ValueError: for another mode, or a missing dictionary.
 
-    >>> replace_unknown(["le", "<unk>"], [False, True], [0, 1], ["the", "cat"], "copy")
+    >>> replace_unknown(["le", None], [0, 1], ["the", "cat"], "copy")
     ['le', 'cat']
     """
     if mode == "none":
@@ -133,8 +132,8 @@ def replace_unknown(
     elif mode != "dictionary" or dictionary is None:
         raise ValueError(f"mode={mode}: none, copy, or dictionary with a dictionary expected")
     return [
-        dictionary.get(source[j], source[j]) if is_unknown and j >= 0 else token
-        for token, is_unknown, j in zip(hypothesis, unknown, attended, strict=True)
+        dictionary.get(source[j], source[j]) if word is None and j >= 0 else word
+        for word, j in zip(hypothesis, attended, strict=True)
     ]
 
 
@@ -144,16 +143,13 @@ def replace_unknown_words(
     source: Sequence[str],
     search: SearchConfig,
     dictionary: Mapping[str, str] | None = None,
-) -> list[str]:
+) -> list[str | None]:
     """The words of a translation, with others in place of `<unk>` as `search.replace_unk` says.
 
-    Without attention nothing says which source word to take, and `<unk>` stays.
+    Without attention nothing says which source word to take, and `<unk>`, None, stays.
     """
-    words = codec.target.decode(decoding.ids)
-    unknown = [symbol == UNKNOWN for symbol in decoding.ids if symbol != END]
-    if search.replace_unk == "none" or decoding.weights is None or not any(unknown):
+    words = written_words(codec.target, decoding.ids)
+    if search.replace_unk == "none" or decoding.weights is None or None not in words:
         return words
-    attended = attended_words(decoding.weights[: len(unknown)])
-    return replace_unknown(
-        words, unknown, attended.tolist(), source, search.replace_unk, dictionary
-    )
+    attended = attended_words(decoding.weights[: len(words)])
+    return replace_unknown(words, attended.tolist(), source, search.replace_unk, dictionary)

@@ -13,11 +13,11 @@ from torchmetrics import MetricCollection, SumMetric
 from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.prepare import Prepared
+from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import Gold, gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 from nmt.evaluation.records import choose_kept
-from nmt.inference.test_loop import matchable
 from nmt.models.base import Decoded, Translator
 from nmt.report.wandb.panels import log_validation
 from nmt.search import beam_search
@@ -135,8 +135,8 @@ class Validation(pl.Callback):
         for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
             vocabulary, ids = self.prepared.target_vocabulary, hypotheses[0].tokens
             pair = self.prepared.valid[row]
-            scored = matchable(vocabulary.decode(ids), ids, vocabulary)
-            statistics.append(sentence_statistics(scored, pair["target"]))
+            written = written_words(vocabulary, ids)
+            statistics.append(sentence_statistics(written, pair["target"]))
             lengths.append(len(pair[self.bucket_by]))
         self.metrics["bleu"].update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.tokenise import split
-from nmt.data.vocabulary import END, UNKNOWN
+from nmt.data.vocabulary import END, UNKNOWN, written_words
 from nmt.data.word_vocabulary import WordVocabulary, rank_words
 from nmt.utils.errors import InputError
 
@@ -25,6 +25,7 @@ def test_words_are_ranked_by_frequency_then_spelling() -> None:
     assert len(vocabulary) == 5
     assert vocabulary.encode(["b", "é", "a"]) == [4, UNKNOWN, 3, END]
     assert vocabulary.decode([4, 1, 3, 0, 3]) == ["b", "<unk>", "a"]
+    assert written_words(vocabulary, [4, 1, 3, 0, 3]) == ["b", None, "a"]
     assert vocabulary.symbols([4, 1, 0]) == ["b", "<unk>", "</s>"]
     assert vocabulary.word_index([4, 1, 0]) == [0, 1, 2]
 

@@ -17,11 +17,11 @@ from nmt.evaluation.alignment import Gold
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.inference import test_loop
 from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
-from nmt.inference.test_loop import Example, make_batches, matchable, mean_nll, run_test_set
+from nmt.inference.test_loop import Example, make_batches, mean_nll, run_test_set
 from nmt.inference.trained import Codec, TrainedModel, intervene
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.models import build_model
-from nmt.search import beam_search
+from nmt.search import Hypothesis, beam_search
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
 TARGET = WordVocabulary(["le", "chat", "rouge", "chien", "voit", "un"])
@@ -189,17 +189,17 @@ def test_unknown_words_are_replaced_by_what_was_attended():
         search = SearchConfig(replace_unk=mode)
         return replace_unknown_words(decoding, CODEC, source, search, dictionary)
 
-    assert replaced("none") == ["le", "<unk>", "<unk>"]
+    assert replaced("none") == ["le", None, None]
     copied = replaced("copy")
     assert copied[:2] == ["le", "Smith"]
-    assert copied[2] in ("dog", "<unk>")
+    assert copied[2] in ("dog", None)
     assert replaced("dictionary", {"Smith": "Dupont"})[1] == "Dupont"
     assert replaced("dictionary", {"dog": "chien"})[1] == "Smith"
     blind = dataclasses.replace(decoding, weights=None)
     assert replace_unknown_words(blind, CODEC, source, SearchConfig(replace_unk="copy")) == [
         "le",
-        "<unk>",
-        "<unk>",
+        None,
+        None,
     ]
 
 
@@ -236,18 +236,31 @@ def test_subwords_are_read_as_words():
     assert len(row["weights"][0]) == 4
 
 
-def test_the_symbol_and_a_word_spelt_like_it_are_told_apart_by_their_ids():
-    vocabulary = WordVocabulary(["<unk>", "le"])
-    symbol, word = 1, 2
-    ids = [word, symbol, 3, 0]
-    words = vocabulary.decode(ids)
-    assert words == ["<unk>", "<unk>", "le"]
-    scored = matchable(words, ids, vocabulary)
-    assert [scored[0], scored[2]] == ["<unk>", "le"]
-    statistics = sentence_statistics(scored, ["<unk>", "<unk>", "le"])
-    assert statistics[:2].tolist() == [2, 0]  # one word of three is wrong
-    replaced = matchable(["<unk>", "chat", "le"], ids, vocabulary)
-    assert replaced == ["<unk>", "chat", "le"]
+@pytest.mark.parametrize(("mode", "matches"), [("none", 1), ("copy", 3)])
+def test_the_symbol_and_a_word_spelt_like_it_are_told_apart_by_their_ids(
+    monkeypatch, mode, matches
+):
+    """The text has words spelt `<unk>`: in the target's shortlist, and copied from the source."""
+    target = WordVocabulary(["<unk>", "le"])
+    symbol, word = UNKNOWN, target.encode(["<unk>"])[0]
+    source = ["the", "<unk>", "Smith"]
+    model = make(target=target)
+    hypothesis = Hypothesis([word, symbol, symbol, 0], [-1.0] * 4, -4.0, True)
+    decoded = test_loop.force_decode
+
+    def one_to_one(*arguments):
+        weights = np.eye(4)[[0, 1, 2, 3]]
+        return [dataclasses.replace(each, weights=weights) for each in decoded(*arguments)]
+
+    monkeypatch.setattr(test_loop, "beam_search", lambda *_: [[hypothesis]])
+    monkeypatch.setattr(test_loop, "force_decode", one_to_one)
+    trained = at_work(model, Codec(SOURCE, target, " ".join), SearchConfig(replace_unk=mode))
+    reference = ["<unk>", "<unk>", "Smith"]
+    [record], _ = run_test_set(trained, [Example(0, source, reference)])
+    words = {"none": ["<unk>"] * 3, "copy": reference}[mode]
+    assert record["hypothesis"] == words
+    assert record["detokenised"] == " ".join(words)
+    assert record["bleu_stats"][0] == matches  # words of the reference that were written
 
 
 @pytest.mark.parametrize("bf16", [False, True])

@@ -34,24 +34,23 @@ def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
 
 def test_replacement():
     source = ["Smith", "saw", "the", "dog"]
-    hypothesis = ["<unk>", "vit", "le", "<unk>", "<unk>"]
-    unknown = [True, False, False, True, False]  # the last is a word of the text
+    hypothesis = [None, "vit", "le", None, "<unk>"]  # the last is a word of the text
     attended = [0, 1, 2, 3, 3]
-    assert replace_unknown(hypothesis, unknown, attended, source, "none") == hypothesis
-    assert replace_unknown(hypothesis, unknown, attended, source, "copy") == [
+    assert replace_unknown(hypothesis, attended, source, "none") == hypothesis
+    assert replace_unknown(hypothesis, attended, source, "copy") == [
         *("Smith", "vit", "le", "dog", "<unk>")
     ]
     dictionary = count_links(PAIRS)
-    assert replace_unknown(hypothesis, unknown, attended, source, "dictionary", dictionary) == [
+    assert replace_unknown(hypothesis, attended, source, "dictionary", dictionary) == [
         *("Smith", "vit", "le", "chien", "<unk>")
     ]
-    assert replace_unknown(["<unk>"], [True], [-1], [], "copy") == ["<unk>"]
+    assert replace_unknown([None], [-1], [], "copy") == [None]
 
 
 def test_mode_must_be_known():
     for mode in ("dictionary", "translate"):
         with pytest.raises(ValueError, match=f"mode={mode}"):
-            replace_unknown(["a"], [True], [0], ["b"], mode)
+            replace_unknown([None], [0], ["b"], mode)
 
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
