@@ -34,6 +34,7 @@ from nmt.models.optimizer import check_optimizer
 from nmt.report.figures import check_own
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
+from nmt.run.memory import warn_of_memory
 from nmt.run.stored_files import EVALUATED_HERE, refuse_stored_files, say_what_is_read
 from nmt.training.callbacks import make_callbacks
 from nmt.training.loggers import check_logger, logging_to
@@ -98,6 +99,7 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     watch(config)
     check_early(config)
     check_training(config)
+    warn_of_memory(config, training=True)
     stop.trust = own_code(config)
     with machine_errors(config):
         yield Run(config, folder, checkpoint, stop)
@@ -118,6 +120,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     check_early(config)
     refuse_stored_files(checkpoint, config, list(composed.sets), typed)
     say_what_is_read(checkpoint, config, list(composed.sets), folder.path)
+    warn_of_memory(config)
     with machine_errors(config):
         yield Run(config, folder, checkpoint)
 
@@ -147,7 +150,9 @@ def trained_model(composed: DictConfig) -> TrainedModel:
     stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
     if "trainer.accelerator" in paths:  # where it was trained binds nobody
         check_accelerator(stored.trainer.accelerator)
-    return from_checkpoint(checkpoint, _with_threads(load(stored, training=False), paths))
+    config = _with_threads(load(stored, training=False), paths)
+    warn_of_memory(config)
+    return from_checkpoint(checkpoint, config)
 
 
 def model_of(run: Run) -> TrainedModel:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 import sys
+from pathlib import Path
 
 import torch
 
 from nmt.utils.cores import choose_threads
 from nmt.utils.errors import InputError
+
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
@@ -74,6 +79,20 @@ def name_of(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def host_memory() -> int:
+    """Bytes that the processes here may hold: those of the machine, or of a container's limit."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroups of version 2 and 1
+        with contextlib.suppress(OSError, ValueError):  # none, or "max"
+            sizes.append(int((CGROUPS / name).read_text()))
+    return min(sizes)
+
+
+def device_memory() -> int:
+    """Bytes of a GPU; only where there is one."""
+    return int(torch.cuda.get_device_properties(0).total_memory)
 
 
 def peak_memory(device: torch.device) -> int:

@@ -1,0 +1,83 @@
+"""Roughly the memory that the batches and beams of a configuration take, said before any work begins."""
+
+from __future__ import annotations
+
+import logging
+from functools import reduce
+from typing import NamedTuple
+
+from nmt.config import Config
+from nmt.utils.devices import device_memory, host_memory, uses_gpu
+from nmt.utils.environment import rank
+
+log = logging.getLogger(__name__)
+
+NUMBER = 4  # bytes
+SCORE = 6  # bytes: of the score of a word after a hypothesis, and of what is made of it
+WORKER = 2**26  # bytes that a process which makes batches does not share with the others
+
+
+class Need(NamedTuple):
+    """Memory that is needed on one machine.
+
+    Attributes:
+        what: needs it.
+        keys: that it grows with.
+        size: bytes.
+        on_device: whether on the devices of the run; otherwise on the host.
+    """
+
+    what: str
+    keys: tuple[str, ...]
+    size: int
+    on_device: bool = True
+
+
+def memory_needs(config: Config, training: bool) -> list[Need]:
+    """What grows with a batch or a beam; the parameters, which `size` alone decides, are left out.
+
+    Of an update that is what the backward pass keeps of each symbol of both sides, of a search the
+    score of every word after every hypothesis, and of what replaces `<unk>` that at every place of
+    a translation as long as a training sentence. Fewer or shorter sentences need less.
+    """
+    model, data, search, trainer = config.model, config.data, config.search, config.trainer
+    words = config.tokenizer.target_size
+    needs: list[Need] = []
+    keys: tuple[str, ...]
+    threads: tuple[str, ...] = ()
+    if training:
+        layers = model.embedding + model.maxout + (model.alignment or 0) + 16 * model.hidden
+        keys, symbols = ("data.batch_tokens",), data.batch_tokens
+        if data.batch_by == "sentences":
+            keys = ("data.batch_size", "data.max_length")
+            symbols = data.batch_size * data.max_length
+        update = NUMBER * 2 * symbols * layers // (trainer.num_nodes * trainer.accumulate)
+        needs.append(Need("an update", (*keys, "model.hidden"), update))
+        workers = WORKER * data.workers * trainer.devices
+        needs.append(Need("making batches", ("data.workers",), workers, on_device=False))
+    at_once = search.batch_size * trainer.devices
+    if isinstance(trainer.threads, int) and not uses_gpu(trainer.accelerator):
+        at_once, threads = at_once * trainer.threads, ("trainer.threads",)  # a batch each
+    keys = ("search.batch_size", "search.beam_size", "tokenizer.target_size", *threads)
+    needs.append(Need("a search", keys, SCORE * at_once * search.beam_size * words))
+    if search.replace_unk != "none":
+        keys = ("search.batch_size", "data.max_length", "tokenizer.target_size", *threads)
+        places = 2 * NUMBER * at_once * data.max_length * words
+        needs.append(Need(f"search.replace_unk={search.replace_unk}", keys, places))
+    return needs
+
+
+def warn_of_memory(config: Config, training: bool = False) -> None:
+    """Warns, on rank 0, of each need that is larger than the memory of this machine."""
+    if rank():
+        return
+    for what, keys, size, on_device in memory_needs(config, training):
+        there = host_memory()
+        if on_device and uses_gpu(config.trainer.accelerator):
+            there = device_memory() * config.trainer.devices
+        if size > there:
+            given = ", ".join(f"{key}={reduce(getattr, key.split('.'), config)}" for key in keys)
+            log.warning(
+                "%s: %s may take about %.0f GB of memory, of %.0f GB here: take smaller values",
+                given, what, size / 1e9, there / 1e9,
+            )  # fmt: skip
