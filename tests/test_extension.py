@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -194,6 +195,13 @@ def test_each_takes_as_many_files_as_the_documentation_says():
     assert {thing: int(count) for thing, count in rows.items()} == {
         thing: len(files) for thing, files in FILES.items()
     }
+
+
+def test_the_command_that_makes_it_again_names_the_folder_of_its_options(folder):
+    """Of Hydra's own settings nothing else."""
+    typed = [override for override in (*TINY, *TYPED) if not override.startswith("hydra.")]
+    expected = ["python", "-m", "nmt.train", "--config-dir", "my_conf", *typed]
+    assert shlex.split(results(folder)["command"]) == expected
 
 
 def test_a_scoring_function(folder):

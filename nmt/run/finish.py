@@ -143,6 +143,7 @@ def typed_command() -> str:
     """The command as a person types it, also of a job of a sweep and of one that was resumed.
 
     Folders and Hydra's own settings are left out: it makes the run again, and not in this place.
+    Only where Hydra finds options of one's own is kept.
     """
     hydra = HydraConfig.get()
     typed = [
@@ -150,4 +151,11 @@ def typed_command() -> str:
         for override in hydra.overrides.task
         if not override.lstrip("+").startswith("resume=")
     ]
-    return command_line(str(hydra.job.config_name), typed)
+    searched = [line for line in hydra.overrides.hydra if line.startswith("hydra.searchpath=")]
+    for source in hydra.runtime.config_sources:
+        if source.provider == "command-line":
+            folder = Path(source.path)
+            here = folder.is_relative_to(hydra.runtime.cwd)
+            own = folder.relative_to(hydra.runtime.cwd) if here else folder
+            searched += ["--config-dir", str(own)]
+    return command_line(str(hydra.job.name), [*searched, *typed])

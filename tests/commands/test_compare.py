@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pytest
 
+from hydra_plugins.nmt_process_launcher._earlier import signature
 from nmt.config import CompareConfig, EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics
@@ -167,8 +169,16 @@ def test_a_sweep_ends_in_the_comparison_page(program):
     typed = ["-m", "+experiment=rnnencdec30,rnnsearch30", "regime=tiny", *QUICK]
     ended = program("train", *typed, "hydra.sweep.dir=sweep")
     assert ended.code == 0, ended.err
-    names = [results(program.folder / "sweep" / str(job))["name"] for job in (0, 1)]
+    jobs = [results(program.folder / "sweep" / str(job)) for job in (0, 1)]
+    names = [job["name"] for job in jobs]
     assert names == ["RNNencdec-30", "RNNsearch-30"]
     page = (program.folder / "sweep/comparison.html").read_text()
     assert all(name in page for name in names)
+    for experiment, job in zip(("rnnencdec30", "rnnsearch30"), jobs, strict=True):
+        # the line that a person types: neither folders nor what the launcher has added
+        typed = [f"+experiment={experiment}", "regime=tiny", *QUICK]
+        python, *words = shlex.split(job["command"])
+        assert [python, *words[:2]] == ["python", "-m", "nmt.train"]
+        assert signature(words[2:]) == signature(typed)  # the launcher writes False for false
+        assert job["command"] in page
     assert list((program.folder / "sweep/tables").glob("*.csv"))

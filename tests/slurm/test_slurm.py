@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from hydra_plugins.nmt_process_launcher._earlier import signature
 from tests.slurm.conftest import OPTIONS, Cluster, Job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -117,7 +120,7 @@ def test_a_sweep_with_submitit(cluster):
     train = (sys.executable, "-m", "nmt.train", *options)
     launcher = ("partition=graceless", "timeout_min=30", "mem_gb=1", "cpus_per_task=1")
     cluster.run(
-        *(*train, "-m", "hydra/launcher=submitit_slurm", "hydra.sweep.dir=swept"),
+        *(*train[:3], "-m", *options, "hydra/launcher=submitit_slurm", "hydra.sweep.dir=swept"),
         *(f"hydra.launcher.{option}" for option in launcher),
         *("seed=1,2", "model.hidden=8,12"),
     )
@@ -126,7 +129,14 @@ def test_a_sweep_with_submitit(cluster):
     assert (cluster.work / "swept/comparison.html").is_file()
     for number, (seed, hidden) in enumerate(itertools.product((1, 2), (8, 12))):
         folder = f"alone{number}"
-        cluster.run(*train, f"seed={seed}", f"model.hidden={hidden}", f"hydra.run.dir={folder}")
+        chosen = (f"seed={seed}", f"model.hidden={hidden}")
+        cluster.run(*train, *chosen, f"hydra.run.dir={folder}")
         expected = weights(cluster.work / folder, 20)
         found = weights(cluster.work / "swept" / str(number), 20)
+        assert found.keys() == expected.keys()
         assert all(torch.equal(found[name], value) for name, value in expected.items())
+        for run in (f"swept/{number}", folder):  # the line that a person types
+            content = json.loads((cluster.work / run / "results.json").read_text())
+            python, *words = shlex.split(content["command"])
+            assert [python, *words[:2]] == ["python", *train[1:3]]
+            assert signature(words[2:]) == signature([*options, *chosen])
