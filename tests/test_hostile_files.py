@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,7 @@ from nmt.models.checkpoint import (
 )
 from nmt.report.comparison import compare_set
 from nmt.report.page.builder import build_page
-from nmt.report.runs import find_runs, read_run
+from nmt.report.runs import find_runs, label_apart, read_run
 from nmt.report.tables import all_tables
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, as_json, attacks, copied, nested, outcomes, spread
@@ -78,6 +82,13 @@ def try_run(folder: Path) -> None:
         assert table.csv()
     for name in found.sets:
         found.alignments(name)
+
+
+def try_found(folder: Path) -> None:
+    """As `try_run`, of what is found in a folder: perhaps nothing that has finished."""
+    for found in find_runs([folder]).runs:
+        try_run(folder)
+        assert found.folder == folder
 
 
 DEEP = (
@@ -235,6 +246,25 @@ def test_a_pickle_100000_levels_deep(content, tmp_path):
         try_checkpoint(path)
 
 
+def test_a_checkpoint_that_would_take_more_memory_than_it_has_bytes(content, tmp_path):
+    """Compressed a thousand times, and in an older format of torch's, which believes stated sizes."""
+    torch.save(content | {"more": torch.zeros(10**6)}, tmp_path / "good.ckpt")
+    path = tmp_path / "bomb.ckpt"
+    with (
+        zipfile.ZipFile(tmp_path / "good.ckpt") as good,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made,
+    ):
+        for name in good.namelist():
+            made.writestr(name, good.read(name))
+    assert path.stat().st_size < 10**6
+    assert torch.load(path, weights_only=True)["more"].numel() == 10**6  # torch would unpack it
+    older = tmp_path / "older.ckpt"
+    torch.save(content, older, _use_new_zipfile_serialization=False)
+    for refused in (path, older):
+        with pytest.raises(InputError, match=f"{refused.name}: not a checkpoint of nmt"):
+            try_checkpoint(refused)
+
+
 @pytest.mark.parametrize("listing", [b"\xff\xfe\x00", b"\x00" * 50, b"x" * 100_000, b"\n \n\xe9"])
 def test_a_checksum_that_is_no_text(content, tmp_path, listing):
     write_checkpoint(content, tmp_path / "a.ckpt")
@@ -249,6 +279,123 @@ def test_a_folder_with_the_name_of_a_digit(run, tmp_path):
     (tmp_path / "10/.hydra").mkdir(parents=True)
     found = find_runs([tmp_path])
     assert [found.runs[0].folder.name, found.unfinished[0].name] == ["\u00b2", "10"]
+
+
+def refusal(use: Callable[[], Any]) -> str:
+    """The line that something was refused in; empty where it was used."""
+    try:
+        use()
+    except InputError as refused:
+        line = str(refused)
+    else:
+        return ""
+    assert "\n" not in line
+    return line
+
+
+def in_place(path: Path, kind: str) -> None:
+    """Something else where a file is expected."""
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to({"loop": path.name, "endless": "/dev/zero", "secret": "/etc/passwd"}[kind])
+
+
+KINDS = ("folder", "pipe", "loop", "endless", "secret")
+PLACES = (
+    *("results.json", "translations/newstest.jsonl", "alignments/newstest.jsonl"),
+    *(".hydra/overrides.yaml", "translations", "alignments", ".hydra"),
+)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_file_where_one_is_expected(run, tmp_path, place):
+    """Pipes that nobody writes to, endless devices, links in a ring: nothing waits, or reads on."""
+    for kind in KINDS:
+        folder = tmp_path / kind
+        shutil.copytree(run, folder)
+        content = json.loads((folder / "results.json").read_bytes())
+        (folder / "results.json").write_text(json.dumps(content | {"overrides": []}))
+        if (folder / place).is_dir():
+            shutil.rmtree(folder / place)
+        in_place(folder / place, kind)
+        said = refusal(partial(try_found, folder))
+        assert "root:" not in said
+
+
+def compared_with(good: Path, hostile: Path, page: Path) -> None:
+    runs = label_apart([read_run(good), read_run(hostile)])
+    comparison = compare_set(runs, "newstest", resamples=10)
+    assert all_tables(runs, [comparison])
+    build_page(runs, page, resamples=10, comparisons=[comparison])
+
+
+def shown(folder: Path) -> None:
+    """A run's tables and page."""
+    try_run(folder)
+    build_page([read_run(folder)], folder.parent / "page.html", resamples=10)
+
+
+def test_records_of_another_test_set_or_too_few(run, tmp_path):
+    """What does not belong together is refused by name, or used as it stands."""
+    records = (run / "translations/newstest.jsonl").read_bytes().splitlines(keepends=True)
+    kept = (run / "alignments/newstest.jsonl").read_bytes()
+    cases = {
+        "none": (b"", kept),
+        "few": (b"".join(records[:3]), kept),
+        "turned": (b"".join(reversed(records)), kept),
+        "no alignments": (b"".join(records), b""),
+        "other alignments": (
+            b"".join(records),
+            kept.replace(b'"id":', b'"id":9'),
+        ),
+    }
+    for name, (translations, alignments) in cases.items():
+        folder = tmp_path / name
+        shutil.copytree(run, folder)
+        (folder / "translations/newstest.jsonl").write_bytes(translations)
+        (folder / "alignments/newstest.jsonl").write_bytes(alignments)
+        refusal(partial(compared_with, run, folder, tmp_path / "page.html"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../x", "/etc/passwd", "x" * 300, "", "a\x00b", " ", "__proto__", "constructor", "a\nb"],
+)
+def test_a_test_set_of_an_odd_name(run, tmp_path, name):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    content = json.loads((folder / "results.json").read_bytes())
+    content["test"] = {name: content["test"]["newstest"]}
+    (folder / "results.json").write_text(json.dumps(content))
+    said = refusal(partial(shown, folder))
+    assert not said or "results.json" in said
+    assert {path.name for path in tmp_path.iterdir()} <= {"run", "page.html"}
+
+
+@pytest.mark.parametrize("name", ["x" * 100_000, "a\u202e\x1b[31m\nb|c`$\\", "\u0000", "../../x"])
+def test_a_run_of_an_odd_name(run, tmp_path, name):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    content = json.loads((folder / "results.json").read_bytes()) | {"name": name}
+    (folder / "results.json").write_text(json.dumps(content))
+    said = refusal(partial(shown, folder))
+    assert not said or "results.json" in said
+
+
+def test_overrides_that_double_forty_times(run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    content = json.loads((folder / "results.json").read_bytes())
+    (folder / "results.json").write_text(json.dumps(content | {"overrides": []}))
+    lines = ["- &a0 [x]", *(f"- &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 41))]
+    (folder / ".hydra/overrides.yaml").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"overrides\.yaml: damaged"):
+        read_run(folder)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ def check_set_name(name: str) -> str:
         InputError: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, is too
             long for a file system, or ends so that its files could be another set's (`translations/<set>.detok.txt`).
     """
-    where = f"data.test.{name}: a test set's name is part of file names;"
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+    where = f"data.test.{shown[:LONGEST_NAME]}: a test set's name is part of file names;"
     if not re.fullmatch(r"\w[\w.+-]*", name):
         raise InputError(f"{where} use letters, digits, '_', '-', '.' and '+'")
     if len(name.encode()) > LONGEST_NAME:

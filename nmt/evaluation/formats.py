@@ -274,7 +274,10 @@ def check_results(content: dict[str, Any], where: str) -> None:
     """Holds results.json of the present schema against it; raises InputError as `check_against`."""
     if isinstance(content.get("test"), dict):
         for name in content["test"]:
-            check_set_name(name)
+            try:
+                check_set_name(name)
+            except InputError as refused:
+                raise InputError(f"{where}: {refused}") from refused
     check_against(content, RESULTS, where)
     _check_edges(content["config"].get("evaluation", {}).get("edges"), where)
     known = {*content["scores"], *REGISTERED}

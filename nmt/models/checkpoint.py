@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -252,8 +253,15 @@ def read_checkpoint(
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    """The content of a file of `torch.save`; raises InputError where it is no checkpoint of nmt."""
+    """The content of a file of `torch.save`; raises InputError where it is no checkpoint of nmt.
+
+    torch would unpack what is compressed, and believes the sizes in files of its older formats.
+    """
     try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+        if sum(entry.file_size for entry in entries) > path.stat().st_size:
+            raise ValueError("it would take more memory than the file has bytes")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of types that no checkpoint of nmt holds
             content = torch.load(path, map_location="cpu", weights_only=True)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from nmt.utils.errors import InputError
 
 CHECKSUM = ".sha256"
+DIGESTS = 1 << 16  # bytes of a file of them that are read: it has two short lines
 PARTIAL = ".partial"  # ends the name of a file that is being written
 
 
@@ -118,11 +119,9 @@ def _digests(path: Path) -> list[str]:
     listing = Path(f"{path}{CHECKSUM}")
     if not listing.is_file():
         return []
-    return [
-        line.split()[0]
-        for line in listing.read_text("utf-8", "replace").splitlines()
-        if line.strip()
-    ]
+    with listing.open("rb") as stream:
+        lines = stream.read(DIGESTS).decode("utf-8", "replace").splitlines()
+    return [line.split()[0] for line in lines if line.strip()]
 
 
 def _write_digests(path: Path, digests: list[str]) -> None:

@@ -116,6 +116,8 @@ def outcomes(
             found["raised"].append(f"{said}: {type(error).__name__}: {str(error)[:150]}")
         else:
             found["used"].append(said)
+    counts = ", ".join(f"{len(lines)} {outcome}" for outcome, lines in found.items())
+    print(f"{name}: {len(chosen)} tried, {counts}")  # `pytest -rP` shows it
     return found
 
 
