@@ -11,6 +11,7 @@ number and a tab; `scores` and `alignments=pharaoh` add columns, separated by ta
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,14 @@ def main(composed: DictConfig) -> None:
     from nmt.run import start
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable
+    from nmt.utils.progress import has_terminal
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
+    if sys.stdout is None:
+        raise InputError("standard output: closed; give it a file, such as `> translation.txt`")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as the input is read, whatever the locale
     if composed.page:
         check_writable("page", Path(composed.page))
     if composed.heatmap:
@@ -55,7 +61,7 @@ def main(composed: DictConfig) -> None:
     )
     rows: list[dict[str, Any]] = []
     most = 16 * config.search.batch_size
-    with tqdm(unit="line", disable=not sys.stderr.isatty(), dynamic_ncols=True) as bar:
+    with tqdm(unit="line", disable=not has_terminal(), dynamic_ncols=True) as bar:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):
                 if sentence.translations and drawn:

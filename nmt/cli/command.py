@@ -6,6 +6,7 @@ stopped by one.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import inspect
@@ -50,6 +51,8 @@ UNUSABLE = {
         "ENOTDIR",
         "EEXIST",
         "EISDIR",
+        "ENAMETOOLONG",
+        "ELOOP",
     ]
     if hasattr(errno, name)
 }
@@ -216,7 +219,8 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
 
 def _say(message: str, everywhere: bool = False) -> None:
     """Says it on stderr, on rank 0 or, with its number, on every rank."""
-    if rank() == 0:
-        print(f"nmt: {message}", file=sys.stderr)
-    elif everywhere:
-        print(f"nmt: rank {rank()}: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody can be told: the exit code says it
+        if rank() == 0:
+            print(f"nmt: {message}", file=sys.stderr)
+        elif everywhere:
+            print(f"nmt: rank {rank()}: {message}", file=sys.stderr)

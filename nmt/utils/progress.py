@@ -206,7 +206,7 @@ def unseen(_: object) -> None:
 
 def has_terminal() -> bool:
     """Whether bars can be drawn: they would fill a file with their every state."""
-    return sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def duration(seconds: float) -> str:

@@ -65,6 +65,18 @@ class TestTranslate:
         assert last_line(ended.err).startswith(f"nmt: standard input: {said}")
         assert "Traceback" not in ended.err
 
+    def test_an_output_that_is_closed(self, program, rnnsearch):
+        ended = program("translate", BEST, hook="import sys; sys.stdout = None", stdin=b"the cat\n")
+        assert ended.code == 2
+        assert last_line(ended.err).startswith("nmt: standard output: closed; give it a file")
+
+    def test_the_output_is_utf_8_whatever_the_terminal_says(self, program, rnnsearch):
+        """And a closed standard error, where bars would be drawn, is no hindrance."""
+        hook = "import sys; sys.stdout.reconfigure(encoding='ascii'); sys.stderr = None"
+        ended = program("translate", BEST, "alignments=json", hook=hook, stdin="漢字 é\n".encode())
+        assert ended.code == 0
+        assert json.loads(ended.out)["source"][:3] == ["漢", "字", "é"]
+
     def test_a_page_that_could_not_be_written_at_the_end(self, program, rnnsearch, tmp_path):
         (tmp_path / "file").touch()
         for typed in (f"page={tmp_path}/file/x.html", f"heatmap={tmp_path}/file/x"):

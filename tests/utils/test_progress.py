@@ -103,6 +103,12 @@ def test_a_terminal_gets_a_bar_and_the_time_left(monkeypatch, capsys, lines) -> 
     assert not lines()
 
 
+def test_a_closed_standard_error_is_no_terminal(monkeypatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    with Stage("training", 3, "update") as stage:
+        stage.advance(1)
+
+
 def test_no_bar_fills_a_file(capsys) -> None:
     with Stage("translating", 4, "sentence") as stage:
         stage.advance(4)
