@@ -20,11 +20,15 @@ from nmt.cli.claim import claim
 from nmt.data.cache import build_once
 from nmt.data.checksums import damage
 from nmt.models.checkpoint import write_checkpoint
+from nmt.report.comparison import compare_set
+from nmt.report.runs import read_run as read_finished
+from nmt.report.tables import write_tables
 from nmt.run.folder import RunFolder
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils import files
 from nmt.utils.errors import RunError
 from tests.helpers.faults import counted, full_from, killed_at
+from tests.helpers.run_folders import make_run
 from tests.run.test_resume import Work
 
 
@@ -185,6 +189,30 @@ def test_a_disk_that_is_full_from_any_file_operation_on(name, tmp_path, quick):
         assert found is not None, number
         assert found >= written, number
         shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_a_comparison_killed_at_every_file_operation(tmp_path, quick):
+    """Each table is whole or not there; the same command again makes all of them."""
+    runs = [read_finished(make_run(tmp_path / "run", pairs=12, kept=2))]
+    comparisons = [compare_set(runs, "newstest", resamples=10)]
+
+    def tables(folder: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+
+    def make(folder: Path) -> None:
+        write_tables(runs, comparisons, folder)
+
+    total = len(counted(partial(make, tmp_path / "all"), tmp_path))
+    assert total >= 30
+    make(tmp_path / "whole")
+    whole = tables(tmp_path / "whole")
+    for number in range(1, total + 1):
+        folder = tmp_path / str(number)
+        killed_at(number, partial(make, folder), tmp_path)
+        assert tables(folder).items() <= whole.items(), number
+        make(folder)
+        assert tables(folder) == whole, number
 
 
 @pytest.fixture(scope="module")

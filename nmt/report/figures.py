@@ -34,6 +34,7 @@ from nmt.report.lengths import (
 from nmt.report.runs import FinishedRun, read_run
 from nmt.report.style import PAPER, file_name, save_figure, style
 from nmt.utils.errors import InputError
+from nmt.utils.files import write_text
 from nmt.utils.progress import Stage, TimeLeft
 
 __all__ = [
@@ -180,7 +181,7 @@ def draw_for_papers(
                     written += save_figure(figure, folder / stem, formats)
     if captions:
         written.append(folder / "captions.txt")
-        written[-1].write_text("".join(f"{line}\n" for line in captions), encoding="utf-8")
+        write_text(written[-1], "".join(f"{line}\n" for line in captions))
     return written
 
 

@@ -19,6 +19,7 @@ from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels
+from nmt.utils.files import write_text
 
 WRITTEN = re.compile(
     r"(scores|seeds|by_length|falls|slope_differences|significance)_.+|training|published|differences"
@@ -184,11 +185,11 @@ def write_tables(
             path.unlink()
     tables = all_tables(runs, comparisons)
     paths = [folder / "tables.md"]
-    paths[0].write_text("\n".join(table.markdown() for table in tables), encoding="utf-8")
+    write_text(paths[0], "\n".join(table.markdown() for table in tables))
     for table in tables:
         for ending, text in (("csv", table.csv()), ("tex", table.latex())):
             path = folder / f"{table.name}.{ending}"
-            path.write_text(text, encoding="utf-8")
+            write_text(path, text)
             paths.append(path)
     return paths
 
