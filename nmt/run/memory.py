@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 NUMBER = 4  # bytes
 SCORE = 6  # bytes: of the score of a word after a hypothesis, and of what is made of it
-WORKER = 2**26  # bytes that a process which makes batches does not share with the others
+WORKER = 2**24  # bytes that a process which makes batches does not share with the others
 
 
 class Need(NamedTuple):

@@ -50,7 +50,7 @@ def test_what_it_grows_with():
         ("search.batch_size", 100_000, "search.batch_size=100000, search.beam_size=12"),
         ("trainer.threads", 1024, "trainer.threads=1024: a search may take about 31 GB"),
         ("data.batch_size", 1_000_000, "data.batch_size=1000000, data.max_length=50"),
-        ("data.workers", 1024, "data.workers=1024: making batches may take about 69 GB"),
+        ("data.workers", 1024, "data.workers=1024: making batches may take about 17 GB"),
     ],
 )
 def test_a_large_value_is_warned_of(monkeypatch, caplog, key, value, said):
