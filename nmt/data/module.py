@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,11 +80,29 @@ class TranslationData(pl.LightningDataModule):
             num_workers=workers,
             persistent_workers=workers > 0,
             prefetch_factor=8 if workers else None,
+            worker_init_fn=end_with_parent,
             pin_memory=on_gpu,
             # A loader draws a seed when it starts; from the global generator, it would shift
             # dropout with the number of validations and restarts.
             generator=torch.Generator(),
         )
+
+
+def end_with_parent(worker: int) -> None:
+    """Has a worker end within a second of the process that has started it, however that has ended.
+
+    torch's workers notice it, too, but then wait for ever to hand on batches that nobody takes.
+    """
+    starter = multiprocessing.parent_process()
+    assert starter is not None
+    process = starter.pid
+
+    def watch() -> None:
+        while os.getppid() == process:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def make_training_schedule(train: Train, config: Config) -> TrainingSchedule:
