@@ -30,7 +30,7 @@ def main(composed: DictConfig) -> None:
             scores = test.evaluate_test_sets(run, trained, sets)
             if text is not None:
                 test.add_statistical_aligners(run, scores, sets, text.train)
-            finish(run, trained.model, scores, Outcome.of_checkpoint(run))
+            finish(run, trained, scores, Outcome.of_checkpoint(run))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def train(composed: DictConfig, stop: Stop) -> None:
             scores = test.evaluate_test_sets(run, trained, sets)
             if run.config.evaluation.alignment.statistical_aligners:
                 test.add_statistical_aligners(run, scores, sets, text.train)
-            finish(run, trained.model, scores, outcome)
+            finish(run, trained, scores, outcome)
 
 
 if __name__ == "__main__":

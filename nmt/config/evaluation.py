@@ -101,12 +101,20 @@ class StressConfig:
 
 @dataclass
 class PageConfig:
-    """Which sentences a page and its figures show."""
+    """What a page and its figures show."""
 
     sentences: int = key(60, "sentences per test set whose alignments are kept", minimum=0)
     sentence: str | None = key(
         None,
         "sentence of the first panel of the four-panel figure (source text); null: the first kept",
+    )
+    live: Any = key(
+        "auto",
+        "whether models translate in the page itself, one run a group; auto: as many as fit in 12 MB",
+        choices=("auto", True, False),
+    )
+    live_bits: int = key(
+        16, "bits of their weights in the page: 16, or 8 with a scale per row", choices=(16, 8)
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
@@ -72,6 +73,46 @@ class Tokeniser:
     def detokenise(self, tokens: Sequence[str]) -> str:
         """Words as a line of ordinary text."""
         return str(self._detokeniser.detokenize(list(tokens), unescape=False))
+
+    def rules(self) -> dict[str, Any]:
+        """What another program needs to tokenise and detokenise alike.
+
+        Returns:
+            `language`, `normalise`; `prefixes` (words that keep their full stop) and
+            `numeric_prefixes` (those that keep it before a number only); and classes of characters as
+            `ranges`: `alnum`, `alpha`, `lower`, `number`, `vowel_killers` (which may end in a joiner)
+            for tokenising, `plain_alpha` and `currency` for detokenising.
+        """
+        moses, joining = self._tokeniser, self.language in JOINING
+        killers = (chr(c) for c in range(0x110000) if unicodedata.combining(chr(c)) == VIRAMA)
+        return {
+            "language": self.language,
+            "normalise": self._normaliser is not None,
+            "prefixes": list(moses.NONBREAKING_PREFIXES),
+            "numeric_prefixes": list(moses.NUMERIC_ONLY_PREFIXES),
+            "alnum": ranges(moses.IsAlnum + (JOINERS if joining else "")),
+            "alpha": ranges(moses.IsAlpha),
+            "lower": ranges(moses.IsLower),
+            "number": ranges(moses.IsN),
+            "vowel_killers": ranges(killers if joining else ""),
+            "plain_alpha": ranges(self._detokeniser.IsAlpha),
+            "currency": ranges(self._detokeniser.IsSc),
+        }
+
+
+def ranges(characters: Iterable[str]) -> list[int]:
+    """Characters as runs of code points: first and last of each, one run after another.
+
+    >>> ranges("cabx")
+    [97, 99, 120, 120]
+    """
+    found: list[int] = []
+    for code in sorted(set(map(ord, characters))):
+        if found and code == found[-1] + 1:
+            found[-1] = code
+        else:
+            found += [code, code]
+    return found
 
 
 def _without_outer_joiners(token: str) -> str:

@@ -12,10 +12,13 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config.schema import scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
-from nmt.models import Translator
+from nmt.inference.live_export import live_model
+from nmt.inference.trained import TrainedModel
 from nmt.report import runs
 from nmt.report.figures import draw_run
+from nmt.report.live_file import FILE, write_live
 from nmt.report.page import build_page
+from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.report.wandb.panels import log_test
 from nmt.run.start import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
@@ -58,12 +61,12 @@ class Outcome:
         )
 
 
-def finish(run: Run, model: Translator, scores: dict[str, Any], outcome: Outcome) -> None:
+def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Outcome) -> None:
     """Writes what a run with a model of ours leaves behind; on rank 0.
 
     Args:
         run: the run.
-        model: what was tested.
+        trained: what was tested.
         scores: of each test set.
         outcome: of its training.
     """
@@ -71,16 +74,34 @@ def finish(run: Run, model: Translator, scores: dict[str, Any], outcome: Outcome
         return
     config = run.config
     scoring = scoring_of(config.model) or "none"
+    parameters = sum(parameter.numel() for parameter in trained.model.parameters())
+    export_live(run, trained, parameters)
     publish(
         run,
         outcome,
         title=config.model.title,
         model=config.model._target_.rpartition(".")[2],
         scoring=scoring.rpartition(".")[2],
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        parameters=parameters,
         config=to_containers(config),
         test=scores,
     )
+
+
+def export_live(run: Run, trained: TrainedModel, parameters: int) -> None:
+    """Writes the model as pages take it, if `report.live` asks for it and a page can run it."""
+    path, wanted = run.folder.path / FILE, run.config.report.live
+    path.unlink(missing_ok=True)  # of an earlier end of this run
+    if wanted is False or (wanted == "auto" and fewest_bytes(parameters) > LIMIT):
+        return
+    exported = live_model(trained)
+    if isinstance(exported, str):
+        log.info("no model in the page: %s", exported)
+        return
+    try:
+        write_live(run.folder.path, exported)
+    except OSError as error:
+        log.warning("%s cannot be written: %s; the page is without it", path.name, error.strerror)
 
 
 def publish(run: Run, outcome: Outcome, **described: Any) -> None:

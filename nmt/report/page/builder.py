@@ -12,9 +12,11 @@ from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.page import embed
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
+from nmt.report.page.live import LiveModels, fitted_models
 from nmt.report.page.markup import Markup, element, filled, together
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows
+from nmt.report.page.verdict import names_of, verdict
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
@@ -24,17 +26,22 @@ from nmt.utils.files import write_text
 from nmt.utils.progress import counted
 
 LEAST_WORDS = 30
-"""Shortest sentence that translations side by side show at first."""
+"""Shortest sentence that translations side by side show at first, in sets that have many as long."""
+
+MANY = 100
+"""Sentences that must be as long in every set."""
 
 _SECTIONS = {
     "length": "By length",
+    "live": "Translate",
+    "explorer": "Alignments",
     "scores": "Scores",
     "significance": "Significance",
     "training": "Training",
-    "explorer": "Alignments",
     "translations": "Translations",
     "configuration": "Configurations",
 }
+_COMPARING = ("significance",)
 
 
 def build_page(
@@ -43,7 +50,7 @@ def build_page(
     report: PageConfig | None = None,
     external: Sequence[FinishedRun] = (),
     *,
-    title: str = "Comparison of runs",
+    title: str | None = None,
     unfinished: Sequence[Path] = (),
     resamples: int = 1000,
     comparisons: Sequence[SetComparison] | None = None,
@@ -53,8 +60,10 @@ def build_page(
     Args:
         runs: with unique labels (`nmt.report.runs.find_runs`).
         path: the HTML file to write.
-        report: `report.sentences` bounds the sentences a run and test set in the alignment explorer.
+        report: `sentences` bounds the sentences a run and test set in the alignment explorer; `live` and
+            `live_bits` say which models the page holds, and how.
         external: outside systems on the same test sets (`nmt.report.runs.outside_system`).
+        title: the names of the runs where none is given.
         unfinished: folders that were passed over, named on the page.
         resamples: bootstrap resamples behind the tests between runs; 0: no tests.
         comparisons: of `nmt.report.comparison.compare_set`, if they were made already.
@@ -63,13 +72,17 @@ def build_page(
         The path written.
     """
     everyone = [*runs, *external]
+    report = report or PageConfig()
     if comparisons is None:
         comparisons = [compare_set(everyone, name, resamples) for name in scored_sets(everyone)]
-    alignments, kept = fitted_alignments(everyone, (report or PageConfig()).sentences)
+    alignments, kept = fitted_alignments(everyone, report.sentences)
     translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
+    models = fitted_models(runs, report)
     sections = together(
-        _overview_sections(everyone, comparisons, unfinished),
+        _length_section(everyone, comparisons, unfinished),
+        _live_section(models),
         Markup(embed.asset("explorer.html")),
+        _scores_sections(everyone, comparisons),
         filled(embed.asset("translations.html"), {"least": _least_words(comparisons)}),
         _configuration_section(everyone),
     )
@@ -80,13 +93,25 @@ def build_page(
         embed.packed_text("library", library),
     ]
     beside = sum(map(size, (*payloads, sections)))
-    payloads.append(fitted_translations(translations, kept, beside))
+    payloads += [fitted_translations(translations, kept, beside), models.payloads]
     subtitle = counted(len(runs), "run")
     if external:
         subtitle += f" and {counted(len(external), 'outside system')}"
     if translations:
         subtitle += f" on {', '.join(translations)}"
-    return _write(path, title, subtitle, sections, payloads, _navigation(), library)
+    left_out = [] if models.runs or models.left_out else ["live"]
+    left_out += _COMPARING if len(everyone) == 1 else []
+    return _write(
+        path,
+        title or names_of(everyone),
+        subtitle,
+        sections,
+        payloads,
+        _navigation(left_out),
+        library,
+        alone=len(everyone) == 1,
+        workers=bool(models.runs),
+    )
 
 
 def build_explorer(
@@ -122,7 +147,8 @@ def build_explorer(
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
     payloads = [embed.packed("alignments", {"text": ordered})]
     sections = Markup(embed.asset("explorer.html"))
-    return _write(path, title, counted(len(ordered), "sentence"), sections, payloads, "")
+    subtitle = counted(len(ordered), "sentence")
+    return _write(path, title, subtitle, sections, payloads, "")
 
 
 def _write(
@@ -133,8 +159,15 @@ def _write(
     payloads: Sequence[Markup],
     navigation: str,
     *libraries: str,
+    alone: bool = False,
+    workers: bool = False,
 ) -> Path:
-    """Fills the template; of scripts the page's policy allows its program and `libraries` only."""
+    """Fills the template; of scripts the page's policy allows its program and `libraries` only.
+
+    Args:
+        alone: there is nothing to compare with.
+        workers: the page may start its own program in threads.
+    """
     program = embed.program("main.mjs")
     page = filled(
         embed.asset("template.html"),
@@ -143,6 +176,8 @@ def _write(
             "subtitle": subtitle,
             "style": embed.stylesheet(),
             "scripts": Markup(embed.allowed(program, *libraries)),
+            "workers": "blob:" if workers else Markup("'none'"),
+            "kind": "alone" if alone else "several",
             "navigation": navigation,
             "sections": sections,
             "payloads": together(*payloads),
@@ -153,27 +188,56 @@ def _write(
     return Path(path)
 
 
-def _navigation() -> Markup:
+def _navigation(left_out: Sequence[str]) -> Markup:
     links = (
-        element("li", element("a", name, href=f"#{key}-section")) for key, name in _SECTIONS.items()
+        element("li", element("a", name, href=f"#{key}-section"))
+        for key, name in _SECTIONS.items()
+        if key not in left_out
     )
     return element("nav", element("ul", *links), aria_label="Sections")
 
 
-def _overview_sections(
+def _length_section(
     runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison], unfinished: Sequence[Path]
 ) -> Markup:
     notes = list(renamed_sets(runs).values())
     if unfinished:
         folders = ", ".join("/".join(folder.parts[-2:]) for folder in unfinished)
         notes.append(f"Not finished, so not here: {folders}.")
+    told = {one.name: verdict(one) for one in comparisons}
+    return filled(
+        embed.asset("length.html"),
+        {
+            "verdict": together(
+                *(
+                    element("p", said, class_="verdict", data_set=name)
+                    for name, said in told.items()
+                    if said
+                )
+            ),
+            "bands": "A band is where the score would lie on other sentences of the same kind.",
+            "notes": together(*(element("p", note, class_="notes") for note in notes)),
+            "lengths": _per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
+        },
+    )
+
+
+def _live_section(models: LiveModels) -> Markup:
+    """The panel of the models in the page, and why others are not; nothing where there are none."""
+    if not models.runs and not models.left_out:
+        return Markup("")
+    lines = element("ul", *(element("li", line) for line in models.left_out), class_="notes")
+    said = element("p", "Not in this page as models:", class_="notes")
+    left_out = together(said, lines) if models.left_out else Markup("")
+    return filled(embed.asset("live.html"), {"left_out": left_out})
+
+
+def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> Markup:
     scores = (_per_set(comparisons, scores_table), _per_set(comparisons, seeds_table, "group"))
     published = element("summary", paper_table().title), _table(paper_table(), "name")
     return filled(
-        embed.asset("overview.html"),
+        embed.asset("scores.html"),
         {
-            "notes": together(*(element("p", note, class_="notes") for note in notes)),
-            "lengths": _per_set(comparisons, lambda one: lengths_table(one, ["bleu"])),
             "scores": together(*scores),
             "published": element("details", *published),
             "training": _table(training_table(runs)),
@@ -183,14 +247,18 @@ def _overview_sections(
 
 
 def _least_words(comparisons: Sequence[SetComparison]) -> int:
-    """LEAST_WORDS, or 0 where no set has sentences as long."""
-    starts = [
-        row["from"]
+    """LEAST_WORDS, or 0 where a set has fewer than MANY sentences as long."""
+    counts = [
+        max(
+            (
+                sum(row["sentences"] for row in result["by_length"] if row["from"] >= LEAST_WORDS)
+                for result in one.results.values()
+            ),
+            default=0,
+        )
         for one in comparisons
-        for result in one.results.values()
-        for row in result["by_length"]
     ]
-    return LEAST_WORDS if max(starts, default=0) >= LEAST_WORDS else 0
+    return LEAST_WORDS if min(counts, default=0) >= MANY else 0
 
 
 def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> Markup:
@@ -251,12 +319,15 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
         for run in runs
         if (command := command_of(run))
     ]
+    alone = len(runs) == 1
+    equal = Markup("") if alone else element("p", "The configurations are equal.")
+    again = "How to make it again" if alone else "How to make them again"
     return filled(
         embed.asset("configuration.html"),
         {
-            "differences": _table(differences, "key")
-            if differences.rows
-            else element("p", "The configurations are equal."),
+            "heading": again if alone else "How the runs differ, and how to make them again",
+            "commands_heading": "Command" if alone else "Commands",
+            "differences": _table(differences, "key") if differences.rows else equal,
             "commands": together(*commands),
         },
     )

@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import json
+import posixpath
 import re
 import zlib
 from graphlib import TopologicalSorter
@@ -14,7 +15,7 @@ from typing import Any
 
 from nmt.report.page.markup import Markup, element
 
-_IMPORT = re.compile(r"""^import \{([^}]*)\} from "\./([\w-]+\.mjs)";$""", re.MULTILINE)
+_IMPORT = re.compile(r"""^import \{([^}]*)\} from "(\.[\w./-]+\.mjs)";$""", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function\*?|const|let|class) (\w+)", re.MULTILINE)
 
 
@@ -26,8 +27,13 @@ def packed(identity: str, value: Any) -> Markup:
 
 def packed_text(identity: str, text: str) -> Markup:
     """Text deflated and in base64."""
-    content = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).decode("ascii")
-    return element("script", content, type="text/plain", id=identity)
+    return packed_bytes(identity, text.encode("utf-8", "replace"), 9)
+
+
+def packed_bytes(identity: str, content: bytes, level: int) -> Markup:
+    """Bytes deflated at a level of zlib's and in base64."""
+    written = base64.b64encode(zlib.compress(content, level)).decode("ascii")
+    return element("script", written, type="text/plain", id=identity)
 
 
 def asset(name: str) -> str:
@@ -47,24 +53,34 @@ def program(main: str) -> str:
     Imports and exports must stand on one line each and by name, as in the files of `js`.
     """
     sources: dict[str, str] = {}
+    imports: dict[str, list[str]] = {}
     pending = [main]
     while pending:
         name = pending.pop()
         if name not in sources:
             sources[name] = asset(f"js/{name}")
-            pending += [found[2] for found in _IMPORT.finditer(sources[name])]
-    imports = {
-        name: [found[2] for found in _IMPORT.finditer(source)] for name, source in sources.items()
-    }
+            imports[name] = [_beside(name, found[2]) for found in _IMPORT.finditer(sources[name])]
+            pending += imports[name]
     parts = ['"use strict";', "const modules = {};"]
     for name in TopologicalSorter(imports).static_order():
         exported = ", ".join(found[2] for found in _EXPORT.finditer(sources[name]))
+        named = iter(imports[name])
         body = _IMPORT.sub(
-            lambda found: f'const {{{found[1]}}} = modules["{found[2]}"];', sources[name]
+            lambda found, named=named: f'const {{{found[1]}}} = modules["{next(named)}"];',  # type: ignore[misc]
+            sources[name],
         )
         body = _EXPORT.sub(r"\1 \2", body)
         parts.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();')
     return "\n".join(parts)
+
+
+def _beside(name: str, imported: str) -> str:
+    """A module's path in `js` from the path that another one imports it by.
+
+    >>> _beside("search/beam.mjs", "../dom.mjs")
+    'dom.mjs'
+    """
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
 
 
 def script(source: str) -> Markup:

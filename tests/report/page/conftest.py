@@ -37,6 +37,9 @@ def opened(chromium: Any, built: Path) -> Iterator[Opened]:
 
 @pytest.fixture
 def page(opened: Opened) -> Any:
+    opened.page.evaluate(
+        "document.querySelectorAll('details.fold').forEach((d) => { d.open = true; })"
+    )
     opened.page.uncheck("#grouped")
     opened.page.wait_for_function(
         "document.querySelectorAll('#length-chart .mark-line path').length === 5"

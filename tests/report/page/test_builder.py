@@ -79,7 +79,7 @@ def test_tables_commands_and_unfinished_runs_are_in_the_page_itself(page: str) -
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page
     assert "Not finished, so not here: sweep/4" in page
     assert page.count('data-run="RNNsearch-50 seed 2"') == 5  # two tables a set, and training
-    assert 'value="30"' in page
+    assert 'value="0"' in page  # fewer than a hundred sentences have 30 words
     assert "model.scoring._target_" in page
 
 
@@ -141,7 +141,9 @@ def test_a_run_with_nothing_but_training_makes_a_page(tmp_path: Path) -> None:
     bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}, "train": {"updates": 3}})
     page = build_page([bare], tmp_path / "bare.html").read_text()
     assert "<p>1 run</p>" in page
-    assert "The configurations are equal" in page
+    assert "How to make it again" in page
+    assert "The configurations are equal" not in page
+    assert 'href="#significance-section"' not in page
 
 
 def test_outside_systems_stand_beside_runs(runs: list[FinishedRun], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import zlib
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -24,15 +25,18 @@ def test_a_packed_payload_is_base64_of_deflated_json() -> None:
 
 
 def test_modules_are_joined_into_one_script_in_the_order_of_their_imports() -> None:
-    text = embed.program("main.mjs")
-    folder = resources.files("nmt.report.page") / "js"
-    names = {entry.name for entry in folder.iterdir() if entry.name.endswith(".mjs")}
-    placed = [match[1] for match in re.finditer(r'^modules\["([\w.-]+)"\] = ', text, re.M)]
-    assert set(placed) == names
-    assert placed[-1] == "main.mjs"
-    for line in re.findall(r'^const \{.*\} = modules\["([\w.-]+)"\];', text, re.M):
-        assert text.index(f'modules["{line}"] = ') < text.index(f'= modules["{line}"];')
-    assert not re.search(r"^(import|export) ", text, re.M)
+    folder = Path(str(resources.files("nmt.report.page"))) / "js"
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.mjs")}
+    placed = set()
+    for main in ("main.mjs", "inference/worker.mjs"):
+        text = embed.program(main)
+        joined = [match[1] for match in re.finditer(r'^modules\["([\w./-]+)"\] = ', text, re.M)]
+        assert joined[-1] == main
+        for line in re.findall(r'^const \{.*\} = modules\["([\w./-]+)"\];', text, re.M):
+            assert text.index(f'modules["{line}"] = ') < text.index(f'= modules["{line}"];')
+        assert not re.search(r"^(import|export) ", text, re.M)
+        placed |= set(joined)
+    assert placed == names
 
 
 def test_a_script_cannot_end_its_own_element() -> None:

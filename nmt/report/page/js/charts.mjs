@@ -59,7 +59,7 @@ export function lengthSpec({ rows, counts, names, look, title, digits, bands, ze
         data: { values: counts },
         encoding: { x: { ...x, axis: { ...x.axis, title: `${words} a sentence` } } },
         layer: [
-          { mark: { type: "bar", color: theme.bar, width: { band: 0.5 } }, encoding: { y: { field: "sentences", type: "quantitative", axis: { title: "n", tickCount: 2, grid: false } } } },
+          { mark: { type: "bar", color: theme.bar, width: { band: 0.5 } }, encoding: { y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } } } },
           { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
         ],
       },

@@ -1,13 +1,7 @@
 // Payloads of the page: deflated JSON in base64.
 
+import { inflate } from "./bytes.mjs";
 import { byId } from "./dom.mjs";
-
-/** Text that was deflated and written in base64. */
-export async function inflate(base64) {
-  const bytes = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
-}
 
 export async function unpack(identity) {
   const element = byId(identity);

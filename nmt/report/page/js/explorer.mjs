@@ -1,5 +1,6 @@
 // The alignment explorer: pick a sentence, step through what was written, see what was read for each word.
 
+import { copyField } from "./clipboard.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
 import { energies, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
 import { fixed, percent, plural } from "./format.mjs";
@@ -208,17 +209,7 @@ export function startExplorer(alignments) {
     const fits = Object.keys(state.sentence.by).filter((label) => Boolean(state.sentence.by[label].w) === attention);
     if (fits.length) choose(fits[0]);
   }
-  async function copy() {
-    let copied = true;
-    try {
-      await navigator.clipboard.writeText(ui.link.value);
-    } catch {
-      ui.link.focus();
-      ui.link.select();
-      copied = document.execCommand("copy");
-    }
-    ui.copied.textContent = copied ? "Copied." : "Copy the selected text.";
-  }
+  const copy = () => copyField(ui.link, ui.copied);
   function keyed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
     const moves = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };

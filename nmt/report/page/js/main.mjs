@@ -3,6 +3,7 @@
 import { byId } from "./dom.mjs";
 import { unpack } from "./data.mjs";
 import { startExplorer } from "./explorer.mjs";
+import { startLive } from "./live/panel.mjs";
 import { startOverview } from "./overview.mjs";
 import { startTranslations } from "./translations.mjs";
 
@@ -20,7 +21,8 @@ function startTheme(redraw) {
 async function start() {
   const data = await unpack("overview");
   const overview = data ? startOverview(data) : null;
-  startTheme(() => overview?.redraw());
+  let live = null;
+  startTheme(() => { overview?.redraw(); live?.redraw(); });
   const drawn = overview?.changed();
   const alignments = await unpack("alignments");
   const explore = startExplorer(alignments);
@@ -28,6 +30,7 @@ async function start() {
   if (overview && translations) startTranslations(translations, overview, explore);
   await drawn;
   document.documentElement.dataset.ready = "true";
+  live = await startLive(await unpack("live"));
 }
 
 start();

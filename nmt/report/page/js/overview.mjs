@@ -27,7 +27,8 @@ export function startOverview(overview) {
   for (const part of ["length", "scores", "significance", "translations"]) byId(`${part}-section`).hidden = !scored;
   byId("training-section").hidden = !training.value && !document.querySelector("#training-section table.sortable");
   const seeded = overview.groups.length < overview.runs.length;
-  grouped.disabled = !seeded;
+  byId("grouped-field").hidden = !seeded;
+  byId("set-field").hidden = Object.keys(overview.sets).length < 2;
   grouped.checked = seeded && overview.runs.length > 4;
 
   const boxes = new Map();
@@ -103,7 +104,7 @@ export function startOverview(overview) {
   }
   let drawnAt = 0;
   function charts() {
-    drawnAt = byId("runs-section").clientWidth;
+    drawnAt = byId("configuration-section").clientWidth;
     return Promise.all([scored ? lengthChart() : null, trainingChart()]);
   }
   function metrics() {
@@ -142,6 +143,6 @@ export function startOverview(overview) {
   for (const control of [tested, byId("bucket")]) control.addEventListener("change", significance);
   new ResizeObserver(([entry]) => {
     if (Math.abs(entry.contentRect.width - drawnAt) > 8) charts();
-  }).observe(byId("runs-section"));
+  }).observe(byId("configuration-section"));
   return { changed, on, set, redraw: charts, listen: (listener) => listeners.push(listener) };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { deflateSync } from "node:zlib";
 import { test } from "node:test";
 import { lengthSpec, trainingSpec } from "../../../../nmt/report/page/js/charts.mjs";
-import { inflate } from "../../../../nmt/report/page/js/data.mjs";
+import { inflate } from "../../../../nmt/report/page/js/bytes.mjs";
 import { pieces, unmatched } from "../../../../nmt/report/page/js/diff.mjs";
 import { readLink, writeLink } from "../../../../nmt/report/page/js/explorer.mjs";
 import { fixed, percent, pValue, signed } from "../../../../nmt/report/page/js/format.mjs";

@@ -1,0 +1,81 @@
+"""From a trained model to what a page takes of it (`nmt.report.live_file`)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import torch
+
+from nmt.data.bpe_vocabulary import BpeVocabulary
+from nmt.data.vocabulary import Vocabulary
+from nmt.data.word_vocabulary import WordVocabulary
+from nmt.inference.trained import TrainedModel
+from nmt.layers import Additive, Dot, ScaledDot
+from nmt.models import RNNencdec, RNNsearch
+from nmt.report.live_file import LiveModel, shapes
+
+SCORING = {Additive: "additive", Dot: "dot", ScaledDot: "scaled_dot"}
+LARGEST = float(np.finfo(np.float16).max)
+
+
+def live_model(trained: TrainedModel) -> LiveModel | str:
+    """The model with its weights rounded to float16, or what keeps it from running in a page."""
+    model, config = trained.model, trained.config
+    if type(model) not in (RNNencdec, RNNsearch):
+        return f"the page does not know the model {type(model).__name__}"
+    function = model.decoder.context.scoring
+    if function is not None and type(function) not in SCORING:
+        return f"the page does not know the scoring function {type(function).__name__}"
+    vocabularies = [_described(each) for each in (trained.codec.source, trained.codec.target)]
+    if None in vocabularies:
+        return "the page does not know the tokenizer"
+    search, sizes = config.search, config.model
+    about: dict[str, Any] = {
+        "model": type(model).__name__,
+        "scoring": None if function is None else SCORING[type(function)],
+        "state_input": sizes.state_input,
+        "sizes": {
+            "hidden": sizes.hidden,
+            "embedding": sizes.embedding,
+            "alignment": None if function is None else sizes.alignment,
+            "maxout": sizes.maxout,
+        },
+        "languages": list(config.data.languages),
+        "normalise": config.tokenizer.normalise,
+        "search": {
+            "beam_size": search.beam_size,
+            "max_ratio": float(search.max_ratio),
+            "min_ratio": float(search.min_ratio),
+            "length_penalty": float(search.length_penalty),
+            "replace_unk": search.replace_unk,
+        },
+        "source_vocabulary": vocabularies[0],
+        "target_vocabulary": vocabularies[1],
+        "dictionary": None if trained.dictionary is None else dict(trained.dictionary),
+    }
+    state = model.state_dict()
+    if {name: tuple(each.shape) for name, each in state.items()} != shapes(about):
+        return "the page does not know all of its layers"
+    if any(not bool((each.abs() <= LARGEST).all()) for each in state.values()):
+        return "a weight is too large for 16 bits"
+    weights = {name: state[name].to("cpu", torch.float16).numpy() for name in shapes(about)}
+    return LiveModel(about, weights)
+
+
+def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
+    """A vocabulary as `nmt.report.live_file` writes it; None for one that it does not know."""
+    if isinstance(vocabulary, WordVocabulary):
+        return {"kind": "words", "words": list(vocabulary.words)}
+    if not isinstance(vocabulary, BpeVocabulary):
+        return None
+    model = json.loads(vocabulary.state()["model"])["model"]
+    places = model["vocab"]
+    subwords = sorted(places, key=places.__getitem__)
+    pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
+    return {
+        "kind": "bpe",
+        "subwords": subwords,
+        "merges": [[places[first], places[second]] for first, second in pairs],
+    }

@@ -1,0 +1,44 @@
+// The encoder's state after each source word: a column a word, a row a unit, as it fills up to the one fixed vector c.
+
+import { h } from "../dom.mjs";
+
+const MOST_ROWS = 128;
+const HEIGHT = 96;
+
+/** Draws states (S, H) on a canvas as wide as its place; units are put together where there are more than rows. */
+export function drawStates(states, source) {
+  const S = source.length;
+  const H = states.length / S;
+  const rows = Math.min(H, MOST_ROWS);
+  const canvas = h("canvas", { width: S, height: rows, class: "states", role: "img", "aria-label": `The state of the encoder after each of ${S} source words; the last one is the fixed vector` });
+  canvas.style.height = `${HEIGHT}px`;
+  const picture = canvas.getContext("2d");
+  const image = picture.createImageData(S, rows);
+  const style = getComputedStyle(document.documentElement);
+  const [low, high] = [rgb(style.getPropertyValue("--frame")), rgb(style.getPropertyValue("--heat"))];
+  for (let j = 0; j < S; j++) {
+    for (let row = 0; row < rows; row++) {
+      const value = states[j * H + Math.floor((row * H) / rows)];
+      const [r, g, b] = value < 0 ? low : high;
+      image.data.set([r, g, b, Math.round(255 * Math.min(1, Math.abs(value)))], 4 * (row * S + j));
+    }
+  }
+  picture.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function rgb(colour) {
+  const digits = colour.trim().replace("#", "");
+  return [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16));
+}
+
+/** Cosine of each state with the last one: how much of the final vector is there after word j. */
+export function likeness(states, S) {
+  const H = states.length / S;
+  const last = states.subarray((S - 1) * H);
+  const length = (v) => Math.sqrt(v.reduce((sum, x) => sum + x * x, 0)) || 1;
+  return Array.from({ length: S }, (_, j) => {
+    const state = states.subarray(j * H, (j + 1) * H);
+    return state.reduce((sum, x, i) => sum + x * last[i], 0) / (length(state) * length(last));
+  });
+}

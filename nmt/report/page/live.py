@@ -1,0 +1,194 @@
+"""The models in the page: which runs' weights it holds, in how many bits, and why others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmt.config import PageConfig
+from nmt.data.tokenise import tokeniser
+from nmt.report.groups import grouped
+from nmt.report.live_file import LiveModel, read_live
+from nmt.report.page import embed
+from nmt.report.page.markup import Markup, together
+from nmt.report.runs import FinishedRun
+
+FORMAT = 1
+"""Of what the page holds; `nmt/report/page/js/live/models.mjs` names the one it reads."""
+
+LIMIT = 12_000_000
+"""Bytes that all models of a page take at most with `report.live=auto`."""
+
+OFFERED = 80
+"""Sentences of the test sets that a person can take."""
+
+_LEVEL = 6  # of deflate: 9 takes twice as long for a thousandth
+
+
+class LiveModels(NamedTuple):
+    """What a page holds of its models.
+
+    Attributes:
+        payloads: the program of the worker, the descriptions, and the weights of each model.
+        runs: the labels of the runs whose models are there.
+        left_out: a line for each run that is not, saying why.
+    """
+
+    payloads: Markup
+    runs: list[str]
+    left_out: list[str]
+
+
+NONE = LiveModels(Markup(""), [], [])
+
+
+def fitted_models(runs: Sequence[FinishedRun], report: PageConfig) -> LiveModels:
+    """The models of a page: one run a group, as many as fit.
+
+    With `report.live=auto` they come in turn from those with attention and those without, the ones
+    trained on the longest sentences first, as long as all together are within LIMIT.
+
+    Raises:
+        InputError: for a `live.bin` that is damaged, naming it.
+    """
+    if report.live is False:
+        return NONE
+    candidates = [members[0] for members in grouped(runs).values() if not members[0].external]
+    payloads: list[Markup] = []
+    described: list[dict[str, Any]] = []
+    left_out: dict[str, str] = {}
+    room = LIMIT if report.live == "auto" else None
+    for run in _in_turn(candidates):
+        model = None if run.folder is None else read_live(run.folder)
+        if model is None:
+            left_out[run.label] = missing_because(run, room)
+            continue
+        payload = embed.packed_bytes(
+            f"live-{len(payloads)}", packed_weights(model, report.live_bits), _LEVEL
+        )
+        if room is not None and len(payload) > room:
+            left_out[run.label] = _too_large(model.parameters)
+            continue
+        room = None if room is None else room - len(payload)
+        payloads.append(payload)
+        described.append({"label": run.label, **model.about, "rules": _rules(model)})
+    order = [run.label for run in candidates]
+    lines = [f"{label}: {left_out[label]}" for label in order if label in left_out]
+    if not described:
+        return NONE._replace(left_out=lines)
+    head = {
+        "format": FORMAT,
+        "bits": report.live_bits,
+        "models": described,
+        "sentences": offered_sentences(runs, described[0]["languages"][0]),
+    }
+    worker = embed.packed_text("live-program", embed.program("inference/worker.mjs"))
+    parts = together(worker, embed.packed("live", head), *payloads)
+    return LiveModels(parts, [each["label"] for each in described], lines)
+
+
+def offered_sentences(runs: Sequence[FinishedRun], language: str) -> list[dict[str, Any]]:
+    """Source sentences of the test sets to begin with, as text, spread over their lengths."""
+    rows = {
+        tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
+    }
+    ascending = sorted(rows, key=lambda words: (len(words), words))
+    step = max(1.0, len(ascending) / OFFERED)
+    chosen = [ascending[int(n * step)] for n in range(min(OFFERED, len(ascending)))]
+    moses = tokeniser(language)
+    return [{"words": len(words), "text": moses.detokenise(words)} for words in chosen if words]
+
+
+def missing_because(run: FinishedRun, room: int | None) -> str:
+    """Why the folder of a run holds no model for pages, in a line.
+
+    Args:
+        room: bytes that a page has for models; None: any number.
+    """
+    name = str(run.flat.get("model._target_", "nmt.models.RNNsearch"))
+    scoring = str(run.flat.get("model.scoring._target_") or "nmt.layers.")
+    if not name.startswith("nmt.models."):
+        return f"the page does not know the model {name.rpartition('.')[2]}"
+    if not scoring.startswith("nmt.layers."):
+        return f"the page does not know the scoring function {scoring.rpartition('.')[2]}"
+    parameters = _number(run, "parameters")
+    if room is not None and fewest_bytes(parameters) > room:
+        return _too_large(parameters)
+    return "its folder holds no live.bin (report.live when it was trained or evaluated)"
+
+
+def fewest_bytes(parameters: int) -> int:
+    """About the bytes that a model takes in a page with 8 bits, in base64."""
+    return parameters * 4 // 3
+
+
+def _too_large(parameters: int) -> str:
+    return (
+        f"its {parameters / 1e6:.1f} million parameters do not fit any more "
+        f"(all models together: {LIMIT // 10**6} MB; report.live_bits=8 halves them, "
+        "report.live=true takes all)"
+    )
+
+
+def _in_turn(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """With attention, without, with, ...: of each kind those of the longest training sentences first."""
+    kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
+    for run in runs:
+        kinds["model.scoring._target_" in run.flat].append(run)
+    for alike in kinds.values():
+        alike.sort(key=lambda run: -_number(run, "max_length"))
+    turns = max(map(len, kinds.values()), default=0)
+    return [alike[turn] for turn in range(turns) for alike in kinds.values() if turn < len(alike)]
+
+
+def _number(run: FinishedRun, key: str) -> int:
+    """A number of results.json; 0 where it is none."""
+    value = run.results.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _rules(model: LiveModel) -> dict[str, Any]:
+    """How Moses tokenises the source language and detokenises the target language."""
+    source, target = (tokeniser(each).rules() for each in model.about["languages"])
+    for name in ("plain_alpha", "currency"):
+        del source[name]
+    return {
+        "source": source,
+        "target": {k: target[k] for k in ("language", "plain_alpha", "currency")},
+    }
+
+
+def packed_weights(model: LiveModel, bits: int) -> bytes:
+    """The weights of a model as `js/models/weights.mjs` reads them.
+
+    16 bits: the lower byte of every number, then the higher byte of every number, which deflate takes
+    for what it is. 8 bits: a signed byte for every entry of the matrices; then, as numbers of 16 bits,
+    tensor by tensor the scale of every row of a matrix, and the vectors whole.
+    """
+    if bits == 16:
+        return _planes(np.concatenate([each.ravel() for each in model.weights.values()]))
+    codes, halves = [], []
+    for weight in model.weights.values():
+        if weight.ndim == 1:
+            halves.append(weight)
+            continue
+        code, scale = rounded_to_8_bits(weight)
+        codes.append(code.ravel())
+        halves.append(scale)
+    return b"".join([np.concatenate(codes).tobytes(), _planes(np.concatenate(halves))])
+
+
+def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix (m, n) as int8 codes (m, n) and a float16 scale a row (m,): code * scale is nearest."""
+    wide = matrix.astype(np.float64)
+    # the scale is rounded up, so that no code is beyond 127
+    scale = np.nextafter((np.abs(wide).max(1) / 127).astype(np.float16), np.float16(np.inf))
+    scale = np.where(np.abs(wide).max(1) > 0, scale, np.float16(0))
+    divisor = np.where(scale > 0, scale.astype(np.float64), 1.0)[:, None]
+    return np.clip(np.rint(wide / divisor), -127, 127).astype(np.int8), scale.astype(np.float16)
+
+
+def _planes(numbers: np.ndarray) -> bytes:
+    return numbers.astype("<f2").view(np.uint8).reshape(-1, 2).T.tobytes()

@@ -1,0 +1,116 @@
+"""Models with drawn weights, as pages take them: nothing needs to be trained to hold a page's arithmetic to torch's."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+
+from nmt.config import Config
+from nmt.data.bpe_vocabulary import BpeVocabulary
+from nmt.data.tokenise import tokeniser
+from nmt.data.vocabulary import Vocabulary
+from nmt.data.word_vocabulary import WordVocabulary
+from nmt.inference.live_export import live_model
+from nmt.inference.trained import TrainedModel, make_codec
+from nmt.models import build_model
+from nmt.report.live_file import LiveModel
+from nmt.report.page import embed
+from nmt.report.page.live import packed_weights, rounded_to_8_bits
+from tests.helpers.run_folders import ENGLISH, FRENCH
+
+NODE = shutil.which("node")
+JS = Path(embed.__file__).parent / "js"
+
+
+def drawn_model(
+    model: str = "RNNsearch",
+    *,
+    scoring: str = "Additive",
+    state_input: str = "previous",
+    bpe: bool = False,
+    seed: int = 0,
+    spread: float = 0.4,
+    sizes: tuple[int, int, int, int] = (11, 7, 9, 6),
+    words: tuple[Sequence[str], Sequence[str]] = (ENGLISH, FRENCH),
+    dictionary: dict[str, str] | None = None,
+) -> TrainedModel:
+    """A model in evaluation mode whose weights are drawn; hidden, embedding, alignment, maxout are `sizes`."""
+    config = OmegaConf.structured(Config)
+    config.model._target_ = f"nmt.models.{model}"
+    config.model.state_input = state_input
+    for name, size in zip(("hidden", "embedding", "alignment", "maxout"), sizes, strict=True):
+        config.size[name] = size
+    if model == "RNNsearch":
+        config.model.scoring = {"_target_": f"nmt.layers.{scoring}"}
+        config.model.alignment = sizes[2]
+    objects = OmegaConf.to_object(config)
+    assert isinstance(objects, Config)
+    vocabularies: list[Vocabulary] = [
+        BpeVocabulary.learn([" ".join(side)], 300) if bpe else WordVocabulary(dict.fromkeys(side))
+        for side in words
+    ]
+    torch.manual_seed(seed)
+    built = build_model(objects, *map(len, vocabularies)).eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.normal_(std=spread)
+    codec = make_codec(objects, *vocabularies)
+    return TrainedModel(built, codec, objects, dictionary)
+
+
+def exported(trained: TrainedModel) -> LiveModel:
+    found = live_model(trained)
+    assert isinstance(found, LiveModel), found
+    return found
+
+
+def rounded(trained: TrainedModel, bits: int) -> TrainedModel:
+    """The model with the weights that a page has of it."""
+    state = {}
+    for name, weight in exported(trained).weights.items():
+        if bits == 8 and weight.ndim == 2:
+            codes, scale = rounded_to_8_bits(weight)
+            state[name] = torch.from_numpy(codes * scale.astype("float32")[:, None])
+        else:
+            state[name] = torch.from_numpy(weight.astype("float32"))
+    model = build_model(trained.config, trained.model.source_size, trained.model.target_size)
+    model.load_state_dict(state)
+    return dataclasses.replace(trained, model=model.eval())
+
+
+def described(trained: TrainedModel) -> dict[str, Any]:
+    """What a page says of a model, with the rules of its languages."""
+    about = exported(trained).about
+    source, target = (tokeniser(each).rules() for each in about["languages"])
+    return {**about, "label": about["model"], "rules": {"source": source, "target": target}}
+
+
+def in_node(folder: Path, script: str, **given: Any) -> Any:
+    """What a script prints as JSON; it has `given` by name, and imports from the page's `js` as $JS."""
+    assert NODE is not None
+    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
+    lines = [
+        'import { readFileSync } from "node:fs";',
+        f'const given = JSON.parse(readFileSync("{folder}/given.json", "utf-8"));',
+        script.replace("$JS", JS.as_uri()),
+    ]
+    file = folder / "script.mjs"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run([NODE, str(file)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def stored(trained: TrainedModel, bits: int, folder: Path) -> str:
+    """A file of the bytes that a page holds of a model."""
+    path = folder / "weights.bin"
+    path.write_bytes(packed_weights(exported(trained), bits))
+    return str(path)

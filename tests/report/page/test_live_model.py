@@ -1,0 +1,149 @@
+"""The page's arithmetic and search held to torch's with the same rounded weights, under Node."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.data.batch import pad
+from nmt.inference.force_decoding import alignment_row, force_decode
+from nmt.inference.trained import TrainedModel
+from nmt.inference.unknown_words import replace_unknown_words
+from nmt.search.beam import beam_search
+from nmt.search.hypothesis import Hypothesis
+from tests.helpers.live import NODE, described, drawn_model, in_node, rounded, stored
+from tests.helpers.run_folders import ENGLISH
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+TRANSLATE = """
+import { unpackWeights } from "$JS/models/weights.mjs";
+import { TrainedModel } from "$JS/inference/translation.mjs";
+const bytes = new Uint8Array(readFileSync(given.weights));
+const { about } = given;
+const trained = new TrainedModel(about, unpackWeights(bytes, about, given.bits), about.rules);
+const run = (job) => { for (;;) { const { done, value } = job.next(); if (done) return value; } };
+const settings = { beam_size: given.beam, attention: given.attention, replace_unk: given.replace };
+const told = ({ states, ...record }) => ({ ...record, filled: states && Array.from(states) });
+console.log(JSON.stringify(given.texts.map((text) => told(run(trained.translate(text, settings))))));
+"""
+
+KINDS = [
+    ("RNNsearch", "Additive", "previous", False),
+    ("RNNsearch", "Dot", "current", False),
+    ("RNNsearch", "ScaledDot", "previous", True),
+    ("RNNencdec", "", "previous", False),
+    ("RNNencdec", "", "current", True),
+]
+
+
+def sentences(count: int, longest: int = 20) -> list[str]:
+    draw = np.random.default_rng(5)
+    words = [*ENGLISH, "zebra", "quagga"]
+    lengths = np.linspace(1, longest, count).astype(int)
+    return [" ".join(draw.choice(words, length)) for length in lengths]
+
+
+def in_the_page(trained: TrainedModel, bits: int, folder: Path, **given: Any) -> list[Any]:
+    given = {"beam": 1, "attention": "trained", "replace": "none"} | given
+    about, weights = described(trained), stored(trained, bits, folder)
+    return in_node(folder, TRANSLATE, about=about, weights=weights, bits=bits, **given)
+
+
+def in_python(trained: TrainedModel, texts: list[str], beam: int) -> list[Hypothesis]:
+    settings = dataclasses.replace(trained.config.search, beam_size=beam)
+    source, mask = pad([trained.codec.source.encode(text.split()) for text in texts])
+    return [found[0] for found in beam_search(trained.model, source, mask, settings)]
+
+
+@pytest.mark.parametrize(("model", "scoring", "state_input", "bpe"), KINDS)
+def test_the_page_computes_and_searches_as_torch_does(
+    model: str, scoring: str, state_input: str, bpe: bool, tmp_path: Path
+) -> None:
+    trained = drawn_model(model, scoring=scoring, state_input=state_input, bpe=bpe)
+    texts = sentences(6)
+    for bits, beam in ((16, 1), (16, 4), (8, 12)):
+        found = in_the_page(trained, bits, tmp_path, texts=texts, beam=beam)
+        same = rounded(trained, bits)
+        hypotheses = in_python(same, texts, beam)
+        encoded = [same.codec.source.encode(text.split()) for text in texts]
+        forced = force_decode(same.model, encoded, [each.tokens for each in hypotheses])
+        for text, source, record, hypothesis, decoding in zip(
+            texts, encoded, found, hypotheses, forced, strict=True
+        ):
+            row = alignment_row(same.codec, 0, text.split(), decoding, score=hypothesis.score)
+            assert record["ids"] == decoding.ids
+            assert record["finished"] is hypothesis.finished
+            assert record["score"] == pytest.approx(hypothesis.score, abs=1e-3)
+            assert record["source"] == row["source"]
+            assert record["target"] == row["target"]
+            assert record["text"] == same.codec.detokenise(row["target"][:-1])
+            assert record["p"] == pytest.approx(row["log_probability"], abs=1e-3)
+            runners = [[item for pair in step for item in pair] for step in row["runners_up"]]
+            assert [step[::2] for step in record["runners"]] == [step[::2] for step in runners]
+            if model == "RNNsearch":
+                assert np.allclose(record["weights"], row["weights"], atol=1e-4)
+                assert record["z"] == pytest.approx(row["log_normaliser"], abs=1e-3)
+            else:
+                real = torch.ones(1, len(source), dtype=torch.bool)
+                annotations, _ = same.model.encoder(torch.tensor([source]), real)
+                filled = annotations[0].detach().flatten().tolist()
+                assert record["filled"] == pytest.approx(filled, abs=1e-5)
+
+
+def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
+    trained = drawn_model(spread=1.0, seed=4)
+    for settings in (
+        {"max_ratio": 0.29},
+        {"min_ratio": 1.5},
+        {"length_penalty": 1.0},
+        {"max_ratio": 1.0, "min_ratio": 2.0, "length_penalty": 0.6},
+    ):
+        search = dataclasses.replace(trained.config.search, **settings)
+        config = dataclasses.replace(trained.config, search=search)
+        changed = dataclasses.replace(trained, config=config)
+        texts = sentences(5)
+        found = in_the_page(changed, 16, tmp_path, texts=texts, beam=3)
+        wanted = in_python(rounded(changed, 16), texts, 3)
+        for record, hypothesis in zip(found, wanted, strict=True):
+            assert [*record["ids"], 0][: len(hypothesis.tokens)] == hypothesis.tokens
+            assert record["finished"] is hypothesis.finished
+            assert record["score"] == pytest.approx(hypothesis.score, abs=1e-4)
+
+
+def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
+    trained = drawn_model()
+    (text,) = sentences(1)
+    text = f"{text} of agreement"
+    size = len(text.split()) + 1
+    (uniform,) = in_the_page(trained, 16, tmp_path, texts=[text], attention="uniform")
+    assert np.allclose(uniform["weights"], 1 / size)
+    (argmax,) = in_the_page(trained, 16, tmp_path, texts=[text], attention="argmax")
+    assert {value for row in argmax["weights"] for value in row} == {0, 1}
+    assert all(sum(row) == 1 for row in argmax["weights"])
+    (own,) = in_the_page(trained, 16, tmp_path, texts=[text])
+    assert own["p"] != uniform["p"] != argmax["p"]
+
+
+def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
+    trained = drawn_model(dictionary={"zebra": "zèbre"}, seed=2)
+    with torch.no_grad():
+        trained.model.output.bias[1] = 9.0  # it writes little else
+    text = "the zebra is constructor after the quagga"
+    for mode in ("none", "copy", "dictionary"):
+        (record,) = in_the_page(trained, 16, tmp_path, texts=[text], replace=mode)
+        assert 1 in record["ids"]
+        same = rounded(trained, 16)
+        source = same.codec.source.encode(text.split())
+        (decoding,) = force_decode(same.model, [source], [record["ids"]])
+        search = dataclasses.replace(trained.config.search, replace_unk=mode)
+        wanted = replace_unknown_words(
+            decoding, same.codec, text.split(), search, trained.dictionary
+        )
+        assert record["target"] == [*wanted, "</s>"]
+        assert record["known"] == [word in ENGLISH for word in text.split()]

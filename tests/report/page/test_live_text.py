@@ -1,0 +1,174 @@
+"""The page's tokenising, detokenising and subwords, held to Python's under Node."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nmt.data.bpe_vocabulary import BpeVocabulary
+from nmt.data.tokenise import LANGUAGES, tokeniser
+from tests.helpers.live import NODE, drawn_model, exported, in_node
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+PIECES = [
+    *("cat", "Dr.", "No.", "e.g.", "i.e.", "U.S.", "Mr", "l'", "aujourd'hui", "don't", "dogs'"),
+    *("3,000.50", "1 000", "5 %", "50%", "nº 3", "$5", "€7", "£", "¿qué?", "¡", "«oui»", "“so”"),
+    *("„gut“", "‘a’", "it’s", "l’eau", "...", "…", "....", ".", "..", "?!", "-", "--", "—", "–"),
+    *("a-b", "(x)", "[y]", "{z}", "<b>", "</b>", "&amp;", "&", "|", "@-@", "#tag", "a/b", "\\"),
+    *("x.y", "www.a.fr/é?q=1", "me@b.org", "''", "``", "`", "'", '"', '",', ',"', "DOTMULTI"),
+    *(
+        "naïve",
+        "œuvre",
+        "ÉTÉ",
+        "Ærø",
+        "ﬁn",
+        "ß",
+        "Σίσυφος",
+        "мир",
+        "שלום",
+        "سلام",
+        "हिन्दी",
+        "日本語",
+    ),
+    *(
+        "中文",
+        "한국어",
+        "ไทย",
+        "😀",
+        "👩\u200d🔬",
+        "🇫🇷",
+        "e\u0301",
+        "\u200b",
+        "\u200d",
+        "\ufeff",
+        "\xad",
+    ),
+    *(
+        "\u202eabc",
+        "\xa0",
+        "\u2009",
+        "\u3000",
+        "\u2028",
+        "\x1c",
+        "\x85",
+        "\t",
+        "  ",
+        "½",
+        "x²",
+        "Ⅳ",
+    ),
+    *(
+        "１２",
+        "٣٫٥",
+        "𝒳",
+        "𐍈",
+        "𞤀",
+        "\U000e0041",
+        "ｶﾅ",
+        "。",
+        "，",
+        "<unk>",
+        "</s>",
+        "._.",
+        "O'Neil's",
+    ),
+]
+
+
+def awkward_lines(count: int) -> list[str]:
+    """Lines that hold every kind of character, joined with and without spaces."""
+    draw = random.Random(7)
+    lines = ["", " ", ".", "'", "a.", "a.'", "a. '", "a...b", "1,2,3,", ",1", "..a.. ."]
+    while len(lines) < count:
+        words = draw.choices(PIECES, k=draw.randint(1, 9))
+        lines.append("".join(word + draw.choice(["", " ", " ", " "]) for word in words))
+    return lines
+
+
+TOKENISE = """
+import { tokeniser } from "$JS/data/tokenise.mjs";
+import { detokeniser } from "$JS/data/detokenise.mjs";
+const found = {};
+for (const { rules, lines, words } of given.cases) {
+  found[rules.language] = { words: lines.map(tokeniser(rules)), lines: words.map(detokeniser(rules)) };
+}
+console.log(JSON.stringify(found));
+"""
+
+
+def held_to_python(languages: list[str], lines: list[str], folder: Path) -> None:
+    wanted, cases = {}, []
+    for language in languages:
+        moses = tokeniser(language)
+        words = [moses.tokenise(line) for line in lines]
+        wanted[language] = {"words": words, "lines": [moses.detokenise(each) for each in words]}
+        cases.append({"rules": moses.rules(), "lines": lines, "words": words})
+    found = in_node(folder, TOKENISE, cases=cases)
+    for language in languages:
+        for kind in ("words", "lines"):
+            pairs = zip(found[language][kind], wanted[language][kind], lines, strict=True)
+            wrong = [(language, line, a, b) for a, b, line in pairs if a != b]
+            assert not wrong, (len(wrong), ascii(wrong[:3]))
+
+
+def test_awkward_lines_fall_into_the_same_words(tmp_path: Path) -> None:
+    held_to_python(["en", "fr"], awkward_lines(500), tmp_path)
+
+
+@pytest.mark.slow
+def test_every_language_of_moses(tmp_path: Path) -> None:
+    languages = sorted(LANGUAGES - {"cs"})  # sacremoses fails on some Czech words with a dash
+    held_to_python(languages, awkward_lines(200), tmp_path)
+
+
+def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
+    trained = drawn_model(bpe=True)
+    vocabulary = trained.codec.source
+    assert isinstance(vocabulary, BpeVocabulary)
+    moses = tokeniser("en")
+    lines = [moses.tokenise(line) for line in awkward_lines(200)]
+    draw = random.Random(3)
+    spelt = [draw.choices(range(len(vocabulary)), k=draw.randint(1, 12)) for _ in range(200)]
+    found = in_node(
+        tmp_path,
+        """
+        import { vocabularyOf } from "$JS/data/vocabulary.mjs";
+        const vocabulary = vocabularyOf(given.state);
+        const spell = (ids) => {
+          const words = vocabulary.spelt(ids);
+          const symbols = ids.map((id) => vocabulary.symbol(id));
+          return { words: words.map(([word]) => word), sizes: words.map(([, n]) => n), symbols };
+        };
+        const ids = given.lines.map((words) => vocabulary.encode(words));
+        console.log(JSON.stringify({ ids, spelt: given.spelt.map(spell) }));
+        """,
+        state=exported(trained).about["source_vocabulary"],
+        lines=lines,
+        spelt=spelt,
+    )
+    assert found["ids"] == [vocabulary.encode(words) for words in lines]
+    for ids, one in zip(spelt, found["spelt"], strict=True):
+        index = vocabulary.word_index(ids)
+        assert one["sizes"] == [index.count(number) for number in dict.fromkeys(index)]
+        assert one["symbols"] == vocabulary.symbols(ids)
+        if 0 not in ids:
+            assert one["words"] == vocabulary.decode(ids)
+
+
+def test_unknown_words_are_known_as_such(tmp_path: Path) -> None:
+    trained = drawn_model()
+    words = ["the", "agreement", "</s>", "<unk>", "constructor", "__proto__", "zebra"]
+    found = in_node(
+        tmp_path,
+        """
+        import { vocabularyOf } from "$JS/data/vocabulary.mjs";
+        const vocabulary = vocabularyOf(given.state);
+        console.log(JSON.stringify([vocabulary.encode(given.words), vocabulary.known(given.words)]));
+        """,
+        state=exported(trained).about["source_vocabulary"],
+        words=words,
+    )
+    assert found == [trained.codec.source.encode(words), [True, True, *[False] * 5]]
