@@ -40,6 +40,9 @@ class ModelConfig:
     unit: dict[str, Any] | None = key(
         None, "recurrent unit of encoder and decoder (group `unit`); null: gated"
     )
+    attention: dict[str, Any] | None = key(
+        None, "where attention looks (group `attention`); null: everywhere, if the model attends"
+    )
     scoring: dict[str, Any] | None = key(
         None, "scoring function of the attention (group `scoring`)"
     )

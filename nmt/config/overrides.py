@@ -24,6 +24,7 @@ from nmt.utils.errors import InputError
 GROUPS = {
     "encoder": ["model.encoder"],
     "unit": ["model.unit"],
+    "attention": ["model.attention"],
     "scoring": [
         "model.scoring",
         "model.projection_init_exponent",

@@ -50,6 +50,7 @@ NOT_LIGHTNINGS = {
     "val_check_interval": "type trainer.valid_every",
 }
 
+GLOBAL = "nmt.layers.attention.Attention"  # the default, which says nothing of a model without any
 LONGEST_NAME = 100  # bytes of a test set's name; a file name has 255, with what is added to it
 
 
@@ -141,6 +142,11 @@ def _validate_together(config: DictConfig) -> None:
             f"scoring={scoring}: {model.title} has no attention (model.alignment is null); "
             "leave out scoring, or use model=rnnsearch"
         )
+    attention = (model.attention or {}).get("_target_")
+    if not attends and attention not in (None, GLOBAL):
+        raise InputError(f"attention={attention}: {model.title} has no attention; take none")
+    if attends and model.attention is not None and not attention:
+        raise InputError(f"attention=none: {model.title} needs attention: global or local")
     if attends and not scoring:
         raise InputError(f"scoring=none: {model.title} needs a scoring: {SCORINGS}")
     for name in ("projection_init_exponent", "projection_lr_exponent"):

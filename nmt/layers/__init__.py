@@ -6,6 +6,7 @@ from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
 from nmt.layers.intervention import Intervention
+from nmt.layers.local_attention import LocalAttention
 from nmt.layers.lstm_unit import LstmUnit
 from nmt.layers.memory import Memory
 from nmt.layers.output import Output
@@ -27,6 +28,7 @@ __all__ = [
     "GatedUnit",
     "General",
     "Intervention",
+    "LocalAttention",
     "LstmUnit",
     "Memory",
     "Output",

@@ -41,6 +41,13 @@ def index_hypotheses(field: Tensor, parents: Tensor) -> Tensor:
     return field[sentences, parents]
 
 
+def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights (B, K, S) over the positions that `seen` marks, 0 elsewhere, and log Z (B, K)."""
+    scores = scores.masked_fill(~seen, -torch.inf)
+    log_normaliser = scores.logsumexp(2)
+    return torch.exp(scores - log_normaliser.unsqueeze(2)), log_normaliser
+
+
 class Attention(nn.Module):
     """c_i = Σ_j α_ij h_j, α_i = softmax over real j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
@@ -106,13 +113,16 @@ class Attention(nn.Module):
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Attends with K states a sentence (B, K, H); annotations are never copied."""
-        assert memory.keys is not None
-        scores = self.scoring(self.queries(state), memory.keys)  # (B, K, S)
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        scores = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
-        log_normaliser = scores.logsumexp(2)
-        weights = torch.exp(scores - log_normaliser.unsqueeze(2))
+        weights, log_normaliser = softmax_where(
+            self.scores(state, memory), memory.mask.unsqueeze(1)
+        )
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
+
+    def scores(self, state: Tensor, memory: Memory) -> Tensor:
+        """e_ij (B, K, S), in float32 at least, for K states a sentence (B, K, H)."""
+        assert memory.keys is not None
+        scores: Tensor = self.scoring(self.queries(state), memory.keys)
+        return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
     def run_fused(
         self,

@@ -54,8 +54,8 @@ class Decoder(nn.Module):
     program); E y_0 = 0. `dropout` falls on embeddings and readouts. Weights and log-normalisers of
     `forward` are for looking at: with `recurrence="fused"` no gradient flows into them from
     outside. With `graphs` a fused recurrence trained on a GPU is replayed from CUDA graphs. `unit`
-    is the class of the recurrent unit; only the `GatedUnit` has a fused recurrence, another one is
-    run by the loop.
+    is the class of the recurrent unit; only the `GatedUnit` has a fused recurrence. With another
+    one, or a context whose `run_fused` is None, the loop runs under autograd.
 
     Raises ValueError for an unknown `state_input` or `recurrence`, and for `fused` with a context
     of one's own that has no `run_fused` (see `Attention`).
@@ -80,7 +80,8 @@ class Decoder(nn.Module):
             raise ValueError(f"state_input is {state_input!r}; it must be 'previous' or 'current'")
         if recurrence not in ("plain", "fused"):
             raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
-        if recurrence == "fused" and not fits_forward(context, "run_fused"):
+        autograd = getattr(context, "run_fused", False) is None  # by its own account
+        if recurrence == "fused" and not (autograd or fits_forward(context, "run_fused")):
             raise ValueError(
                 f"recurrence is 'fused', but {type(context).__name__} defines only one step "
                 "(`forward`): add a method `run_fused`, or use recurrence 'plain'"
@@ -127,8 +128,8 @@ class Decoder(nn.Module):
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
-        fused = self.recurrence == "fused" and type(self.unit) is GatedUnit
-        run = self._fused if fused else self._plain
+        fusible = type(self.unit) is GatedUnit and fits_forward(self.context, "run_fused")
+        run = self._fused if self.recurrence == "fused" and fusible else self._plain
         readout, weights, log_normaliser = run(target, memory)
         if weights is not None and log_normaliser is not None:
             weights = weights * target_mask.unsqueeze(2)

@@ -35,11 +35,10 @@ def chosen_class(
 
 
 def build_attention(model: ModelConfig, annotation: int) -> Attention:
-    """The attention of a model over annotations of a size, with the scoring of `model.scoring`.
+    """The attention of `model.attention` over annotations of a size, scored by `model.scoring`.
 
     Raises:
-        InputError: where no scoring is chosen, or its class cannot be found or made.
-        ValueError: where keys of the attention do not go with the scoring.
+        InputError: where no scoring is chosen, or a class cannot be found or made.
     """
     target = scoring_of(model)
     if not target:
@@ -52,11 +51,15 @@ def build_attention(model: ModelConfig, annotation: int) -> Attention:
         scoring: nn.Module = instantiate(
             model.scoring, **dict(zip(("query_size", "key_size"), sizes, strict=True))
         )
-    return Attention(
-        model.hidden,
-        annotation,
-        model.alignment,
-        scoring,
-        init_exponent=model.projection_init_exponent,
-        lr_exponent=model.projection_lr_exponent,
-    )
+    options = {name: value for name, value in (model.attention or {}).items() if name != "_target_"}
+    attention: type[Attention] = chosen_class(model, "attention", Attention, Attention)
+    with named_by(f"model.attention._target_={attention.__module__}.{attention.__name__}"):
+        return attention(
+            model.hidden,
+            annotation,
+            model.alignment,
+            scoring,
+            init_exponent=model.projection_init_exponent,
+            lr_exponent=model.projection_lr_exponent,
+            **options,
+        )

@@ -72,6 +72,25 @@ def test_each_scoring_composes_or_is_refused(composer, check, experiment, scorin
     expect(composer, check, experiment, "tiny", scoring, "grammar")
 
 
+def test_each_encoder_unit_and_attention_composes_or_is_refused(composer, check):
+    """RNNencdec brings its own encoder and no attention, as it brings no scoring."""
+    search, encdec = (load(composer(f"model={name}")).model for name in ("rnnsearch", "rnnencdec"))
+    assert search.encoder == {"_target_": "nmt.layers.encoder.BidirectionalEncoder"}
+    assert encdec.encoder == {"_target_": "nmt.layers.encoder.ForwardEncoder"}
+    assert search.attention == {"_target_": "nmt.layers.attention.Attention"}
+    assert encdec.attention == {"_target_": None}
+    assert search.unit == encdec.unit == {"_target_": "nmt.layers.gated_unit.GatedUnit"}
+    made = load(composer("attention=local", "model.attention.window=4", "scoring=general")).model
+    assert made.attention == {"_target_": "nmt.layers.local_attention.LocalAttention", "window": 4}
+    for typed, said in {
+        "model=rnnencdec attention=local": "attention=nmt.layers.local_attention.LocalAttention: RNN",
+        "attention=none": "attention=none: RNNsearch needs attention: global or local",
+    }.items():
+        code, message = check(*typed.split())
+        assert (code, message.count("\n")) == (2, 1)
+        assert said in message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("experiment", MODELS)
@@ -81,7 +100,7 @@ def test_all_combinations(composer, check, experiment, regime):
 
 
 def test_every_option_of_every_group_composes(composer):
-    tested_above = ("experiment", "regime", "scoring", "data", "hydra")
+    tested_above = ("experiment", "regime", "scoring", "attention", "data", "hydra")
     for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
         for file in folder.glob("*.yaml") if folder.name not in tested_above else ():
             plus = "+" if folder.name == "stress" else ""

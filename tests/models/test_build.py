@@ -86,6 +86,14 @@ def test_what_a_scoring_compares(scoring, parameters, compared):
         ({"scoring": {"_target_": "nmt.layers.Cosin"}}, "model.scoring._target_=nmt.layers.Cosi"),
         ({"scoring": {"_target_": "os.system"}}, "model.scoring._target_=os.system: "),
         ({"scoring": {**ADDITIVE, "heads": 8}}, "model.scoring._target_=nmt.layers.scoring.Addi"),
+        (
+            {"attention": {"_target_": "nmt.layers.LocalAttention", "window": 0}},
+            "model.attention._target_=nmt.layers.local_attention.LocalAttention: window is 0",
+        ),
+        (
+            {"attention": {"_target_": "nmt.layers.Dot"}},
+            "model.attention._target_=nmt.layers.Dot: n",
+        ),
         ({"scoring": {"_target_": None}}, "scoring=none: RNNsearch needs a scoring: additive, dot"),
         ({"alignment": None}, "model.alignment=null: nmt.layers.scoring.Additive needs the size"),
         ({"_target_": "nmt.models.RNNencdec"}, "model.alignment=7: RNNencdec has no attention; "),

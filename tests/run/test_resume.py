@@ -106,6 +106,26 @@ def test_averaged_weights_are_resumed_exactly(work, average):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("scoring=rescaled_dot", "callbacks=ema", "optimizer=adadelta"),
+        ("scoring=cosine", "encoder=forward", "unit=lstm", "data.reverse_source=true"),
+        ("scoring=general", "attention=local", "model.attention.window=3"),
+    ],
+)
+def test_options_beyond_the_paper_are_resumed_exactly(work, typed):
+    """Two groups of parameters, states with a memory, a window: killed in update 14."""
+    name = typed[0].partition("=")[2]
+    assert work.train(name, *typed).code == 0
+    hook = "kill('nmt.models.base:Translator.training_step', 27)"
+    assert work.train(f"{name}-killed", *typed, hook=hook).code == -9
+    assert work.checkpoint(f"{name}-killed")["global_step"] == 12
+    assert work.train(f"{name}-killed", *typed, "resume=auto").code == 0
+    work.same(name, f"{name}-killed")
+
+
+@pytest.mark.slow
 def test_threads_are_those_of_the_start(work):
     """Layers large enough for products that two threads share; typed once, then stored."""
     wide = ("size.hidden=64", "data.batch_size=32", "trainer.max_steps=4", "trainer.threads=2")

@@ -1,0 +1,77 @@
+"""Attention in a window about a predicted position (Luong, Pham and Manning, 2015, section 3.2).
+
+Beyond the paper, whose attention is `nmt.layers.attention.Attention`.
+
+B batch, K queries a sentence, S source length, H state, N alignment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt.layers.attention import Attention, AttentionOutput, softmax_where
+from nmt.layers.initialisation import initialise_matrix
+from nmt.layers.memory import Memory
+from nmt.layers.precision import accumulate_dtype
+
+
+class LocalAttention(Attention):
+    """Local-p: α_ij = softmax over the window of e_ij, times exp(-(j - p_i)² / 2σ²), with
+
+        p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
+
+    where positions j are counted from 1 and T_x counts `</s>`. As printed, the weights are not
+    normalised again: they sum to less than 1. The Gaussian alone has a gradient for W_p and v_p. The
+    log-normaliser is that of the softmax.
+
+    Initialisation: W_p (N, H) and v_p (N) from N(0, 0.01²) under `paper`, by Glorot's rule
+    otherwise: every window begins about the middle of the sentence.
+
+    Raises ValueError for a `window` (D) below 1, in which no position might be left.
+    """
+
+    run_fused = None  # type: ignore[assignment]  # the loop under autograd is all there is
+
+    def __init__(
+        self,
+        hidden: int,
+        annotation: int,
+        alignment: int,
+        scoring: nn.Module,
+        *,
+        window: int = 10,
+        **options: Any,
+    ) -> None:
+        if window < 1:
+            raise ValueError(f"window is {window}; it must be at least 1")
+        super().__init__(hidden, annotation, alignment, scoring, **options)
+        self.window = window
+        self.W_p = nn.Parameter(torch.empty(alignment, hidden))
+        self.v_p = nn.Parameter(torch.empty(alignment))
+        self.initialise("paper")
+
+    def initialise(self, init: str) -> None:
+        super().initialise(init)
+        if hasattr(self, "v_p"):  # not yet in the constructor of `Attention`
+            initialise_matrix(self.W_p, init)
+            initialise_matrix(self.v_p.unsqueeze(0), init)
+
+    def centre(self, state: Tensor, mask: Tensor) -> Tensor:
+        """p_i (B, K) in positions from 0 to T_x, for states (B, K, H) and a mask (B, S)."""
+        dtype = accumulate_dtype(state.dtype)  # in 16 bits a position would be a whole number
+        with torch.autocast(state.device.type, enabled=False):
+            moved = torch.tanh(nn.functional.linear(state.to(dtype), self.W_p.to(dtype)))
+            return mask.sum(1, keepdim=True) * torch.sigmoid(moved @ self.v_p.to(dtype))
+
+    def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
+        scores = self.scores(state, memory)  # (B, K, S)
+        centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
+        position = torch.arange(1, scores.shape[2] + 1, device=scores.device)
+        distance = position - centre  # (B, K, S)
+        seen = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
+        weights, log_normaliser = softmax_where(scores, seen)
+        weights = weights * torch.exp(-2 * (distance / self.window).square())  # σ = D / 2
+        return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)

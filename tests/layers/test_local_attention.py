@@ -1,0 +1,111 @@
+"""Attention in a window about a predicted position, against NumPy."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from nmt.layers import Attention, Decoder, Dot, LocalAttention, Memory, ScaledDot, initialise
+from tests.layers.nets import batch, make, mixed_precision
+from tests.layers.reference import sigmoid
+
+
+def example(window, *, scale=1.0):
+    """Attention of 7 entries, states of 5, annotations of 6; sentences of 9, 1 and 4 symbols."""
+    torch.manual_seed(1)
+    attention = LocalAttention(5, 6, 7, ScaledDot(7, 7), window=window).double()
+    for parameter in attention.parameters():
+        torch.nn.init.normal_(parameter, std=scale)
+    annotations = torch.randn(3, 9, 6).double()
+    mask = torch.arange(9) < torch.tensor([[9], [1], [4]])
+    memory = Memory(annotations, attention.keys(annotations), mask, annotations[:, 0])
+    return attention, torch.randn(3, 2, 5).double(), memory
+
+
+@pytest.mark.parametrize("window", [1, 2, 50])
+def test_the_equations(window):
+    """Luong et al. (2015), equations 9 and 10, position by position, with a softmax in the window."""
+    attention, states, memory = example(window)
+    found = attention(states, memory)
+    w = {name: p.detach().numpy() for name, p in attention.named_parameters()}
+    outside = 0
+    for b, length in enumerate(memory.mask.sum(1).tolist()):
+        h = memory.annotations[b, :length].numpy()
+        for k, s in enumerate(states[b].numpy()):
+            p = length * sigmoid(w["v_p"] @ np.tanh(w["W_p"] @ s))
+            inside = [j for j in range(1, length + 1) if p - window <= j <= p + window]
+            outside += length - len(inside)
+            e = {j: (w["W_a"] @ s) @ (w["U_a"] @ h[j - 1]) / np.sqrt(7) for j in inside}
+            total = sum(np.exp(value) for value in e.values())
+            expected = np.zeros(9)
+            for j in inside:
+                gauss = np.exp(-((j - p) ** 2) / (2 * (window / 2) ** 2))
+                expected[j - 1] = np.exp(e[j]) / total * gauss
+            np.testing.assert_allclose(found.weights[b, k].detach(), expected, rtol=1e-10)
+            np.testing.assert_allclose(found.log_normaliser[b, k].detach(), np.log(total))
+            np.testing.assert_allclose(
+                found.context[b, k].detach(), expected[:length] @ h, rtol=1e-9, atol=1e-12
+            )
+    assert (outside > 0) == (window < 50)
+
+
+def test_a_wide_window_is_global_attention():
+    local, states, memory = example(10_000)
+    whole = Attention(5, 6, 7, local.scoring).double()
+    for name in ("W_a", "U_a"):
+        getattr(whole, name).data = getattr(local, name).data
+    torch.testing.assert_close(
+        local(states, memory).context, whole(states, memory).context, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_gradients():
+    attention, states, memory = example(3, scale=0.5)
+    centre = attention.centre(states, memory.mask)
+    # finite differences need positions that stay inside the window, or outside
+    assert ((centre - centre.round()).abs() > 1e-4).all()
+
+    def run(states, annotations, *_):
+        keys = attention.keys(annotations)
+        return attention(states, Memory(annotations, keys, memory.mask, memory.summary)).context
+
+    inputs = [x.requires_grad_() for x in (states, memory.annotations)]
+    assert gradcheck(run, (*inputs, *attention.parameters()))
+    run(*inputs).sum().backward()
+    assert all(p.grad.abs().max() > 1e-5 for p in attention.parameters())
+
+
+@pytest.mark.parametrize("init", ["paper", "glorot"])
+def test_how_it_is_drawn(init):
+    torch.manual_seed(0)
+    attention = LocalAttention(50, 60, 70, Dot(70, 70), init_exponent=-0.5)
+    initialise(attention, init)
+    deviation = {"paper": 0.01, "glorot": (2 / 120) ** 0.5}[init]
+    assert attention.W_p.std().item() == pytest.approx(deviation, rel=0.05)
+    assert attention.v_p.any()
+    assert sum(p.numel() for p in attention.parameters()) == 70 * (50 + 60) + 70 * 50 + 70
+    with pytest.raises(ValueError, match="window is 0"):
+        LocalAttention(5, 6, 7, Dot(7, 7), window=0)
+
+
+@pytest.mark.parametrize("recurrence", ["plain", "fused"])
+def test_a_whole_model_with_it(recurrence):
+    """In a batch and alone, likewise in 16 bits; fused runs the loop under autograd."""
+    net = make(recurrence=recurrence)
+    torch.manual_seed(2)
+    context = LocalAttention(5, 10, 7, net.decoder.context.scoring, window=2).double()
+    initialise(context, "glorot")
+    decoder = Decoder(13, 4, 5, 3, context, recurrence=recurrence).double()
+    initialise(decoder, "glorot")
+    net.decoder = decoder
+    whole = batch()
+    nll, forced = net(*whole)
+    for b, (s, t) in enumerate(((6, 2), (1, 5), (4, 3))):
+        alone, _ = net(*(part[b : b + 1, :n] for part, n in zip(whole, (s, s, t, t), strict=True)))
+        torch.testing.assert_close(alone[0], nll[b, :t])
+    assert (forced.weights.sum(2) < 1).all()
+    nll.sum().backward()
+    assert decoder.context.W_p.grad.abs().max() > 1e-6
+    with mixed_precision():
+        mixed, _ = net.float()(*whole)
+    assert (mixed - nll).abs().max() < 0.15
