@@ -28,6 +28,8 @@ def upgrade(stored: dict[str, Any]) -> dict[str, Any]:
     model = config.get("model", {})
     if "alignment" in model and not (model.get("scoring") or {}).get("_target_"):
         model["alignment"] = None  # a size of nothing, which a model without attention stored
+    if "_target_" in model:
+        _parts(model)
     for old, new in RENAMED.items():
         *path, name = old.split(".")
         section = _section(config, path)
@@ -59,6 +61,18 @@ def _optimizer(old: dict[str, Any]) -> dict[str, Any]:
         "schedule": {"_target_": f"nmt.models.optimizer.{old['schedule']}"},
         **{name: old[name] for name in ("lr", "clip_norm", "warmup", "decay_from")},
     }
+
+
+def _parts(model: dict[str, Any]) -> None:
+    """Names the encoder, the unit and the attention where a version had no choice of them."""
+    attends = model.get("alignment") is not None
+    encoder = "BidirectionalEncoder" if attends else "ForwardEncoder"
+    for part, target in {
+        "encoder": f"nmt.layers.encoder.{encoder}",
+        "unit": "nmt.layers.gated_unit.GatedUnit",
+        "attention": "nmt.layers.attention.Attention" if attends else None,
+    }.items():
+        model.setdefault(part, {"_target_": target})
 
 
 def _section(config: dict[str, Any], path: list[str]) -> dict[str, Any]:

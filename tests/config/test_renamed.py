@@ -65,6 +65,24 @@ def test_a_configuration_of_this_version_is_left_as_it_is(earlier):
     assert upgrade({"seed": 1}) == {"seed": 1}
 
 
+@pytest.mark.parametrize(
+    ("attends", "encoder", "attention"),
+    [
+        (True, "nmt.layers.encoder.BidirectionalEncoder", "nmt.layers.attention.Attention"),
+        (False, "nmt.layers.encoder.ForwardEncoder", None),
+    ],
+)
+def test_parts_that_there_was_no_choice_of(earlier, attends, encoder, attention):
+    assert not {"encoder", "unit", "attention", "projection_lr_exponent"} & set(earlier["model"])
+    if not attends:
+        earlier["model"] |= {"_target_": "nmt.models.RNNencdec", "scoring": {"_target_": None}}
+    model = load(stored_config(earlier, Path("best.ckpt"))).model
+    assert model.encoder == {"_target_": encoder}
+    assert model.unit == {"_target_": "nmt.layers.gated_unit.GatedUnit"}
+    assert model.attention == {"_target_": attention}
+    assert (model.projection_init_exponent, model.projection_lr_exponent) == (0, 0)
+
+
 def test_what_has_no_place_is_left_out(earlier):
     assert "in_order" in earlier["data"]
     now = upgrade(earlier)
