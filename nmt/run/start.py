@@ -363,7 +363,8 @@ def quieten() -> None:
     """Silences Lightning's warnings about intended settings, and ranks that repeat the first."""
     if rank():
         logging.getLogger("nmt").setLevel(logging.WARNING)
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     for message in (
         ".*does not have many workers.*",
         ".*GPU available but not used.*",
