@@ -126,8 +126,8 @@ def truth(text: TestText, system: System) -> tuple[LengthAxis, np.ndarray]:
     cells = (lengths - 1) // WIDTH
     statistics = true_statistics(text, system)
     sums = np.stack([statistics[cells == cell].sum(axis=0) for cell in range(cells[-1] + 1)])
-    weights = np.bincount(cells, text.chances)
-    means = np.bincount(cells, text.chances * lengths) / weights
+    weights = text.sentences * np.bincount(cells, text.chances)
+    means = text.sentences * np.bincount(cells, text.chances * lengths) / weights
     first = np.arange(len(weights)) * WIDTH + 1
     axis = LengthAxis(first, first + WIDTH - 1, weights[None], means[None])
     return axis, BLEU.combine(sums)[None]

@@ -83,6 +83,7 @@ def lengths_figure(
         curves, counts = axes[0, column], axes[1, column]
         for place, (label, members) in enumerate(lines.items()):
             _draw_curve(curves, place, label, _curve(members, test_set, edges, key))
+            _draw_fit(curves, place, _fit(members, test_set, key), edges)
         curves.set_title(title)
         _draw_counts(counts, [_points(run, test_set, edges, key) for run in runs])
         _label_buckets(counts, edges)
@@ -154,6 +155,8 @@ def caption(lines: Lines, test_set: str) -> str:
     if 1 in numbers:
         single = ", or for a single run " if len(numbers) > 1 else ""
         text += f"{single}{bands} bootstrap intervals"
+    if any((_result(run, test_set).get("degradation") or {}).get("bleu") for run in runs):
+        text += "; dotted: least squares over buckets of 5 words, bending at the training cap"
     return f"{text}; search: {' or '.join(searches)}"
 
 
@@ -247,6 +250,37 @@ def _draw_curve(
     axes.plot(places, values, label=label, **look)
     axes.fill_between(places, low, high, color=look["color"], alpha=0.2, lw=0)
     axes.vlines(places, low, high, color=look["color"], alpha=0.5, lw=0.8)
+
+
+def _fit(members: Sequence[FinishedRun], test_set: str, key: str) -> np.ndarray | None:
+    """The fitted line (ends and bends, 2): of several runs the mean; None where they have none alike."""
+    found = [_result(run, test_set).get("degradation") or {} for run in members]
+    drawn = [(each.get(key) or {}).get("line") for each in found]
+    if not all(drawn) or len({len(line or ()) for line in drawn}) > 1:
+        return None
+    mean: np.ndarray = np.mean(drawn, axis=0)
+    return mean
+
+
+def _draw_fit(axes: Axes, place: int, line: np.ndarray | None, edges: Sequence[Edges]) -> None:
+    """Draws a fitted line over lengths, thin, where the buckets stand one after another.
+
+    A bucket stands at the middle of its lengths; the open one is taken for as wide as that before.
+    """
+    if line is None or len(edges) < 2:
+        return
+    firsts = np.array([first for first, _ in edges], dtype=float)
+    widths = np.append(np.diff(firsts), firsts[-1] - firsts[-2])
+    middles = firsts + (widths - 1) / 2
+    lengths = np.unique(np.concatenate([line[:, 0], middles]))
+    lengths = lengths[(lengths >= line[0, 0]) & (lengths <= line[-1, 0])]
+    scores = np.interp(lengths, line[:, 0], line[:, 1])
+    start, end = middles[0] - widths[0] / 2, middles[-1] + widths[-1] / 2
+    stations = np.concatenate([[start], middles, [end]])
+    places = np.concatenate([[-0.5], np.arange(len(edges)), [len(edges) - 0.5]])
+    look = run_style(place)
+    at = np.interp(lengths, stations, places)
+    axes.plot(at, scores, color=look["color"], linestyle=":", lw=0.9, alpha=0.8)
 
 
 def _draw_counts(axes: Axes, points: Sequence[Sequence[Point | None]]) -> None:

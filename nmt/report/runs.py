@@ -78,7 +78,7 @@ class FinishedRun:
         """Equal for runs that differ by nothing but their seed (and by where they were run)."""
         if self.external:
             return self.label
-        same = {name: value for name, value in self.flat.items() if not _incidental(name)}
+        same = {name: value for name, value in self.flat.items() if not is_incidental(name)}
         return json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
 
     def confidence(self, test_set: str) -> float:
@@ -266,7 +266,7 @@ def _order(path: Path) -> tuple[str, int, str]:
     return str(path.parent), number, path.name
 
 
-def _incidental(key: str) -> bool:
+def is_incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment.
 
     Scores that were measured in addition change none of the others.
@@ -292,7 +292,7 @@ def _by_keys(runs: list[FinishedRun]) -> list[str]:
     for key, values in differing_keys(runs).items():
         more = {**few, key: values}
         told = {tuple(_comparable(each[i]) for each in more.values()) for i in range(len(runs))}
-        if len(told) > kinds and not _incidental(key):
+        if len(told) > kinds and not is_incidental(key):
             few, kinds = more, len(told)
     parts = [
         ", ".join(_setting(key, values[i]) for key, values in few.items()) for i in range(len(runs))

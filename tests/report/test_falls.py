@@ -22,7 +22,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     folder = tmp_path_factory.mktemp("seeded")
     for model in ("RNNencdec", "RNNsearch"):
         for seed in (1, 2, 3):
-            options = {"model": model, "seed": seed, "max_length": 30, "pairs": 700, "kept": 0}
+            options = {"model": model, "seed": seed, "max_length": 30, "pairs": 450, "kept": 0}
             make_run(folder / f"{model}{seed}", **options)
     return find_runs([str(folder / "*")]).runs
 

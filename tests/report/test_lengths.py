@@ -156,3 +156,20 @@ def test_a_label_that_begins_with_an_underscore_is_in_the_legend(tmp_path):
         each(run_of([bucket(1, 10, 9.0)], "_mine")), Path(tmp_path / "f"), "dev", ["svg"]
     )
     assert "_mine" in file.read_text()
+
+
+def test_the_fitted_line_lies_where_its_lengths_lie_between_the_buckets():
+    lasts = [10, 20, 30, 40, 50, 60, None]
+    buckets = [bucket(10 * n + 1, last, 30.0) for n, last in enumerate(lasts)]
+    line = [[5.5, 40.0], [30.5, 35.0], [70.5, 11.0]]
+    fitted = run_of(buckets, degradation={"bleu": {"line": line}})
+    axes = lengths_figure(each(fitted), "dev").axes[0]
+    (dotted,) = [drawn for drawn in axes.lines if drawn.get_linestyle() == ":"]
+    found = dict(zip(*np.round(dotted.get_data(), 6), strict=True))
+    assert found[0.0] == 40.0  # the middle of 1-10
+    assert found[2.5] == 35.0  # 30.5 is between 21-30 and 31-40
+    assert found[6.0] == 14.0  # 65.5, the middle of the open bucket
+    assert "bending at the training cap" in caption(each(fitted), "dev")
+    bare = run_of(buckets)
+    assert "bending" not in caption(each(bare), "dev")
+    assert len(lengths_figure(each(bare), "dev").axes[0].lines) == 1

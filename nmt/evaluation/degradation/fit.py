@@ -23,6 +23,7 @@ RANGES: tuple[Range, ...] = get_args(Range)
 
 FEWEST_BUCKETS = 3  # that a slope is fitted to
 WORDS = 10  # that a slope is the change for
+TINY = np.finfo(np.float64).tiny  # in place of no weight at all
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _with_neighbours(weights: np.ndarray, scores: np.ndarray) -> np.ndarray:
         around = np.pad(values, ((0, 0), (1, 1)))
         return around[:, :-2] + around[:, 1:-1] + around[:, 2:]
 
-    return summed(weights * scores) / np.maximum(summed(weights), 1)
+    return summed(weights * scores) / np.maximum(summed(weights), TINY)
 
 
 def _never_rising(weights: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -188,7 +189,7 @@ def _never_rising(weights: np.ndarray, scores: np.ndarray, start: np.ndarray) ->
     size = scores.shape[1]
     for begin in range(size):
         means = (totals[:, begin + 1 :] - totals[:, begin : begin + 1]) / np.maximum(
-            counts[:, begin + 1 :] - counts[:, begin : begin + 1], 1
+            counts[:, begin + 1 :] - counts[:, begin : begin + 1], TINY
         )
         greatest = np.maximum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
         allowed = np.where(begin >= start[:, None], greatest, np.inf)

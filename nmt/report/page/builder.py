@@ -10,7 +10,9 @@ from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets
+from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.page import embed
+from nmt.report.page.falls import falls_payload
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.live import LiveModels, fitted_models
 from nmt.report.page.markup import Markup, element, filled, together
@@ -20,7 +22,7 @@ from nmt.report.page.verdict import names_of, verdict
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
-from nmt.report.tables import lengths_table, scores_table, seeds_table
+from nmt.report.tables import lengths_table, scores_table, seeds_table, shown_scores
 from nmt.utils.commands import command_line
 from nmt.utils.files import write_text
 from nmt.utils.progress import counted
@@ -33,6 +35,7 @@ MANY = 100
 
 _SECTIONS = {
     "length": "By length",
+    "falls": "Fall with length",
     "live": "Translate",
     "explorer": "Alignments",
     "scores": "Scores",
@@ -80,6 +83,7 @@ def build_page(
     models = fitted_models(runs, report)
     sections = together(
         _length_section(everyone, comparisons, unfinished),
+        _falls_section(comparisons),
         _live_section(models),
         Markup(embed.asset("explorer.html")),
         _scores_sections(everyone, comparisons),
@@ -89,6 +93,7 @@ def build_page(
     library = embed.chart_library()
     payloads = [
         embed.packed("overview", overview(everyone, comparisons)),
+        embed.packed("falls", falls_payload(everyone, comparisons)),
         alignments,
         embed.packed_text("library", library),
     ]
@@ -244,6 +249,23 @@ def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetCompa
             "fewest": FEWEST,
         },
     )
+
+
+def _falls_section(comparisons: Sequence[SetComparison]) -> Markup:
+    """Tables of every score by group, and of BLEU by pair of groups: `tables/` has all pairs."""
+    return filled(
+        embed.asset("falls.html"),
+        {
+            "falls": _per_set(
+                comparisons, lambda one: falls_table(one, shown_scores(one)), "group"
+            ),
+            "differences": _per_set(comparisons, _bleu_differences, "score"),
+        },
+    )
+
+
+def _bleu_differences(comparison: SetComparison) -> Table:
+    return slope_differences_table(comparison, {"bleu": shown_scores(comparison)["bleu"]})
 
 
 def _least_words(comparisons: Sequence[SetComparison]) -> int:

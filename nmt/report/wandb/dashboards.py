@@ -13,7 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from nmt.report.runs import FinishedRun
+from nmt.evaluation.degradation import RANGES
+from nmt.report.fall_tables import RANGE_TITLES
+from nmt.report.runs import MISSING, FinishedRun, differing_keys, is_incidental
 from nmt.report.style import file_name
 from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import (
@@ -27,6 +29,8 @@ from nmt.report.wandb.panels import (
     length_metric,
     log_page,
     score_titles,
+    slope_metric,
+    slopes_of,
     summary_metric,
     summary_of,
 )
@@ -113,6 +117,7 @@ def parts(runs: Sequence[FinishedRun]) -> list[Part]:
             ],
         )
     )
+    found.append(_slopes(reports, runs, sets))
     found.append(_scores(reports, runs, sets))
     if attention:
         keys = [f"{ALIGNMENT}/{place}" for place in range(1, PICTURED + 1)]
@@ -266,6 +271,50 @@ def _over_length(reports: ModuleType, runs: Sequence[FinishedRun], test_set: str
     return Part(f"By length: {test_set}", text, panels)
 
 
+def _slopes(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Part:
+    """How steeply BLEU falls, and against each key that the runs were swept over with BLEU itself."""
+    slopes = [
+        (f"BLEU's slope {RANGE_TITLES[part]}, {name}", slope_metric(name, "bleu", part))
+        for name in sets
+        for part in RANGES
+        if any(
+            slope_metric(name, "bleu", part) in slopes_of(name, run.results["test"][name])
+            for run in runs
+            if name in run.sets
+        )
+    ]
+    panels = [reports.BarPlot(title=title, metrics=[metric]) for title, metric in slopes]
+    drawn = [(f"BLEU, {name}", summary_metric(name, "bleu")) for name in sets] + slopes
+    keys = swept_keys(runs)
+    panels += [
+        reports.ScatterPlot(title=f"{title}, by {key}", x=reports.Config(name=key), y=metric)
+        for key, numeric in keys.items()
+        if numeric and slopes
+        for title, metric in drawn
+    ]
+    if keys and slopes:
+        metrics = [*(reports.Config(name=key) for key in keys), *(metric for _, metric in drawn)]
+        columns = [reports.ParallelCoordinatesPlotColumn(metric=metric) for metric in metrics]
+        panels.append(
+            reports.ParallelCoordinatesPlot(title="BLEU and its slopes by key", columns=columns)
+        )
+    text = (
+        "The change of BLEU for 10 more words. Whether two runs differ is said by the tables of the "
+        "comparison, which draws the same sentences for all."
+    )
+    return Part("Fall with length", text, panels)
+
+
+def swept_keys(runs: Sequence[FinishedRun]) -> dict[str, bool]:
+    """Keys in which runs differ, those that make no other experiment left out: whether numbers."""
+    found = {}
+    for key, values in differing_keys(runs).items():
+        known = [value for value in values if value is not MISSING]
+        if not is_incidental(key) and all(isinstance(value, int | float | str) for value in known):
+            found[key] = not any(isinstance(value, str) for value in known)
+    return found
+
+
 def _scores(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Part:
     titles = _titles(runs)
     panels = [
@@ -289,7 +338,7 @@ def _arranged(panels: Sequence[Any], tall: int) -> list[Any]:
     """Panels three abreast on W&B's grid of 24 columns; what holds pages and tables takes its width."""
     left = top = height = 0
     for panel in panels:
-        wide = 24 if type(panel).__name__ not in ("LinePlot", "BarPlot") else 8
+        wide = 8 if type(panel).__name__ in ("LinePlot", "BarPlot", "ScatterPlot") else 24
         rows = tall if wide == 8 else 2 * tall
         if left + wide > 24:
             left, top, height = 0, top + height, 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.degradation import RANGES
 from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.heatmap import heatmap_figure
@@ -106,7 +107,8 @@ def log_test(
         ]
         table = wandb.Table(columns=list(columns))
         for name, result in results.get("test", {}).items():
-            for metric, value in summary_of(name, result, score_titles(results)).items():
+            found = summary_of(name, result, score_titles(results)) | slopes_of(name, result)
+            for metric, value in found.items():
                 run.summary[metric] = value
             for words, bucket, found in length_curves(result, score_titles(results, True)):
                 no_unk = (bucket["no_unk"] or {}).get("sentences")
@@ -169,6 +171,21 @@ def summary_of(test_set: str, result: Mapping[str, Any], scores: Iterable[str]) 
     """The scores of a whole set with their intervals, by metric."""
     found = _columns({key: score_of(result, key) for key in scores})
     return {summary_metric(test_set, column): value for column, value in found.items()}
+
+
+def slope_metric(test_set: str, score: str, part: str) -> str:
+    """Name of a slope in the run's summary: of a score over a range of lengths."""
+    return f"test/{test_set}/degradation/{score}/{part}/slope"
+
+
+def slopes_of(test_set: str, result: Mapping[str, Any]) -> dict[str, float]:
+    """The slopes of every score with their intervals, by metric; those that are null left out."""
+    slopes = {
+        slope_metric(test_set, key, part): found[part]["slope"]
+        for key, found in (result.get("degradation") or {}).items()
+        for part in RANGES
+    }
+    return _columns(slopes)
 
 
 def length_curves(

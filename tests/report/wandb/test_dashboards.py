@@ -1,10 +1,12 @@
 """The W&B workspace and report: what they show, and that it is what runs log."""
 
+import copy
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -252,3 +254,37 @@ def test_a_training_logs_every_curve_and_picture(tmp_path):
     [page] = file.parent.glob("files/media/html/test/page_*.html")
     assert page.read_bytes() == (tmp_path / "run" / "report.html").read_bytes()
     assert dashboards.wandb_id(find_runs([tmp_path / "run"]).runs[0]) == file.stem[4:]
+
+
+SLOPE = {"score": -1.5, "low": -2.0, "high": None}
+FELL = {"all": {"slope": SLOPE}, "to_cap": {"slope": SLOPE}, "beyond_cap": {"slope": None}}
+
+
+def with_slopes(run):
+    results = copy.deepcopy(run.results)
+    results["test"]["newstest"]["degradation"] = {"bleu": FELL}
+    results["config"]["size"] = {"hidden": 64 if "encdec" in run.label else 256}
+    return replace(run, results=results)
+
+
+@needs_extra
+def test_slopes_are_drawn_against_the_keys_that_runs_were_swept_over(pair):
+    runs = [with_slopes(run) for run in pair]
+    logged = Recorder()
+    for run in runs:
+        log_test(logged, run.results)
+    metric = "test/newstest/degradation/bleu/to_cap/slope"
+    assert (logged.summary[metric], logged.summary[f"{metric}_low"]) == (-1.5, -2.0)
+    assert f"{metric}_high" not in logged.summary
+    assert not [name for name in logged.summary if "beyond_cap" in name]
+    panels = next(part.panels for part in parts(runs) if part.title == "Fall with length")
+    bars = [panel for panel in panels if hasattr(panel, "metrics")]
+    assert drawn(bars) == {metric, metric.replace("to_cap", "all")}
+    scattered = {(panel.x.name, panel.y) for panel in panels if hasattr(panel, "regression")}
+    assert {("size.hidden", metric), ("size.hidden", "test/newstest/bleu")} <= scattered
+    assert not [x for x, _ in scattered if x in ("seed", "model.title")]
+    (parallel,) = [panel for panel in panels if hasattr(panel, "columns")]
+    columns = [column.metric for column in parallel.columns]
+    assert {"size.hidden", "model.title"} <= {getattr(each, "name", each) for each in columns}
+    assert metric in columns
+    build_workspace(PROJECT, runs)._to_model()

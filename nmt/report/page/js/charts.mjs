@@ -4,7 +4,7 @@ export const DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2]];
 export const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"];
 
 /** The scales that give a series its colour, dash and shape; the legend is drawn by the page itself. */
-function encodings(names, look, theme) {
+export function encodings(names, look, theme) {
   const of = (table, pick) => names.map((name) => table[pick(look(name)) % table.length]);
   const fixed = { field: "series", type: "nominal", legend: null };
   return {
@@ -14,7 +14,7 @@ function encodings(names, look, theme) {
   };
 }
 
-function config(theme) {
+export function config(theme) {
   const text = { labelColor: theme.text, titleColor: theme.text, labelFont: theme.font, titleFont: theme.font };
   return {
     background: null,

@@ -3,6 +3,7 @@
 import { byId } from "./dom.mjs";
 import { unpack } from "./data.mjs";
 import { startExplorer } from "./explorer.mjs";
+import { startFalls } from "./falls.mjs";
 import { startLive } from "./live/panel.mjs";
 import { startOverview } from "./overview.mjs";
 import { startTranslations } from "./translations.mjs";
@@ -22,7 +23,13 @@ async function start() {
   const data = await unpack("overview");
   const overview = data ? startOverview(data) : null;
   let live = null;
-  startTheme(() => { overview?.redraw(); live?.redraw(); });
+  const found = await unpack("falls");
+  const falls = overview && found ? startFalls(found, data, overview) : null;
+  startTheme(() => {
+    overview?.redraw();
+    falls?.redraw();
+    live?.redraw();
+  });
   const drawn = overview?.changed();
   const alignments = await unpack("alignments");
   const explore = startExplorer(alignments);

@@ -1,0 +1,106 @@
+"""What the page draws of how scores fall with length: points, fitted lines, slopes, and swept keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nmt.evaluation.degradation import RANGES
+from nmt.evaluation.results import SCORE_KEYS, score_of
+from nmt.report.comparison import SetComparison
+from nmt.report.fall_tables import RANGE_TITLES
+from nmt.report.falls import verdicts
+from nmt.report.page.overview import filters
+from nmt.report.runs import FinishedRun
+from nmt.report.tables import shown_scores
+
+NOT_SWEPT = "seed"  # what the runs of a group differ in
+
+
+def falls_payload(
+    runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
+) -> dict[str, Any]:
+    """The payload of the panel: by test set and score each group, and the keys that were swept."""
+    return {
+        "sets": {one.name: _scores(one) for one in comparisons},
+        "swept": swept(runs),
+        "figures": {
+            **{part: f"slope, {title}" for part, title in RANGE_TITLES.items()},
+            "score": "score",
+        },
+    }
+
+
+def swept(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
+    """Keys that groups of runs differ in: {key, title, values: by label of the run, as text}."""
+    return [
+        {
+            "key": entry["key"],
+            "title": entry["title"],
+            "values": {
+                run.label: value
+                for run, value in zip(runs, entry["values"], strict=True)
+                if not run.external
+            },
+        }
+        for entry in filters(runs)
+        if entry["key"] != NOT_SWEPT
+    ]
+
+
+def _scores(comparison: SetComparison) -> dict[str, Any]:
+    falls = comparison.falls
+    return {
+        key: {
+            "title": about["title"],
+            "digits": about["digits"],
+            "zero": about["unit"] != "ratio",
+            "groups": {
+                name: _group(comparison, key, name, found, about)
+                for name, found in falls.of_groups[key].items()
+                if found["line"]
+            },
+        }
+        for key, about in shown_scores(comparison).items()
+        if about["by_length"] and any(f["line"] for f in falls.of_groups.get(key, {}).values())
+    }
+
+
+def _group(
+    comparison: SetComparison,
+    key: str,
+    name: str,
+    found: Mapping[str, Any],
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    falls = comparison.falls
+    cap = falls.caps[name]
+    slopes = {part: found[part]["slope"] for part in RANGES}
+    return {
+        "runs": falls.groups[name],
+        "cap": cap,
+        "points": [[_rounded(value) for value in point] for point in falls.points[key][name]],
+        "line": [[_rounded(value) for value in point] for point in found["line"]],
+        "verdicts": verdicts(found, about["title"], cap, about["digits"]),
+        "figures": {
+            **{
+                part: slope and [slope[end] for end in SCORE_KEYS] for part, slope in slopes.items()
+            },
+            "score": _score(comparison, key, name),
+        },
+    }
+
+
+def _score(comparison: SetComparison, key: str, name: str) -> list[float | None] | None:
+    """Of the whole set: the mean over the runs; with its interval where there is one run."""
+    results = [comparison.results[label] for label in comparison.falls.groups[name]]
+    found = [score for score in (score_of(result, key) for result in results) if score is not None]
+    if not found:
+        return None
+    if len(found) == 1:
+        return [found[0][end] for end in SCORE_KEYS]
+    return [sum(score["score"] for score in found) / len(found), None, None]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
