@@ -11,6 +11,7 @@ Legend: N sentences, F numbers a sentence, R resamples.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -59,15 +60,20 @@ def bucket_sums(
     Returns:
         (R, B, F) float64.
     """
-    values = np.asarray(rows, dtype=np.float64)
-    inside = [np.flatnonzero(places == place) for place in range(int(places.max(initial=-1)) + 1)]
-    sums = np.empty((resamples, len(inside), values.shape[1]))
-    start = 0
-    for counts in _draws(len(values), resamples, seed, _draw_counts):
-        end = start + len(counts)
-        for place, members in enumerate(inside):
-            sums[start:end, place] = counts[:, members] @ values[members]
-        start = end
+    order = np.argsort(places, kind="stable")
+    ends = np.searchsorted(places[order], np.arange(-1, places.max(initial=-1) + 1), side="right")
+    values = np.asarray(rows, dtype=np.float64)[order]
+    sums = np.empty((resamples, len(ends) - 1, values.shape[1]))
+    done = 0
+    for drawn in _draws(len(values), resamples, seed, _draw_counts):
+        counts = np.take(drawn, order, axis=1)
+        for place, (start, end) in enumerate(itertools.pairwise(ends)):
+            np.matmul(
+                counts[:, start:end],
+                values[start:end],
+                out=sums[done : done + len(counts), place],
+            )
+        done += len(counts)
     return sums
 
 

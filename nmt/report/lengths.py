@@ -255,8 +255,8 @@ def _draw_curve(
 def _fit(members: Sequence[FinishedRun], test_set: str, key: str) -> np.ndarray | None:
     """The fitted line (ends and bends, 2): of several runs the mean; None where they have none alike."""
     found = [_result(run, test_set).get("degradation") or {} for run in members]
-    drawn = [(each.get(key) or {}).get("line") for each in found]
-    if not all(drawn) or len({len(line or ()) for line in drawn}) > 1:
+    drawn = [(each.get(key) or {}).get("line") or [] for each in found]
+    if not all(drawn) or len({len(line) for line in drawn}) > 1:
         return None
     mean: np.ndarray = np.mean(drawn, axis=0)
     return mean
