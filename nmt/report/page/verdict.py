@@ -15,6 +15,9 @@ from nmt.report.runs import FinishedRun
 MOST = 6
 """Lines that are told one by one; of more the first and the last by how much they lose."""
 
+NO_BREAK = "\u2011"
+"""A hyphen that no line ends at."""
+
 
 def verdict(comparison: SetComparison) -> str | None:
     """What BLEU does from the shortest sentences to the longest; None with fewer than two buckets.
@@ -45,7 +48,8 @@ def _ends(tables: Sequence[Sequence[dict[str, Any]]]) -> tuple[Any, Any]:
         for row in rows:
             score = bucket_score(row, "bleu")
             if score is not None and score["score"] is not None:
-                found.setdefault(bucket_name(row), (row["from"], []))[1].append(score["score"])
+                name = bucket_name(row).replace("-", NO_BREAK)
+                found.setdefault(name, (row["from"], []))[1].append(score["score"])
     shared = sorted(
         (start, name, fmean(scores))
         for name, (start, scores) in found.items()

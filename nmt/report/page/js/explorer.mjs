@@ -254,6 +254,8 @@ export function startExplorer(alignments) {
     return Boolean(link) && open(link.set, link.id, { run: link.run, step: link.step });
   }
 
+  const kinds = sets.flatMap((set) => alignments[set].flatMap(({ by }) => Object.values(by).map(({ w }) => Boolean(w))));
+  ui.kind.hidden = new Set(kinds).size < 2;
   setOptions(ui.set, sets.map((name) => [name, name]));
   byId("explorer-set-field").hidden = sets.length < 2;
   ui.set.addEventListener("change", () => { openSet(ui.set.value); show(alignments[state.set][0]); });

@@ -45,7 +45,7 @@ export function column(model, { choose, force }) {
     const entropies = record.weights?.map(entropy);
     const figures = [
       ["log-probability a word", `${fixed(record.perWord)} nats`],
-      ["words not read", record.unread === null ? "– (nothing to see)" : unread(record)],
+      ["words not read", record.unread === null ? "– (no attention)" : unread(record)],
       ["attention entropy", entropies ? `${fixed(entropies.reduce((a, b) => a + b, 0) / entropies.length)} nats` : "–"],
       ["written in", `${fixed(record.seconds)} s${record.finished ? "" : ", without an end"}`],
     ];

@@ -1,0 +1,233 @@
+"""The models in the page, in a browser: typing, translating, lengthening, stepping, settings and links."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.report.live_file import write_live
+from nmt.report.page import build_page
+from nmt.report.runs import FinishedRun, find_runs
+from tests.helpers.browser import IN_BROWSER, Opened
+from tests.helpers.live import drawn_model, exported, laptop_model, rounded
+from tests.helpers.run_folders import ENGLISH, make_run
+from tests.report.page.test_live_model import in_python, sentences
+
+pytestmark = IN_BROWSER
+
+MODELS = {
+    "RNNencdec-50": drawn_model("RNNencdec", seed=1),
+    "RNNsearch-50": drawn_model("RNNsearch", dictionary={"zebra": "zèbre"}, seed=2),
+}
+
+
+@pytest.fixture(scope="module")
+def live_runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
+    folder = tmp_path_factory.mktemp("live")
+    for name, trained in MODELS.items():
+        run = make_run(folder / name, model=name.partition("-")[0], pairs=40, kept=4)
+        write_live(run, exported(trained))
+    return find_runs([folder]).runs
+
+
+@pytest.fixture(scope="module")
+def live_page(live_runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "live.html"
+    return build_page(live_runs, path, resamples=0)
+
+
+@pytest.fixture
+def live(chromium: Any, live_page: Path) -> Iterator[Any]:
+    opened = Opened(chromium, live_page)
+    opened.page.wait_for_selector("html[data-translated]")
+    opened.page.click("#live-section details.fold summary")
+    yield opened.page
+    opened.close()
+
+
+def until(page: Any, condition: str, seconds: float = 60) -> None:
+    """Waits for a condition; asked from here, since the page allows no `eval` to ask it there."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        time.sleep(0.02)
+
+
+def translated_after(page: Any, act: Any) -> None:
+    """Acts, then waits until a translation that was asked for since is there."""
+    before = int(page.get_attribute("html", "data-translated"))
+    act()
+    until(page, f"Number(document.documentElement.dataset.translated) > {before}")
+
+
+def enter(page: Any, text: str) -> None:
+    page.fill("#live-text", text)
+    translated_after(page, lambda: page.press("#live-text", "Enter"))
+
+
+def words(page: Any, column: int) -> list[str]:
+    return page.locator(".live-column").nth(column).locator(".written button").all_inner_texts()
+
+
+def greedily(page: Any) -> None:
+    def set_beam() -> None:
+        page.locator("#live-beam").evaluate(
+            "e => { e.value = 1; e.dispatchEvent(new Event('input'));"
+            " e.dispatchEvent(new Event('change')); }"
+        )
+
+    translated_after(page, set_beam)
+
+
+def test_a_typed_sentence_is_translated_by_both_models_as_python_does(live: Any) -> None:
+    first = "document.querySelector('input:not([type=checkbox]):not([type=radio]), textarea').id"
+    assert live.evaluate(first) == "live-text"
+    greedily(live)
+    for text in sentences(3, 9):
+        enter(live, text)
+        for column, trained in enumerate(MODELS.values()):
+            (hypothesis,) = in_python(rounded(trained, 16), [text], 1)
+            target = trained.codec.target
+            assert words(live, column) == [*target.decode(hypothesis.tokens), "</s>"]
+        said = live.inner_text("#live-said")
+        assert said.startswith("RNNencdec-50: ")
+        assert ". RNNsearch-50: " in said
+
+
+def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: Any) -> None:
+    greedily(live)
+    enter(live, "agreement on the European area")
+    search = live.locator(".live-column").nth(1)
+    live.focus("#live-stage")
+    live.keyboard.press("ArrowRight")
+    live.keyboard.press("ArrowRight")
+    assert live.input_value("#live-slider") == "2"
+    assert search.locator("[aria-pressed=true]").inner_text() == words(live, 1)[2]
+    reads = search.locator(".bars").first.locator("tbody tr")
+    shown = [float(row.locator("td").nth(1).inner_text()) for row in reads.all()]
+    assert shown == sorted(shown, reverse=True)
+    assert 0.9 < sum(shown) <= 1.001
+    assert re.search(r"entropy \d\.\d\d nats", search.inner_text())
+    fixed = live.locator(".live-column").nth(0)
+    assert fixed.locator("canvas.states").get_attribute("width") == "6"
+    assert "writing" in fixed.inner_text()
+    other = search.locator(".bars").last.locator("tbody button").first
+    wanted, before = other.inner_text(), words(live, 1)
+    translated_after(live, other.click)
+    assert words(live, 1)[:2] == before[:2]
+    assert words(live, 1)[2] == wanted != before[2]
+
+
+def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> None:
+    enter(live, "the agreement")
+    translated_after(live, lambda: live.click("#live-longer"))
+    text = live.input_value("#live-text")
+    assert text.startswith("the agreement ")
+    assert len(text.split()) > 2
+    rows = live.locator("#live-table tbody tr")
+    assert rows.last.locator("th").inner_text() == str(len(text.split()))
+    assert rows.last.locator("td").count() == 3  # nats a word of both, words not read of one
+    count = rows.count()
+    translated_after(live, lambda: live.click("#live-shorter"))
+    assert live.input_value("#live-text") == "the agreement"
+    assert rows.count() == count + 1
+    assert live.is_disabled("#live-shorter")
+
+
+def test_attention_beam_and_unknown_words_can_be_changed(live: Any) -> None:
+    greedily(live)
+    enter(live, "the zebra was signed")
+    assert "RNNsearch-50 does not know zebra" in live.inner_text("#live-unknown")
+    assert live.locator("#live-marks mark").all_inner_texts() == ["zebra"]
+    as_trained = words(live, 1)
+    fixed = words(live, 0)
+    translated_after(live, lambda: live.check("[name=live-attention][value=uniform]"))
+    weights = live.locator(".live-column").nth(1).locator(".bars").first.locator("tbody tr td")
+    assert weights.nth(1).inner_text() == "0.200"
+    assert words(live, 0) == fixed
+    translated_after(live, lambda: live.check("[name=live-attention][value=trained]"))
+    assert words(live, 1) == as_trained
+    assert not live.locator("#live-replace option[value=dictionary]").is_disabled()
+    translated_after(live, lambda: live.select_option("#live-replace", "dictionary"))
+    assert "<unk>" in as_trained or words(live, 1) == as_trained
+
+
+def test_a_link_holds_the_sentence_and_the_settings(
+    chromium: Any, live_page: Path, live: Any
+) -> None:
+    live.check("[name=live-attention][value=argmax]")
+    enter(live, "future & people, 100 % <b>")
+    link = live.input_value("#live-link").partition("#")[2]
+    again = Opened(chromium, live_page, f"#{link}")
+    again.page.wait_for_selector("html[data-translated]")
+    assert again.page.input_value("#live-text") == "future & people, 100 % <b>"
+    assert again.page.is_checked("[name=live-attention][value=argmax]")
+    assert words(again.page, 1) == words(live, 1)
+    again.close()
+
+
+STRANGE = {
+    "markup": "</script><img src=x onerror=\"document.title='broken'\"> & <b>",
+    "no known word": "xyzzy plugh",
+    "emoji": "the 😀 👩‍🔬 agreement 🇫🇷",
+    "right to left": "שלום the عالم agreement",
+    "long": "the agreement on environment " * 180,
+    "one word without an end": "a" * 3000,
+}
+
+
+@pytest.mark.parametrize("kind", list(STRANGE))
+def test_no_text_breaks_the_page(live: Any, kind: str) -> None:
+    title = live.title()
+    greedily(live)
+    enter(live, STRANGE[kind])
+    for column in (0, 1):
+        assert words(live, column)[-1] == "</s>"
+    assert live.title() == title
+    assert live.evaluate("document.documentElement.scrollWidth") <= 1400
+    live.fill("#live-text", " ")
+    live.press("#live-text", "Enter")
+    told = "document.querySelector('.written').textContent"
+    until(live, f"{told} === 'There is no word to translate.'")
+
+
+def test_it_runs_in_a_sandboxed_frame(chromium: Any, live_page: Path, tmp_path: Path) -> None:
+    frame = tmp_path / "frame.html"
+    frame.write_text(
+        f'<iframe sandbox="allow-scripts" src="file://{live_page}" width=1200 height=900></iframe>'
+    )
+    page = chromium.new_context().new_page()
+    page.goto(f"file://{frame}")
+    inner = page.frame_locator("iframe")
+    inner.locator("html[data-translated]").wait_for()
+    inner.locator("#live-text").fill("the agreement")
+    inner.locator("#live-text").press("Enter")
+    inner.locator("#live-said", has_text="RNNsearch-50").wait_for(state="attached")
+    page.context.close()
+
+
+@pytest.mark.slow
+def test_a_page_with_models_of_laptop_sizes_opens_and_stays_awake(
+    chromium: Any, tmp_path: Path
+) -> None:
+    for model in ("RNNencdec", "RNNsearch"):
+        run = make_run(tmp_path / model, model=model, pairs=40, kept=4)
+        write_live(run, exported(laptop_model(model)))
+    path = build_page(find_runs([tmp_path]).runs, tmp_path / "p.html", resamples=0)
+    assert path.stat().st_size < 15_000_000
+    opened = Opened(chromium, path)
+    page = opened.page
+    assert opened.busy() < 2
+    page.wait_for_selector("html[data-translated]", timeout=120_000)
+    page.fill("#live-text", " ".join((ENGLISH * 3)[:150]))
+    page.press("#live-text", "Enter")
+    for _ in range(20):  # of the page's own thread: the models have others
+        before = opened.busy()
+        page.evaluate("new Promise(requestAnimationFrame)")
+        assert opened.busy() - before < 0.2
+    page.click("#live-stop")
+    assert page.inner_text("#live-progress") == "Stopped."
+    opened.close()
