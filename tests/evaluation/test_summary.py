@@ -229,6 +229,7 @@ def test_no_or_repeated_sentences_are_an_error(records):
         summarise([*records, records[5]], Settings())
 
 
+@pytest.mark.slow
 def test_three_thousand_sentences_take_under_five_seconds(corpus):
     generator = random.Random(0)
     words = [

@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 import yaml
 
 from nmt.utils.cores import physical_cores
@@ -36,6 +37,7 @@ def test_jobs_run_one_after_the_other_in_order(app):
     assert "3 of 3 jobs finished, in s" in output
 
 
+@pytest.mark.slow
 def test_the_time_in_the_folder_is_taken_once(app):
     code, output = app.sweep("seed=1,2")
     assert code == 0, output
@@ -97,6 +99,7 @@ def test_failed_and_refused_jobs_leave_the_others_alone(app):
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_a_crash_in_a_batch_does_not_end_the_sweep(app):
     code, _ = app.sweep(SWEEP, "crash=true,false", "hydra.sweeper.max_batch_size=1")
     assert code == 1
@@ -135,6 +138,7 @@ def test_gpus_and_threads_are_shared_out(app):
     assert all(not given[i] & given[j] for i, j in overlapping)
 
 
+@pytest.mark.slow
 def test_a_single_job_sees_what_the_sweep_sees(app):
     code, output = app.sweep(SWEEP, "seed=1", CUDA_VISIBLE_DEVICES="1,2", OMP_NUM_THREADS="5")
     assert code == 0, output
@@ -142,6 +146,7 @@ def test_a_single_job_sees_what_the_sweep_sees(app):
     assert (result["gpus"], result["threads"]) == ("1,2", "5")
 
 
+@pytest.mark.slow
 def test_a_job_is_no_rank_of_the_sweep(app):
     code, output = app.sweep(
         SWEEP, "trainer.devices=1,2", LOCAL_RANK="0", MASTER_PORT="1", PL_GLOBAL_SEED="3"
@@ -184,6 +189,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
     assert sorted(p.name for p in (app.folder / "s").iterdir() if p.is_dir()) == list("012345")
 
 
+@pytest.mark.slow
 def test_the_same_value_written_differently_is_the_same_job(app):
     assert app.sweep(SWEEP, "sleep=0.001", "text=a")[0] == 0
     code, output = app.sweep(SWEEP, "text='a'", "sleep=1e-3")

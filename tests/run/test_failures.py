@@ -151,7 +151,10 @@ wandb.init = init
 """
 
 
-@pytest.mark.parametrize(("name", "hook"), [("log", WANDB_LOG), ("init", WANDB_INIT)])
+@pytest.mark.parametrize(
+    ("name", "hook"),
+    [pytest.param("log", WANDB_LOG, marks=pytest.mark.slow), ("init", WANDB_INIT)],
+)
 def test_wandb_that_fails_never_stops_a_training(folder, name, hook):
     ended = train(folder, f"wandb-{name}", "logger=wandb", "trainer.max_steps=3", hook=hook)
     assert ended.code == 0, ended.err

@@ -252,11 +252,10 @@ def test_more_updates_can_be_asked_for(work):
     assert "trainer.max_steps=5: the run has made 6 updates already" in ended.err
     earlier = (work.folder / "short/results.json").read_bytes()
     hook = "from nmt.utils.errors import InputError\nfail({!r}, 1, InputError('not so'))"
-    for place in ("nmt.run.start:logging_to", "nmt.run.fit:make_trainer"):
-        typed = ("resume=auto", "trainer.max_steps=14")
-        ended = work.train("short", *typed, hook=hook.format(place))
-        assert ended.code == 2, ended.err
-        assert (work.folder / "short/results.json").read_bytes() == earlier
+    typed = ("resume=auto", "trainer.max_steps=14")
+    ended = work.train("short", *typed, hook=hook.format("nmt.run.fit:make_trainer"))
+    assert ended.code == 2, ended.err
+    assert (work.folder / "short/results.json").read_bytes() == earlier
     logged = (work.folder / "short/train.log").read_text()
     assert logged.endswith("ERROR nmt.cli.command: not so\n")
     assert work.train("short", "resume=auto", "trainer.max_steps=14").code == 0
@@ -268,21 +267,12 @@ def test_more_updates_can_be_asked_for(work):
         assert torch.equal(value, weights[key]), key
 
 
-def test_a_schedule_that_is_bent_is_said_to_be(work):
-    linear = ("schedule=linear", "optimizer.decay_from=0.5")
-    assert work.train("linear", *linear, "trainer.max_steps=4").code == 0
-    ended = work.train("linear", "resume=auto", *linear, "trainer.max_steps=6")
-    assert ended.code == 0
-    assert "the learning rate was falling to 0 at update 4 and now falls to 0 at 6" in ended.err
-
-
 def test_what_would_change_the_result_is_refused(work):
     folder = work.folder / "whole"
     for arguments, said in {
         ("hydra.run.dir=whole", *TINY): "holds the checkpoints of a run; resume=auto",
         ("resume=whole", "optimizer.lr=0.5"): "optimizer.lr=0.5: the run was started with",
         ("resume=nowhere",): "resume=nowhere: no checkpoint in",
-        ("resume=whole", "seed=3"): "seed=3: the run was started with 1",
         (
             "resume=whole",
             "trainer.max_steps=15",

@@ -1,8 +1,10 @@
 """What a run refuses before it starts."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
+from omegaconf import OmegaConf
 
 from nmt.config import Config, EvaluationConfig, TrainerConfig
 from nmt.run import start
@@ -65,3 +67,17 @@ def test_a_resumed_run_says_that_it_uses_more_threads_than_cores(monkeypatch, ca
         config.trainer.devices = 2
         start._compare_threads(config)
     assert "trainer.threads=4, as the run has had; it may use 2 core(s) here" in caplog.text
+
+
+@pytest.mark.parametrize(("update", "bent"), [(4, True), (2, False)])
+def test_a_schedule_that_more_updates_bend_is_said_to_be(caplog, update, bent):
+    """A rate that falls from update 2 of 4 on."""
+    before = OmegaConf.structured(Config)
+    before.optimizer.schedule = {"_target_": "nmt.models.optimizer.linear"}
+    before.optimizer.decay_from, before.trainer.max_steps = 0.5, 4
+    after = before.copy()
+    after.trainer.max_steps = 6
+    with caplog.at_level(logging.WARNING):
+        start._check_updates(SimpleNamespace(config=before, update=update), after)
+    said = "the learning rate was falling to 0 at update 4 and now falls to 0 at 6"
+    assert (said in caplog.text) == bent

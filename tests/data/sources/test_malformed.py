@@ -84,7 +84,9 @@ def test_empty_side_is_counted(prepare: Callable[..., Any], tmp_path: Path) -> N
     assert (counts(tmp_path)["lines"], counts(tmp_path)["empty"]) == (3, 1)
 
 
-@pytest.mark.parametrize("line", ["a" * 10**6, "a, " * 333_333])
+@pytest.mark.parametrize(
+    "line", ["a" * 10**6, pytest.param("a, " * 333_333, marks=pytest.mark.slow)]
+)
 def test_line_of_a_megabyte_is_one_like_any_other(
     prepare: Callable[..., Any], tmp_path: Path, line: str
 ) -> None:
