@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.alignment import Gold, Link, link_counts
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import REGISTERED
@@ -34,7 +35,7 @@ def statistical_alignment_scores(
     sets: Mapping[str, Sequence[tuple[Sequence[str], Sequence[str], Gold]]],
     *,
     resamples: int = 1000,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     progress: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Alignment error rates of statistical aligners trained on `training` and the sets together.

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from nmt.data.batch import collate
-from nmt.data.vocabulary import END
+from nmt.data.vocabulary import END, END_SYMBOL
 from nmt.evaluation.alignment import attention_entropy, word_weights
 from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec
@@ -112,8 +112,8 @@ def alignment_row(
     return {
         "id": identity,
         "length": len(source),
-        "source": [*source, "</s>"],
-        "target": [*written, "</s>"],
+        "source": [*source, END_SYMBOL],
+        "target": [*written, END_SYMBOL],
         "reference": list(reference),
         "score": score,
         "weights": None if weights is None else weights.tolist(),

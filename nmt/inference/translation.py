@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from nmt.data.tokenise import split, tokeniser
-from nmt.data.vocabulary import spelt
+from nmt.data.vocabulary import END_SYMBOL, spelt
 from nmt.evaluation.records import Record
 from nmt.inference.force_decoding import alignment_row, force_decode
 from nmt.inference.trained import TrainedModel
@@ -103,6 +103,6 @@ class LineTranslator:
                 replace_unknown_words(decoding, codec, source, self.search, self.trained.dictionary)
             )
             row = alignment_row(codec, number, source, decoding, score=hypothesis.score)
-            row["target"] = [*found, "</s>"]
+            row["target"] = [*found, END_SYMBOL]
             finished.append(Translation(found, detokenise(found), hypothesis.score, row))
         return finished

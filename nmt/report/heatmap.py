@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nmt.data.vocabulary import UNKNOWN_SYMBOL
 from nmt.report.style import save_figure, shown, style
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def choose_four(
         first = named[0] if named else first
 
     if known is None:
-        known = {row["id"] for row in rows if "<unk>" not in [*row["source"], *row["target"]]}
+        known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
 
     def rank(row: dict[str, Any]) -> tuple[bool, bool, str]:
         has_unknown = row["id"] not in known
