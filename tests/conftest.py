@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import hydra
 import pytest
-import torch
 from filelock import FileLock
 from omegaconf import DictConfig
 
@@ -21,28 +20,26 @@ from nmt.cli.command import exit_code
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.config.validation import load, validate_keys
 from tests.helpers.processes import Ended, Process, run, start
-from tests.helpers.server import WORKER
+from tests.helpers.server import WORKER, launch_server
 
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "commands/test_train",
-        "run/test_resume",
-        "test_how_tos",
+        "test_documentation",  # it and the next start no programs while the server starts
         "config/test_schema",
-        "config/test_choices",
-        "test_documentation",
-        "run/test_ddp",
-        "commands/test_translate",
-        "commands/test_refusals",
-        "commands/test_evaluate",
+        "commands/test_train",
+        "test_how_tos",
         "launcher/test_process",
+        "run/test_ddp",
+        "run/test_resume",
+        "config/test_choices",
+        "cli/test_light_start",
+        "commands/test_refusals",
         "run/test_failures",
+        "commands/test_translate",
+        "commands/test_evaluate",
     )
 ]
-torch.set_num_threads(1)  # the workers of a test run share the cores
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported, by whatever test
 
 
 class Said(NamedTuple):
@@ -52,10 +49,25 @@ class Said(NamedTuple):
     message: str
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """In the processes that run tests, and not in the one that deals them out, before any import."""
+    if isinstance(collector, pytest.Session):
+        import torch
+
+        torch.set_num_threads(1)  # the workers of a test run share the cores
+        if not torch.cuda.is_available():
+            os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first, so that no worker is left with one at the end."""
+    """The longest files come first, so that no worker is left with one at the end.
+
+    Those that start programs wait for the server, which is started at once where all run.
+    """
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
+    if WORKER in os.environ and {item.nodeid.partition("::")[0] for item in items} >= set(LONGEST):
+        launch_server()
 
 
 def pytest_collection_finish() -> None:

@@ -19,7 +19,7 @@ import torch
 
 from nmt.data.grammar import draw
 from tests.helpers import ROOT
-from tests.helpers.processes import TINY, run
+from tests.helpers.processes import SILENT, TINY, run
 
 FILES = {
     "scoring function": {
@@ -265,7 +265,7 @@ def test_an_optimizer_and_a_callback(folder):
 
 
 def test_the_checkpoint_is_read_where_all_of_it_is_trusted(folder):
-    typed = ("checkpoint=run/checkpoints/best.ckpt", "hydra.run.dir=again", *TINY[2:])
+    typed = ("checkpoint=run/checkpoints/best.ckpt", "hydra.run.dir=again", *SILENT)
     ended = run("evaluate", *typed, cwd=folder)
     assert ended.code == 2
     assert "trust=" in ended.err

@@ -20,7 +20,12 @@ from typing import IO, Any
 from tests.helpers import ROOT
 from tests.helpers.server import ENVIRONMENT, start_server
 
-TINY = ("regime=tiny", "trainer=cpu", "logger=none", "trainer.progress=false", "report.heatmaps=0")
+SILENT = ("logger=none", "trainer.progress=false", "report.heatmaps=0")
+TINY = (
+    *("regime=tiny", "trainer=cpu", *SILENT),
+    *("data.grammar.test_pairs=6", "data.grammar.by_length_pairs=7"),
+    *("evaluation.resamples=20", "evaluation.train_sample=8", "evaluation.dictionary_sample=16"),
+)
 
 
 @dataclass

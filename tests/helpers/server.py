@@ -38,19 +38,18 @@ WORKER = "PYTEST_XDIST_WORKER"  # set in the workers of pytest-xdist
 
 
 @functools.cache
-def start_server() -> Path:
-    """The socket of the test run's server, which is started if no worker has done so."""
+def launch_server() -> Path:
+    """The folder of the test run's server, which is started, in the background, by the first worker."""
     alone = WORKER not in os.environ
     run = str(os.getpid()) if alone else os.environ["PYTEST_XDIST_TESTRUNUID"]
     folder = Path(tempfile.gettempdir()) / f"nmt-tests-{run}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    path, log = folder / "socket", folder / "log"
     with FileLock(folder / "lock"):
-        if not path.exists():
+        if not (folder / "log").exists():
             session = os.getpid() if alone else os.getppid()
-            with log.open("wb") as stream:
-                server = subprocess.Popen(
-                    [sys.executable, "-m", "tests.helpers.server", str(path), str(session)],
+            with (folder / "log").open("wb") as stream:
+                subprocess.Popen(
+                    [sys.executable, "-m", "tests.helpers.server", str(folder), str(session)],
                     cwd=ROOT,
                     env={**os.environ, **ENVIRONMENT},
                     stdin=subprocess.DEVNULL,
@@ -58,13 +57,22 @@ def start_server() -> Path:
                     stderr=stream,
                     start_new_session=True,
                 )
-            while not path.exists():
-                assert server.poll() is None, log.read_text()
-                time.sleep(0.05)
-    return path
+    return folder
 
 
-def serve(path: Path, session: int) -> None:
+@functools.cache
+def start_server() -> Path:
+    """The socket of the test run's server, which is waited for."""
+    folder, end = launch_server(), time.monotonic() + 300
+    while not (folder / "socket").exists():
+        said = (folder / "log").read_text()
+        assert "Traceback" not in said, said
+        assert time.monotonic() < end, "the server of the test run does not start"
+        time.sleep(0.05)
+    return folder / "socket"
+
+
+def serve(folder: Path, session: int) -> None:
     """Forks for every request until the process `session`, whose tests are served, has ended."""
     _import_everything()
     _bundle_charts()
@@ -74,10 +82,10 @@ def serve(path: Path, session: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path.with_name("binding")))
+        listener.bind(str(folder / "binding"))
         listener.listen()
         listener.settimeout(1)
-        path.with_name("binding").rename(path)
+        (folder / "binding").rename(folder / "socket")
         while _alive(session):
             try:
                 connection, _ = listener.accept()
@@ -89,7 +97,7 @@ def serve(path: Path, session: int) -> None:
                 _watch(connection, port)
                 os._exit(0)
             connection.close()
-    shutil.rmtree(path.parent, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _import_everything() -> None:
