@@ -53,6 +53,11 @@ BROKEN = (
 )
 WIDTH = 120  # characters of a line of prose
 SHOWN = sorted({(page, command) for page in PAGES for command in commands(page.read_text())})
+# what several pages show is typed once, but for what names a page's own files
+DISTINCT = sorted(
+    {command if "--config-dir" not in command.words else (page, command): (page, command)
+     for page, command in SHOWN}.values()
+)  # fmt: skip
 
 
 class Parsed(Exception):
@@ -101,7 +106,10 @@ def parses(module: str, words: list[str]) -> None:
 
 
 def compose(name: str, words: list[str], folder: Path) -> None:
-    """Composes a command's configuration; of a sweep, jobs in which every value occurs."""
+    """Composes a command's configuration; of a sweep, jobs in which every option occurs.
+
+    Of numbers the first stands for all.
+    """
     assert (conf_folder() / f"{name}.yaml").is_file(), f"no command {name}"
     typed = get_args_parser().parse_args(words)
     overrides = OverridesParser.create().parse_overrides(typed.overrides)
@@ -112,6 +120,11 @@ def compose(name: str, words: list[str], folder: Path) -> None:
         for each in overrides
     ]
     assert typed.multirun or all(len(each) == 1 for each in values), "a sweep without -m"
+    numbers = r"[\w.]+=[\d.e-]+"
+    values = [
+        [first] if all(re.fullmatch(numbers, each) for each in (first, *more)) else [first, *more]
+        for first, *more in values
+    ]
     if "hydra/launcher=submitit_slurm" in typed.overrides and not find_spec(
         "hydra_plugins.hydra_submitit_launcher"
     ):
@@ -127,7 +140,9 @@ def compose(name: str, words: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "command"), SHOWN, ids=[f"{page.name}: {command}" for page, command in SHOWN]
+    ("page", "command"),
+    DISTINCT,
+    ids=[f"{page.name}: {command}" for page, command in DISTINCT],
 )
 def test_what_is_shown_can_be_typed(tmp_path, page, command):
     for name, content in files(page.read_text()).items():
@@ -160,11 +175,12 @@ def test_the_readme_shows_the_main_commands():
 
 def test_every_example_of_a_help_can_be_typed():
     """The docstrings of the commands are what `--help` shows."""
-    found = 0
+    found, typed_above = 0, {command for _, command in SHOWN}
     for name in ("train", "evaluate", "translate", "compare", "prepare", "baseline"):
         said = importlib.import_module(f"nmt.{name}").__doc__ or ""
         for command in commands(indent(said, "    ")):
-            check(command)
+            if command not in typed_above:
+                check(command)
             found += 1
     assert found >= 18
 

@@ -36,6 +36,7 @@ TINY = {
     "prepare": ("regime=tiny", "trainer.progress=false"),
     "train": (
         *("regime=tiny", "trainer=cpu", *SMALL, "trainer.max_steps=4", "trainer.valid_every=2"),
+        *("evaluation.train_sample=4", "evaluation.dictionary_sample=8"),
         *(f"data.grammar.{name}={pairs}" for name, pairs in GRAMMAR.items()),
     ),
     "evaluate": SMALL,

@@ -65,12 +65,12 @@ def sweep(tmp_path):
 
 @pytest.mark.parametrize("launcher", ["basic", "process"])
 def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
-    code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "n=1,2,5")
+    code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "n=1,2")
     assert code == 0, output
-    assert (tmp_path / "s/comparison.html").read_text() == "0 1 2;"
+    assert (tmp_path / "s/comparison.html").read_text() == "0 1;"
     assert (tmp_path / "s/tables").is_dir()
     assert str(tmp_path / "s/comparison.html") in output
-    assert output.count("sweep: s\n") == 3
+    assert output.count("sweep: s\n") == 2
 
 
 @pytest.mark.parametrize("launcher", ["basic", "process"])
@@ -81,7 +81,7 @@ def test_the_page_is_made_and_the_exit_code_is_1_when_a_job_failed(sweep, tmp_pa
 
 
 def test_a_page_that_cannot_be_made_fails_nothing(sweep, tmp_path):
-    code, output = sweep("hydra/launcher=process", "hydra.sweep.dir=s", "n=1,2,3,4")
+    code, output = sweep("hydra/launcher=basic", "hydra.sweep.dir=s", "n=1,2,3,4")
     assert code == 0
     assert "no page of this" in output
     assert f"python -m nmt.compare 'runs=[{tmp_path}/s]'" in output

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
-
 from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results
 
 
 class TestEvaluate:
     def test_a_checkpoint_scores_as_it_did_after_training(self, program, rnnsearch):
-        ended = program("evaluate", BEST, "hydra.run.dir=again", *QUICK)
+        ended = program("evaluate", BEST, "hydra.run.dir=again", *QUICK, figures=False)
         assert ended.code == 0, ended.err
         before, after = results(rnnsearch), results(program.folder / "again")
         assert after["test"] == before["test"]
@@ -50,21 +48,16 @@ class TestEvaluate:
         records = lines(program.folder / "mine/translations/mine.jsonl")
         assert records[1]["source"] == ["a", "bird", "sings", "."]
 
-    @pytest.mark.parametrize(
-        ("gold", "said"),
-        [("1-1\n", "has 1"), ("1-1\n1-9\n", "gold:2: "), ("1-1\n1:1\n", "gold:2: ")],
-        ids=["too few", "out of the sentence", "not Pharaoh"],
-    )
-    def test_gold_links_that_do_not_fit(self, program, rnnsearch, tmp_path, gold, said):
+    def test_gold_links_that_do_not_fit(self, program, rnnsearch, tmp_path):
         (tmp_path / "s").write_text("the cat\na bird\n")
         (tmp_path / "t").write_text("le chat\nun oiseau\n")
-        (tmp_path / "gold").write_text(gold)
+        (tmp_path / "gold").write_text("1-1\n1-9\n")
         mine = {"source": "s", "target": "t", "alignment": "gold"}
         typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
         typed += ["+data.test.mine.alignment_base=1", "+data.test.mine.tokenised=true"]
         ended = program("evaluate", BEST, *typed, "sets=[mine]", "hydra.run.dir=refused", *QUICK)
         assert ended.code == 2, ended.err
-        assert said in last_line(ended.err)
+        assert "gold:2: '1-9' lies outside" in last_line(ended.err)
 
     def test_sentences_joined_into_longer_ones(self, program, rnnsearch):
         typed = ("+stress=lengths", "stress.lengths=[20,40,900]", "stress.pairs=3", "sets=[test]")

@@ -256,7 +256,7 @@ def accepted(value: float, bounds: dict[str, float]) -> bool:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_a_value_out_of_bounds_is_always_a_refusal(check, data):
@@ -270,7 +270,7 @@ def test_a_value_out_of_bounds_is_always_a_refusal(check, data):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     path=st.sampled_from([path for path, _, _ in entries(TrainConfig)]),
