@@ -135,7 +135,9 @@ def twice(writer: Writer, folder: Path) -> None:
     writer.write(folder, 2)
 
 
-def attempts(name: str, tmp_path: Path) -> Iterator[tuple[int, Path, Callable[[], None], int]]:
+def attempts(
+    name: str, tmp_path: Path, step: int = 1
+) -> Iterator[tuple[int, Path, Callable[[], None], int]]:
     """A number of an operation, a folder with version 0, what is done there, and how far it gets.
 
     The last is the version that is written for good before the operation begins.
@@ -150,16 +152,22 @@ def attempts(name: str, tmp_path: Path) -> Iterator[tuple[int, Path, Callable[[]
     first = len(counted(partial(writer.write, prepared(whole), 1), tmp_path))
     total = len(counted(partial(twice, writer, prepared(tmp_path / "all")), tmp_path))
     assert total >= KILLS[name], total
-    for number in range(1, total + 1):
+    for number in range(1, total + 1, step):
         folder = prepared(tmp_path / str(number))
         yield number, folder, partial(twice, writer, folder), int(number > first)
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_killed_at_every_file_operation(name, tmp_path, quick):
-    """What was written for good is found, whole, and writing goes on."""
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *((name, 3 if name == "checkpoints" else 1) for name in WRITERS),
+        pytest.param("checkpoints", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_at_every_file_operation(name, step, tmp_path, quick):
+    """What was written for good is found, whole, and writing goes on; at one operation in `step`."""
     writer = WRITERS[name]
-    for number, folder, action, written in attempts(name, tmp_path):
+    for number, folder, action, written in attempts(name, tmp_path, step):
         killed_at(number, action, tmp_path)
         found = writer.read(folder)
         assert found is not None, number

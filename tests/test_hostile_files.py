@@ -139,7 +139,7 @@ def test_a_good_checkpoint_and_a_good_run_are_used(content, run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("counts", "least"), [((15, 250), 180), pytest.param((300, 10_000), 600, marks=SLOW)]
+    ("counts", "least"), [((8, 120), 60), pytest.param((300, 10_000), 600, marks=SLOW)]
 )
 def test_checkpoints_with_a_wrong_field(content, tmp_path, counts, least):
     found = of_checkpoint(content, tmp_path, counts)
@@ -147,7 +147,7 @@ def test_checkpoints_with_a_wrong_field(content, tmp_path, counts, least):
     assert len(found["refused"]) >= least
 
 
-@pytest.mark.parametrize(("count", "least"), [(100, 60), pytest.param(None, 1000, marks=SLOW)])
+@pytest.mark.parametrize(("count", "least"), [(50, 25), pytest.param(None, 1000, marks=SLOW)])
 def test_results_with_a_wrong_field(run, count, least):
     found = of_file(run / "results.json", run, count)
     assert found["raised"] == []

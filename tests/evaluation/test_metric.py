@@ -119,7 +119,9 @@ def test_alignment_error_rate_of_one_process():
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_alignment_error_rate_of_two_processes(tmp_path):
-    torch.multiprocessing.spawn(alignment_process, (2, tmp_path), nprocs=2)
+    torch.multiprocessing.start_processes(
+        alignment_process, (2, tmp_path), nprocs=2, start_method="fork"
+    )
     for rank in range(2):
         found = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found == pytest.approx(EXPECTED_ALIGNMENT)

@@ -86,18 +86,19 @@ def test_a_kill_at_any_file_operation_loses_no_earlier_row(tmp_path: Path) -> No
         assert [step for step, *_ in rows(folder)] == [*left, 90], number
 
 
-def finished(folder: Path) -> tuple[dict[str, Any], list[Path]]:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[Path]]:
     """The results of a run and the figures that are drawn of it."""
-    source = make_run(folder / "run", pairs=60, kept=12)
+    source = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=12)
     results = json.loads((source / "results.json").read_text())
     return results, draw_run(source, ReportConfig(heatmaps=0, figures=["png"]))
 
 
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_test_is_in_the_csv_file_once_beside_what_came_before(
-    tmp_path: Path, earlier: bool, composer: Any
+    tmp_path: Path, earlier: bool, composer: Any, finished: Any
 ) -> None:
-    results, figures = finished(tmp_path)
+    results, figures = finished
     update, wanted = results["train"]["updates"], results["test"]["newstest"]
     logger = make_logger(load(composer("logger=csv", "seed=7")), tmp_path)
     assert logger is not None
@@ -121,12 +122,12 @@ def test_a_test_is_in_the_csv_file_once_beside_what_came_before(
 
 
 def test_tensorboard_has_scores_curves_figures_and_hyperparameters(
-    tmp_path: Path, composer: Any
+    tmp_path: Path, composer: Any, finished: Any
 ) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    results, figures = finished(tmp_path)
+    results, figures = finished
     wanted = results["test"]["newstest"]
     logger = make_logger(load(composer("logger=tensorboard", "seed=7")), tmp_path)
     assert logger is not None

@@ -82,7 +82,7 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     source = make_run(tmp_path / "run", pairs=60, kept=12)
     results = json.loads((source / "results.json").read_text())
     kept = [json.loads(line) for line in (source / "alignments/newstest.jsonl").open()]
-    figures = draw_run(source, ReportConfig(heatmaps=0))
+    figures = draw_run(source, ReportConfig(heatmaps=0, figures=["png"]))
     page = tmp_path / "report.html"
     page.write_text("<!doctype html><title>é</title><script>1 < 2</script>", encoding="utf-8")
     four = choose_four(kept)
