@@ -174,9 +174,19 @@ def test_killed_at_every_file_operation(name, step, tmp_path, quick):
         assert found >= written, number
         writer.write(folder, 2)
         assert writer.read(folder) in (1, 2)  # of prepared text there is one version
-        RunFolder(folder).remove_partial()
+        for inside in (folder, *filter(Path.is_dir, folder.iterdir())):
+            RunFolder(inside).remove_partial()
         assert not list(folder.rglob("*.partial"))
         shutil.rmtree(folder)
+
+
+def test_what_others_have_left_in_a_folder_that_was_typed_stays(tmp_path):
+    """Such as a person's own: what is removed lies where a run writes."""
+    for name in (".results.json.x.partial", "checkpoints/.last.ckpt.x.partial", "mine/.a.partial"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    RunFolder(tmp_path).remove_partial()
+    assert [path.name for path in tmp_path.rglob("*.partial")] == [".a.partial"]
 
 
 SLOWLY = [pytest.param(n, marks=pytest.mark.slow if n == "checkpoints" else ()) for n in WRITERS]

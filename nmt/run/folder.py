@@ -44,9 +44,13 @@ class RunFolder:
         return self.path / "report.html"
 
     def remove_partial(self) -> None:
-        """Removes what a killed process left half written; the folder must be this process' own."""
-        for path in self.path.rglob(f".*{PARTIAL}"):
-            path.unlink(missing_ok=True)
+        """Removes what a killed process left half written; the folder must be this process' own.
+
+        Only where a run writes such files: a folder that was typed may hold much else.
+        """
+        for folder in (self.path, self.checkpoints.path):
+            for path in folder.glob(f".*{PARTIAL}"):
+                path.unlink(missing_ok=True)
 
     def refuse_used(self) -> None:
         """Refuses to write over another run's results or checkpoints; raises InputError."""
