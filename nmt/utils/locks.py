@@ -15,6 +15,7 @@ from nmt.utils.errors import InputError
 log = logging.getLogger(__name__)
 
 FILE = ".lock"
+ATTEMPTS = 1000  # of which each may fail since another process has just removed the folder
 HELD = (errno.EACCES, errno.EAGAIN)
 
 
@@ -37,16 +38,20 @@ class FolderLock:
         Where the file system has no locks a warning is logged, and nothing is locked.
 
         Raises:
-            InputError: where another process holds it, naming host and process id.
+            InputError: where another process holds it, naming host and process id, and where no
+                folder can be made.
         """
-        path = folder / FILE
+        path, tried = folder / FILE, 0
         while True:
+            tried += 1
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            except (FileNotFoundError, FileExistsError):
+            except (FileNotFoundError, FileExistsError) as error:
                 if folder.exists() and not folder.is_dir():
                     raise
+                if tried == ATTEMPTS:  # such as in /proc
+                    raise InputError(f"{folder}: cannot be made ({error.strerror})") from error
                 continue  # another process has just removed the folder
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -85,3 +85,11 @@ def test_where_there_are_no_locks_a_warning_is_given(tmp_path, monkeypatch, capl
     lock = FolderLock.take(tmp_path)
     assert "cannot be locked (No locks available): see to it" in caplog.text
     lock.release()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a place where no folder can be made")
+def test_a_folder_that_cannot_be_made_is_not_tried_for_ever():
+    with pytest.raises(
+        InputError, match=r"/proc/here: cannot be made \(No such file or directory\)"
+    ):
+        FolderLock.take(Path("/proc/here"))
