@@ -101,6 +101,12 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                     failed.append(error)  # past Hydra, which would print its own lines about it
 
             def application() -> None:
+                try:
+                    os.getcwd()
+                except OSError as gone:
+                    raise InputError(
+                        f"the working folder cannot be used ({gone.strerror}); change to another"
+                    ) from gone
                 if {"-m", "--multirun"} & set(sys.argv[1:]):
                     if name in WITHOUT_FOLDER:
                         raise InputError(

@@ -8,6 +8,13 @@ from tests.helpers.produced import BEST, QUICK, files, last_line
 
 
 class TestRefusals:
+    def test_a_working_folder_that_was_removed(self, program):
+        hook = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')"
+        ended = program("translate", "checkpoint=x", hook=hook)
+        assert ended.code == 2
+        said = "the working folder cannot be used (No such file or directory); change to another"
+        assert ended.err == f"nmt: {said}\n"
+
     def test_wmt14_without_network_is_refused_within_seconds(self, program):
         ended = program("prepare", "data=wmt14", "data.cache=elsewhere")
         assert ended.cpu_seconds < 20
