@@ -98,21 +98,24 @@ class Stage:
             self._bar = None
 
     def advance(self, amount: int = 1, work: float | None = None) -> None:
-        """Counts work that is done.
+        """Counts work that is done, no more than there is: of other ranks it is an estimate.
 
         Args:
             amount: in the stage's unit.
             work: in the unit of what is left; None: the same.
         """
         now = time.monotonic()
+        before = self.done
         self.done += amount
+        if self.total is not None:
+            self.done = min(self.done, self.total)
         if self._left is not None:
             self._left.done(self._kind, amount if work is None else work, now - self._advanced)
         self._advanced = now
         if self._bar is not None:
             if self._left is not None:
                 self._bar.set_postfix_str(str(self._left), refresh=False)
-            self._bar.update(amount)
+            self._bar.update(self.done - before)
 
     def note(self, text: str) -> None:
         """Shows a text beside the bar."""

@@ -103,6 +103,15 @@ def test_a_terminal_gets_a_bar_and_the_time_left(monkeypatch, capsys, lines) -> 
     assert not lines()
 
 
+def test_no_more_is_counted_than_there_is(monkeypatch, capsys) -> None:
+    """As of two ranks, where the first has done all of it."""
+    monkeypatch.setattr(progress, "has_terminal", lambda: True)
+    with Stage("translating test", 12, "sentence") as stage:
+        stage.advance(24)
+        assert stage.line() == "translating test: 12 of 12 sentences"
+    assert "translating test: 100%|" in capsys.readouterr().err
+
+
 def test_a_closed_standard_error_is_no_terminal(monkeypatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
     with Stage("training", 3, "update") as stage:
