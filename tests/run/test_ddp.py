@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import signal
+import socket
 import subprocess
 import sys
+import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +181,52 @@ def test_the_command_starts_its_own_ranks(folder):
     for key, value in weights(folder, "one").items():
         torch.testing.assert_close(weights(folder, "real")[key], value, rtol=1e-4, atol=2e-6)
     assert (folder / "real/report.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_first_rank_alone_shows_something(folder):
+    """Each rank has a terminal of its own, and the text is prepared: one draws bars, one nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    options = (*TINY, *UPDATES, "hydra.run.dir=bars", "data.cache=bars_cache", *ddp(2))
+    options += ("report.figures=[]",)
+    ranks, terminals = [], []
+    for rank in ("0", "1"):
+        terminal, inside = pty.openpty()
+        termios.tcsetwinsize(inside, (24, 120))
+        alone = {"LOCAL_RANK": rank, "NODE_RANK": "0", "WORLD_SIZE": "2"}
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        ranks.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "nmt.train", *options, "trainer.progress=true"],
+                cwd=folder,
+                env={**os.environ, **ENVIRONMENT, **alone, **meeting},
+                stdin=inside,
+                stdout=inside,
+                stderr=inside,
+            )
+        )
+        os.close(inside)
+        terminals.append(terminal)
+    with ThreadPoolExecutor(2) as readers:
+        first, second = readers.map(everything, terminals)
+    assert [rank.wait(300) for rank in ranks] == [0, 0], first + second
+    assert second == ""
+    for bar in ("training: 100%|", "translating test: 100%|", "translating by_length: 100%|"):
+        assert bar in first, first
+    for line in (" INFO prepared text:", " INFO training RNNsearch", " INFO test: BLEU"):
+        assert first.count(line) == 1, first
+    assert " WARNING " not in first
+
+
+def everything(terminal: int) -> str:
+    """What is shown on a terminal until the last program that has it ends."""
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux's end of a terminal
+        while part := os.read(terminal, 65536):
+            shown += part
+    os.close(terminal)
+    return shown.decode()
 
 
 @pytest.mark.slow
