@@ -84,11 +84,6 @@ def validate(config: DictConfig, training: bool = True) -> None:
     _validate_together(config)
     if training:
         check_batch_size(config)
-        if config.evaluation.attention != "as_trained":
-            raise InputError(
-                f"evaluation.attention={config.evaluation.attention}: a training is tested with the "
-                "attention that it has learnt; type it to nmt.evaluate"
-            )
 
 
 def validate_keys(config: DictConfig) -> None:

@@ -263,8 +263,14 @@ def check_training(config: Config) -> None:
     """Refuses at the start what only a training uses.
 
     Raises:
-        InputError: for an optimizer, schedule, callback or argument of Lightning's that cannot be.
+        InputError: for an optimizer, schedule, callback or argument of Lightning's that cannot be,
+            and for weights of attention other than those that will be learnt.
     """
+    if config.evaluation.attention != "as_trained":
+        raise InputError(
+            f"evaluation.attention={config.evaluation.attention}: a training is tested with the "
+            "attention that it has learnt; type it to nmt.evaluate"
+        )
     check_optimizer(config.optimizer, config.trainer.max_steps)
     make_callbacks(config)
     lightning_arguments(config.trainer, Path())

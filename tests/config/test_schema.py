@@ -129,10 +129,6 @@ REFUSED = [
         "scoring=nmt.layers.scoring.Dot: RNNencdec has no attention",
     ),
     ("scoring=none", "scoring=none: RNNsearch needs a scoring: additive, dot, scaled_dot"),
-    (
-        "evaluation.attention=uniform",
-        "evaluation.attention=uniform: a training is tested with the attention that it has learnt",
-    ),
     ("model=rnnencdec evaluation.attention=argmax", "argmax: RNNencdec has no attention"),
     (
         "evaluation.attention=mean",
