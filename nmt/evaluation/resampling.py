@@ -66,7 +66,7 @@ def bucket_sums(
     sums = np.empty((resamples, len(ends) - 1, values.shape[1]))
     done = 0
     for drawn in _draws(len(values), resamples, seed, _draw_counts):
-        counts = np.take(drawn, order, axis=1)
+        counts = np.take(drawn, order, axis=1).astype(np.float64)
         for place, (start, end) in enumerate(itertools.pairwise(ends)):
             np.matmul(
                 counts[:, start:end],
@@ -87,19 +87,20 @@ Sampler = Callable[[np.random.Generator, int, int], np.ndarray]
 
 def _sums(rows: np.ndarray, resamples: int, seed: int, draw: Sampler) -> np.ndarray:
     values = np.asarray(rows, dtype=np.float64)
-    parts = (part @ values for part in _draws(len(values), resamples, seed, draw))
+    drawn = _draws(len(values), resamples, seed, draw)
+    parts = (part.astype(np.float64) @ values for part in drawn)
     return np.concatenate(list(parts))
 
 
 def _draws(size: int, resamples: int, seed: int, draw: Sampler) -> Iterator[np.ndarray]:
-    """How often each sentence counts, in chunks of resamples: (r, N) float64."""
+    """How often each sentence counts, in chunks of resamples: (r, N) of a small type."""
     if size * resamples <= CHUNK:
-        yield _remembered(size, resamples, seed, draw).astype(np.float64)
+        yield _remembered(size, resamples, seed, draw)
         return
     generator = np.random.default_rng(seed)
     step = max(32, CHUNK // size // 32 * 32)  # random bits are drawn 32 at a time
     for start in range(0, resamples, step):
-        yield draw(generator, size, min(step, resamples - start)).astype(np.float64)
+        yield draw(generator, size, min(step, resamples - start))
 
 
 @functools.lru_cache(maxsize=32)
