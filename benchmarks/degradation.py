@@ -216,9 +216,8 @@ def one_system(text: TestText, system: System, seeds: int, number: int) -> Rates
     system, rates = trained(system, seeds), Rates.none()
     true = true_slopes(text, system)
     axis, scores = truth(text, system)
-    losses = {
-        key: axis.losses(scores, share, higher_is_better=True) for key, share in LOSSES.items()
-    }
+    shares = [*LOSSES.values()]
+    losses = dict(zip(LOSSES, axis.losses(scores, shares, higher_is_better=True), strict=True))
     for (group,) in draws(text, [system], seeds, number):
         for part in RANGES:
             found = estimate(group, "slope", part)

@@ -129,7 +129,7 @@ def compare_set(
         if any(score_of(result, score.key) for result in results.values()):
             known.setdefault(score.key, score.description())
     level = max(confidence.values(), default=CONFIDENCE)
-    falls = measure_falls(present, measured, level)
+    falls = measure_falls(present, measured, results, level)
     for label, result in results.items():
         result["degradation"] = {
             key: found[label] for key, found in falls.of_runs.items() if label in found

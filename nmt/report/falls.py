@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.degradation import RANGES, Group, compare_degradation, degradation_of
+from nmt.evaluation.degradation import RANGES, Curve, Group, compare_degradation, degradation_of
 from nmt.evaluation.degradation.wording import slope_sentence
+from nmt.evaluation.results import score_of
 from nmt.evaluation.summary import Measured, curves_of
 from nmt.report.groups import grouped
 from nmt.report.runs import FinishedRun
@@ -39,12 +41,16 @@ class Falls:
 
 
 def measure_falls(
-    runs: Sequence[FinishedRun], measured: Mapping[str, Measured], confidence: float
+    runs: Sequence[FinishedRun],
+    measured: Mapping[str, Measured],
+    results: Mapping[str, Mapping[str, Any]],
+    confidence: float,
 ) -> Falls:
     """Measures runs on one test set, every one, every group of seeds and every pair of groups.
 
     Args:
         measured: of each run by its label.
+        results: `test.<set>` of results.json by label.
         confidence: of the intervals.
     """
     groups = {name: [run.label for run in alike] for name, alike in grouped(runs).items()}
@@ -54,7 +60,8 @@ def measure_falls(
     known = {label: each for label, each in measured.items() if len(each.ids)}
     for key, curves in (curves_of(known) if known else {}).items():
         alone = {
-            label: degradation_of(Group([curve], of_label[label]), confidence)
+            label: _stored(results.get(label), key, curve)
+            or degradation_of(Group([curve], of_label[label]), confidence)
             for label, curve in curves.items()
         }
         together = {
@@ -75,6 +82,17 @@ def measure_falls(
             rows += [{"a": a, "b": b, "range": part, **compared[part]} for part in RANGES]
         found.differences[key] = [row for row in rows if row["slope"] or row["score"]]
     return found
+
+
+def _stored(result: Mapping[str, Any] | None, key: str, curve: Curve) -> dict[str, Any] | None:
+    """What results.json says of a run, where that is of the sentences that are compared."""
+    found: dict[str, Any] | None = ((result or {}).get("degradation") or {}).get(key)
+    score = score_of(result, key) if result else None
+    whole = curve.corpus("all", None)
+    if not found or "line" not in found or score is None or whole is None:
+        return None
+    alike = math.isclose(whole[0], score["score"], rel_tol=1e-6, abs_tol=1e-9)
+    return found if alike else None
 
 
 def _points(group: Group) -> list[list[float]]:

@@ -1,5 +1,7 @@
+import copy
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,18 @@ def test_runs_without_sentences_have_no_falls(runs: list[FinishedRun]) -> None:
     comparison = compare_set(bare, "newstest", 0)
     assert comparison.falls.of_groups == {}
     assert falls_table(comparison, shown_scores(comparison)).rows == []
+
+
+def test_what_results_json_says_of_the_same_sentences_is_not_measured_again(
+    seeds: SetComparison, seeded: list[FinishedRun]
+) -> None:
+    label = seeded[0].label
+    stored = {**seeds.results[label]["degradation"]["bleu"], "breakpoint": None}
+    results = copy.deepcopy(seeded[0].results)
+    test = results["test"]["newstest"]
+    test["degradation"] = {"bleu": stored}
+    pair = [replace(seeded[0], results=results), seeded[1]]
+    bleu = [REGISTERED["bleu"]]
+    assert compare_set(pair, "newstest", 100, bleu).falls.of_runs["bleu"][label] == stored
+    test["bleu"]["all"]["score"] += 0.5  # of other sentences
+    assert compare_set(pair, "newstest", 100, bleu).falls.of_runs["bleu"][label] != stored

@@ -36,9 +36,10 @@ def degradation_of(group: Group, confidence: float = CONFIDENCE) -> dict[str, An
     if len(axis.first) >= FEWEST_BUCKETS and np.isfinite(means).all():
         samples = np.concatenate([means[None], resampled])
         if higher is not None:
+            found_lengths = axis.losses(samples, [*LOSSES.values()], higher_is_better=higher)
             losses = {
-                key: _loss(axis.losses(samples, share, higher_is_better=higher), confidence)
-                for key, share in LOSSES.items()
+                key: _loss(lengths, confidence)
+                for key, lengths in zip(LOSSES, found_lengths, strict=True)
             }
         breakpoint = _breakpoint(axis.breakpoints(samples), confidence)
     line = axis.line(means, group.max_length) if np.isfinite(means).all() else []

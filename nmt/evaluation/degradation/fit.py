@@ -12,6 +12,7 @@ Legend: M samples, B buckets, K places that a breakpoint may have.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -134,34 +135,39 @@ class LengthAxis:
         exceeding = (chance.max(axis=0) >= explained[:, 0].max()).sum()
         return found, (float(exceeding) + 1) / (len(deviations) + 1)
 
-    def losses(self, scores: np.ndarray, share: float, *, higher_is_better: bool) -> np.ndarray:
-        """The length at which a share of the best bucket's score is lost beyond that bucket.
+    def losses(
+        self, scores: np.ndarray, shares: Sequence[float], *, higher_is_better: bool
+    ) -> list[np.ndarray]:
+        """The lengths at which shares of the best bucket's score are lost beyond that bucket.
 
         The best is the bucket that is best with its two neighbours: the highest of many that are
         alike is high by chance. From there on the curve is the nearest one that never rises
         (isotonic regression), straight between the mean lengths of two buckets. Where lower is
-        better, the share is added to the best score, and the curve never falls.
+        better, a share is added to the best score, and the curve never falls.
 
         Args:
             scores: (M, B).
 
         Returns:
-            (M,) in words; infinite where that much is not lost.
+            For each share (M,) in words; infinite where that much is not lost.
         """
         sign = 1.0 if higher_is_better else -1.0
         rows = np.arange(len(scores))
         best = _with_neighbours(self.weights, sign * scores).argmax(axis=1)
         heights = _never_rising(self.weights, sign * scores, best)
-        limit = heights[rows, best] * (1 - sign * share)
         beyond = np.arange(heights.shape[1]) > best[:, None]
-        lost = beyond & (heights <= limit[:, None])
-        after = lost.argmax(axis=1)
-        before = np.maximum(after - 1, 0)
-        high, low = heights[rows, before], heights[rows, after]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = (high - limit) / (high - low)
-            lengths = self.lengths[rows, before] * (1 - part) + self.lengths[rows, after] * part
-        return np.where(lost.any(axis=1), lengths, np.inf)
+        found = []
+        for share in shares:
+            limit = heights[rows, best] * (1 - sign * share)
+            lost = beyond & (heights <= limit[:, None])
+            after = lost.argmax(axis=1)
+            before = np.maximum(after - 1, 0)
+            high, low = heights[rows, before], heights[rows, after]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                part = (high - limit) / (high - low)
+                lengths = self.lengths[rows, before] * (1 - part) + self.lengths[rows, after] * part
+            found.append(np.where(lost.any(axis=1), lengths, np.inf))
+        return found
 
 
 def _with_neighbours(weights: np.ndarray, scores: np.ndarray) -> np.ndarray:

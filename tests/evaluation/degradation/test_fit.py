@@ -69,22 +69,22 @@ def test_a_bucket_without_sentences_in_a_resample_counts_for_nothing():
 def test_lengths_of_losses_lie_between_the_buckets_around_them():
     one = axis([[30] * 5] * 3, [[3.0, 8, 13, 18, 23]] * 3)
     scores = np.array([[30.0, 40, 38, 30, 12], [40, 40, 40, 40, 40], [10, 30, 40, 36, 21]])
-    tenth = one.losses(scores, 0.1, higher_is_better=True)
+    tenth = one.losses(scores, [0.1], higher_is_better=True)[0]
     assert tenth == pytest.approx([13 + 5 * 2 / 8, np.inf, 18])
-    half = one.losses(scores, 0.5, higher_is_better=True)
+    half = one.losses(scores, [0.5], higher_is_better=True)[0]
     assert half == pytest.approx([18 + 5 * 10 / 18, np.inf, np.inf])
     rising = np.array([[2.0, 1, 1.05, 1.2, 3]] * 3)
     # 1.05 is best with its neighbours
-    assert one.losses(rising, 0.1, higher_is_better=False) == pytest.approx([16.5] * 3)
+    assert one.losses(rising, [0.1], higher_is_better=False)[0] == pytest.approx([16.5] * 3)
 
 
 def test_a_loss_is_read_from_the_nearest_curve_that_never_rises():
     """Pooling of adjacent violators, by hand: 28 and 34 of 60 and 30 sentences are 30."""
     one = axis([[30, 30, 60, 30, 30]], [[3.0, 8, 13, 18, 23]])
     scores = np.array([[44.0, 40, 28, 34, 20]])
-    assert one.losses(scores, 0.5, higher_is_better=True) == pytest.approx([18 + 5 * 8 / 10])
+    assert one.losses(scores, [0.5], higher_is_better=True)[0] == pytest.approx([18 + 5 * 8 / 10])
     rising = np.array([[30.0, 30, 29, 31, 20]])  # the best bucket is the fourth by itself only
-    found = one.losses(rising, 0.1, higher_is_better=True)[0]
+    found = one.losses(rising, [0.1], higher_is_better=True)[0][0]
     assert 18 < found < 23
 
 
