@@ -59,6 +59,8 @@ def measure_falls(
     found = Falls(groups, caps, {}, {}, {}, {})
     known = {label: each for label, each in measured.items() if len(each.ids)}
     for key, curves in (curves_of(known) if known else {}).items():
+        if not next(iter(curves.values())).score.by_length:
+            continue
         alone = {
             label: _stored(results.get(label), key, curve)
             or degradation_of(Group([curve], of_label[label]), confidence)

@@ -72,10 +72,16 @@ class Curve:
 
     def corpus(self, part: Range, cap: int | None) -> np.ndarray | None:
         """(M,) the score of all sentences of a range; None where it has none."""
-        inside = self.text.inside(part, cap)
-        if not inside.any():
-            return None
-        return self.score.values(self.sums[:, inside].sum(axis=1))
+        if (part, cap) not in self._corpora:
+            inside = self.text.inside(part, cap)
+            sums = np.matmul(inside.astype(np.float64), self.sums)
+            self._corpora[part, cap] = self.score.values(sums) if inside.any() else None
+        return self._corpora[part, cap]
+
+    @functools.cached_property
+    def _corpora(self) -> dict[tuple[Range, int | None], np.ndarray | None]:
+        """What was computed already: a run is compared with many."""
+        return {}
 
 
 def curves(
