@@ -40,6 +40,7 @@ class TestTrain:
             "results.json",
             "train.log",
             "report.html",
+            "live.bin",
         }
         stems = {Path(name).stem for name in figures}
         assert {f"{name}-bleu-by-length" for name in SETS} <= stems

@@ -14,6 +14,7 @@ from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened
 from tests.helpers.live import drawn_model, exported, laptop_model, rounded
 from tests.helpers.run_folders import ENGLISH, make_run
+from tests.report.page.test_browser_layout import CONTRAST, UNNAMED
 from tests.report.page.test_live_model import in_python, sentences
 
 pytestmark = IN_BROWSER
@@ -167,6 +168,27 @@ def test_a_link_holds_the_sentence_and_the_settings(
     assert again.page.is_checked("[name=live-attention][value=argmax]")
     assert words(again.page, 1) == words(live, 1)
     again.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
+def test_the_panel_can_be_read_and_has_names(
+    chromium: Any, live_page: Path, width: int, scheme: str
+) -> None:
+    size = {"width": width, "height": 900}
+    opened = Opened(chromium, live_page, viewport=size, color_scheme=scheme)
+    page = opened.page
+    page.wait_for_selector("html[data-translated]")
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    enter(page, "the zebra was signed in Europe")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate("document.getElementById('live-marks').hidden = true")  # no one reads it
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(UNNAMED) == []
+    assert page.evaluate(
+        "[...document.querySelectorAll('[id]')].length"
+        " === new Set([...document.querySelectorAll('[id]')].map((e) => e.id)).size"
+    )
+    opened.close()
 
 
 STRANGE = {
