@@ -1,1 +1,62 @@
-"""Neural machine translation by jointly learning to align and translate, as experiments."""
+"""Neural machine translation by jointly learning to align and translate, as experiments.
+
+The names of `nmt.api` can be taken from here; each is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmt.api.configuration import configure
+    from nmt.api.model import Model, ScoredSentence
+    from nmt.api.model import open_model as load
+    from nmt.api.plots import plot_alignment
+    from nmt.api.runs import compare_runs, differences, read_results
+    from nmt.data.sources.dataset import built_in_corpus
+    from nmt.evaluation.metric import CorpusScore
+    from nmt.utils.errors import InputError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CorpusScore",
+    "InputError",
+    "Model",
+    "ScoredSentence",
+    "__version__",
+    "built_in_corpus",
+    "compare_runs",
+    "configure",
+    "differences",
+    "load",
+    "plot_alignment",
+    "read_results",
+]
+
+_HOMES = {
+    "CorpusScore": "nmt.evaluation.metric.CorpusScore",
+    "InputError": "nmt.utils.errors.InputError",
+    "Model": "nmt.api.model.Model",
+    "ScoredSentence": "nmt.api.model.ScoredSentence",
+    "built_in_corpus": "nmt.data.sources.dataset.built_in_corpus",
+    "compare_runs": "nmt.api.runs.compare_runs",
+    "configure": "nmt.api.configuration.configure",
+    "differences": "nmt.api.runs.differences",
+    "load": "nmt.api.model.open_model",
+    "plot_alignment": "nmt.api.plots.plot_alignment",
+    "read_results": "nmt.api.runs.read_results",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what `nmt.<name>` stands for: torch is loaded with the first model, not before."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nmt' has no attribute {name!r}")
+    module, _, inside = _HOMES[name].rpartition(".")
+    return getattr(importlib.import_module(module), inside)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,7 @@ python -m nmt.evaluate checkpoint=outputs/2026-01-31/12-00-00/checkpoints/best.c
 python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy
 python -m nmt.evaluate checkpoint=FILE +data.test.mine.source=FILE +data.test.mine.target=FILE
 python -m nmt.evaluate checkpoint=FILE +stress=lengths
+python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@
 
 With `nbest` above 1 up to that many translations are printed per line, each preceded by the line's
 number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs.
-`alignments=json` prints one JSON object per line.
+`alignments=json` prints one JSON object per line. Several checkpoints, as `checkpoint=[a,b,c]`, are
+an ensemble. At a terminal each line is answered when it is typed.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
+
+log = logging.getLogger(__name__)
 
 
 @command("translate")
@@ -60,8 +64,12 @@ def main(composed: DictConfig) -> None:
         null=config.evaluation.alignment.null,
     )
     rows: list[dict[str, Any]] = []
+    typed = sys.stdin.isatty()
+    if typed:
+        log.info("translating each line you type; Ctrl-D ends")
+        ask(config.data.languages[0])
     most = 16 * config.search.batch_size
-    with tqdm(unit="line", disable=not has_terminal(), dynamic_ncols=True) as bar:
+    with tqdm(unit="line", disable=typed or not has_terminal(), dynamic_ncols=True) as bar:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):
                 if sentence.translations and drawn:
@@ -72,8 +80,17 @@ def main(composed: DictConfig) -> None:
                 sys.stdout.writelines(f"{line}\n" for line in layout.lines(sentence))
                 bar.update(1)
             sys.stdout.flush()
+            if typed:
+                ask(config.data.languages[0])
+    if typed:
+        print(file=sys.stderr)
     if composed.page:
         build_explorer(rows, composed.page, label=config.name)
+
+
+def ask(language: str) -> None:
+    """Asks the person at a terminal for the next line, on stderr: stdout holds translations only."""
+    print(f"{language}> ", end="", file=sys.stderr, flush=True)
 
 
 def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:

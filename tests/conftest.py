@@ -95,7 +95,7 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
     def checked(*overrides: str, command: str = "train") -> Said:
         def application() -> None:
             config = composer(*overrides, command=command)
-            (validate_keys if command in ("compare", "translate") else load)(config)
+            (validate_keys if command in ("compare", "translate", "score") else load)(config)
 
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
             code = exit_code(application, command, overrides)

@@ -136,7 +136,7 @@ def compose(name: str, words: list[str], folder: Path) -> None:
         job = [value or first[0] for value, first in zip(job, values, strict=True)]
         with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = hydra.compose(name, overrides=[*own, *job])
-        (validate_keys if name in ("compare", "translate") else load)(config)
+        (validate_keys if name in ("compare", "translate", "score") else load)(config)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_is_shown_can_be_typed(tmp_path, page, command):
 DEVELOPMENT = ("pytest", "ruff", "mypy")
 
 
-@pytest.mark.parametrize("name", ["README.md", "justfile", ".ci/run"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "justfile", ".ci/run"])
 def test_what_only_tests_need_is_asked_for(name):
     """`uv run` alone installs no group, so that the first command does not wait for these."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -176,7 +176,7 @@ def test_the_readme_shows_the_main_commands():
 def test_every_example_of_a_help_can_be_typed():
     """The docstrings of the commands are what `--help` shows."""
     found, typed_above = 0, {command for _, command in SHOWN}
-    for name in ("train", "evaluate", "translate", "compare", "prepare", "baseline"):
+    for name in ("train", "evaluate", "translate", "score", "compare", "prepare", "baseline"):
         said = importlib.import_module(f"nmt.{name}").__doc__ or ""
         for command in commands(indent(said, "    ")):
             if command not in typed_above:
@@ -287,7 +287,10 @@ def test_every_page_is_one_click_from_the_index():
     index = (ROOT / "docs/README.md").read_text()
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index))
     assert linked == {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
-    assert "](docs/README.md)" in (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert "](docs/README.md)" in readme
+    assert "](CONTRIBUTING.md)" in readme
+    assert "](CHANGELOG.md)" in readme
 
 
 def long_lines(text: str) -> list[str]:

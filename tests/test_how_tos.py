@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import torch
 
+import nmt
 from nmt.config import Config, ModelConfig
 from nmt.data.grammar import draw
 from nmt.models import build_model
@@ -31,6 +32,7 @@ from tests.report.page.elements import Elements
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
 LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files
 SMALL = ("trainer.progress=false", "logger=none", "report.heatmaps=0", "evaluation.resamples=20")
+DATED = "outputs/DATE/TIME"  # stands for the folder of the reader's own training
 GRAMMAR = {"train_pairs": 64, "valid_pairs": 8, "test_pairs": 6, "by_length_pairs": 7}
 TINY = {
     "prepare": ("regime=tiny", "trainer.progress=false"),
@@ -70,9 +72,7 @@ class Played:
     def type(self, command: Shown) -> None:
         """Runs a command as it is shown, but for its size."""
         name = command.module.removeprefix("nmt.")
-        made = sorted(self.folder.glob("outputs/*/*"))
-        newest = str(made[-1].relative_to(self.folder)) if made else ""
-        shown = [word.replace("outputs/DATE/TIME", newest) for word in command.words]
+        shown = [word.replace(DATED, self.newest()) for word in command.words]
         smaller = {word.partition("=")[0] for word in TINY[name]}
         words = [word for word in shown if word.partition("=")[0] not in smaller]
         text = (self.folder / command.stdin).read_bytes() if command.stdin else b""
@@ -85,7 +85,12 @@ class Played:
     def execute(self, code: str) -> None:
         """Runs Python code of the page; names stay from block to block."""
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()):
-            exec(code, self.names)
+            exec(code.replace(DATED, self.newest()), self.names)
+
+    def newest(self) -> str:
+        """The folder of the last training that named none; empty where there is none."""
+        made = sorted(self.folder.glob("outputs/*/*/checkpoints"))
+        return str(made[-1].parent.relative_to(self.folder)) if made else ""
 
 
 def prepare_folder(folder: Path, page: str) -> None:
@@ -140,7 +145,7 @@ def test_the_pages_that_are_run():
 @pytest.mark.parametrize("page", [page.name for page in QUICK])
 def test_what_is_marked_quick_runs(play, page):
     played = play(page)
-    assert list(played.folder.glob("**/results.json"))
+    assert list(played.folder.glob("**/results.json")) or played.names
 
 
 def test_the_readmes_translations_and_page(play):
@@ -149,6 +154,14 @@ def test_the_readmes_translations_and_page(play):
     table = (folder / "comparison/tables/tables.md").read_text()
     assert "moses" in table
     assert list(folder.glob("outputs/*/*/translations/mine-joined40.jsonl"))
+
+
+def test_the_readmes_python(play):
+    names = play("README.md").names
+    assert len(names["result"].nbest) == 3
+    assert names["pair"].weights.shape == (6, 6)
+    assert {"bleu", "nll_per_word"} <= set(names["scores"]["score"])
+    assert names["bleu"]["run"].nunique() >= 1
 
 
 class TestOwnCorpus:
@@ -369,3 +382,40 @@ class TestReadingResults:
         expected = names["runs"]["search"]["test"]["by_length"]["bleu"]["all"]["score"]
         assert total == pytest.approx(expected)
         assert names["gain"].notna().all()
+
+
+class TestFirstHour:
+    def test_the_ten_lines_translate_and_draw(self, play):
+        played = play("first-hour.md")
+        names = played.names
+        assert len(names["result"].nbest) == 2
+        assert names["result"].source[0] == "We"
+        assert names["pair"].tokens[:2] == ["Le", "vieil"]
+        assert names["pair"].score < 0
+        assert (played.folder / "alignment.png").stat().st_size > 5000
+
+    def test_the_frames_hold_what_the_files_say(self, play):
+        played = play("first-hour.md")
+        names = played.names
+        result = played.results("search")["test"]["by_length"]
+        both = names["both"].set_index(["run", "set", "score"])
+        whole = both[both["from"].isna()]
+        assert (
+            whole.loc[("RNNsearch-50", "by_length", "bleu"), "value"]
+            == (result["bleu"]["all"]["score"])
+        )
+        assert set(names["tests"]["set"]) == {"test", "by_length"}
+
+
+class TestLightning:
+    def test_a_trainer_of_ones_own_trains_what_the_commands_read(self, play):
+        played = play("lightning.md")
+        names = played.names
+        assert names["trainer"].global_step == 20
+        [found] = names["translations"]
+        assert found.weights is not None
+        model = nmt.load(played.folder / "mine.ckpt").trained.model
+        for name, weight in names["model"].state_dict().items():
+            assert torch.equal(weight, model.state_dict()[name]), name
+        with pytest.raises(nmt.InputError, match=r"is loaded by nmt\.load\('mine\.ckpt'\)"):
+            type(model).load_from_checkpoint("mine.ckpt")

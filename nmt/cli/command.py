@@ -58,7 +58,12 @@ UNUSABLE = {
 }
 
 
-WITHOUT_FOLDER = ("prepare", "translate", "compare")  # a sweep would have to make one for each
+WITHOUT_FOLDER = (
+    "prepare",
+    "translate",
+    "score",
+    "compare",
+)  # a sweep would have to make one for each
 
 # an InputError's own words are said; those of the libraries are explained
 REFUSALS = (InputError, HydraException, OmegaConfBaseException)

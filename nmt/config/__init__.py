@@ -16,6 +16,7 @@ from nmt.config.schema import (
     CompareConfig,
     Config,
     EvaluateConfig,
+    ScoreConfig,
     TrainConfig,
     TranslateConfig,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "PageConfig",
     "PhraseBasedConfig",
     "ReportConfig",
+    "ScoreConfig",
     "SearchConfig",
     "SizeConfig",
     "StressConfig",

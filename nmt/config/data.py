@@ -30,7 +30,14 @@ class TextConfig:
         "files in data.root, concatenated: train stands for train.en and train.fr, plain or .gz, .xz, "
         ".zst; if a published set is named too, it is used where they are missing",
     )
-    hub: str | None = key(None, "name of a data set for datasets.load_dataset, such as wmt/wmt14")
+    hub: str | None = key(
+        None,
+        "name of a data set for datasets.load_dataset, such as wmt/wmt14, or a folder that "
+        "save_to_disk wrote",
+    )
+    hub_revision: str | None = key(
+        None, "commit, tag or branch of that data set; null: its main branch"
+    )
     hub_config: str | None = key(
         None, "its configuration, such as fr-en; pair: the entry of hub_pairs for data.languages"
     )

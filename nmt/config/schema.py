@@ -29,6 +29,8 @@ from nmt.config.keys import key, marked
 from nmt.config.model import ModelConfig, SizeConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
+CHECKPOINT = "file of the trained model; several, as [a,b,c]: their ensemble"
+
 
 @dataclass
 class Config:
@@ -106,7 +108,7 @@ class EvaluateConfig(Config):
         "data.verify",
     )
 
-    checkpoint: str = key(MISSING, "file of the trained model")
+    checkpoint: Any = key(MISSING, CHECKPOINT)
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
 
 
@@ -123,7 +125,7 @@ class TranslateConfig(Config):
 
     overridable: ClassVar = ("search", "trainer", "evaluation.alignment")
 
-    checkpoint: str = key(MISSING, "file of the trained model")
+    checkpoint: Any = key(MISSING, CHECKPOINT)
     nbest: int = key(1, "translations per line, best first", minimum=1, maximum=1000)
     scores: bool = key(False, "print the log-probability and a tab before each translation")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
@@ -135,6 +137,27 @@ class TranslateConfig(Config):
     )
     heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
     page: str | None = key(None, "HTML file for an alignment explorer of all lines")
+
+
+@dataclass
+class ScoreConfig(Config):
+    """`nmt.score`: what is printed for each pair of lines of two files."""
+
+    overridable: ClassVar = ("trainer", "evaluation.alignment", "search.batch_size")
+
+    checkpoint: Any = key(MISSING, CHECKPOINT)
+    source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")
+    target: str = key(MISSING, "file of their translations, line by line")
+    tokenised: bool = key(False, "the files hold tokens separated by spaces")
+    mean: bool = key(
+        False, "print log-probabilities divided by the number of predicted symbols, </s> included"
+    )
+    alignments: str | None = key(
+        None,
+        "print the links after each score (pharaoh), or one JSON object per pair (json)",
+        choices=("pharaoh", "json"),
+    )
+    page: str | None = key(None, "HTML file for an alignment explorer of all pairs")
 
 
 @dataclass
@@ -169,6 +192,7 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
     "prepare": TrainConfig,
     "evaluate": EvaluateConfig,
     "translate": TranslateConfig,
+    "score": ScoreConfig,
     "compare": CompareConfig,
     "baseline": BaselineConfig,
 }

@@ -1,19 +1,22 @@
-"""BLEU by length and alignment error as torchmetrics Metrics: exact under any number of processes.
+"""Scores as torchmetrics Metrics: exact under any number of processes.
 
 Legend: B sentences of an update, N buckets.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 
 from nmt.config.keys import EDGES
 from nmt.evaluation.alignment import COUNTS
-from nmt.evaluation.bleu import WIDTH, bleu
+from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.scores import REGISTERED, Score, choose_scores
+from nmt.evaluation.scores.base import Record
+from nmt.utils.errors import InputError
 
 
 class BleuByLength(Metric):
@@ -105,3 +108,72 @@ class AlignmentErrorRate(Metric):
             for key in ("alignment_error_rate", "precision", "recall")
         }
         return {key: value for key, value in values.items() if value == value}
+
+
+class CorpusScore(Metric):
+    """A score of translations on their own, without a run: all sentences of it are one text.
+
+    The state is the sums of the score's statistics over updates and processes.
+
+    Args:
+        score: `bleu`, `sacrebleu`, `chrf`, `ter`, `length_ratio`, `brevity_penalty`, one of your
+            own as MODULE.NAME, or an object of `nmt.evaluation.scores.Score`.
+
+    Raises:
+        InputError: for another name, or a score that needs a model.
+
+    >>> metric = CorpusScore("chrf")
+    >>> metric.update(["Un chat dort."], ["Un chat noir dort."])
+    >>> metric.update(["Il chante."], ["Il chante."])
+    >>> round(float(metric.compute()), 2)
+    65.65
+    """
+
+    full_state_update = False
+    is_differentiable = False
+
+    sums: Tensor  # (F,) float64
+
+    def __init__(self, score: str | Score = "bleu") -> None:
+        super().__init__()
+        self.score = choose_scores([score])[-1] if isinstance(score, str) else score
+        width = len(self.score.checked(self._records(["a"], ["a"])[0]) or [])
+        if not width:
+            raise InputError(f"{self.score.key}: not a score of translations and references alone")
+        self.add_state("sums", torch.zeros(width, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
+        """Adds sentences.
+
+        Args:
+            hypotheses: translations, one sentence each. `bleu`, `length_ratio` and
+                `brevity_penalty` take what stands between spaces for tokens; the others take
+                ordinary text.
+            references: what they should be, in the same form.
+
+        Raises:
+            ValueError: for other numbers of them.
+        """
+        table = self.score.table(self._records(hypotheses, references))
+        self.sums += torch.from_numpy(np.nansum(table, axis=0)).to(self.sums)
+
+    def compute(self) -> Tensor:
+        """The score of all sentences; NaN before there is one, where it is undefined."""
+        return torch.tensor(float(self.score.values(self.sums.cpu().numpy())))
+
+    @staticmethod
+    def _records(hypotheses: Sequence[str], references: Sequence[str]) -> list[Record]:
+        """What `nmt.evaluation.records` has of a sentence, as far as its two texts say it."""
+        return [
+            {
+                "id": number,
+                "hypothesis": hypothesis.split(),
+                "reference": reference.split(),
+                "detokenised": hypothesis,
+                "raw_reference": reference,
+                "bleu_stats": sentence_statistics(hypothesis.split(), reference.split()).tolist(),
+            }
+            for number, (hypothesis, reference) in enumerate(
+                zip(hypotheses, references, strict=True)
+            )
+        ]

@@ -18,6 +18,7 @@ from nmt.evaluation.alignment import attention_entropy, word_weights
 from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec
 from nmt.models.base import Translator
+from nmt.models.ensemble import Ensemble
 
 RUNNERS_UP = 5
 
@@ -54,7 +55,7 @@ def weights_between_words(
 
 @torch.no_grad()
 def force_decode(
-    model: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: Translator | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[ForcedDecoding]:
     """Force-decodes translations.
 

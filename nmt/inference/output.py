@@ -1,4 +1,4 @@
-"""How the translations of a line are written: columns of text, or an object a line."""
+"""How translations of a line, and scores of a pair, are written: columns, or an object a line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt.evaluation.alignment import format_links, hard_links
+from nmt.evaluation.records import Record
+from nmt.inference.scoring import ScoredPair
 from nmt.inference.translation import TranslatedLine, Translation
 
 
@@ -46,20 +48,58 @@ class LineFormat:
     def _columns(self, found: Translation) -> list[str]:
         score = [f"{found.score:.4f}"] if self.scores else []
         text = found.text if self.detokenise else " ".join(found.words)
-        return [*score, text, *([self._links(found)] if self.alignments else [])]
-
-    def _links(self, found: Translation) -> str:
-        """Links i-j from source word i to target word j, from 0; empty without attention."""
-        weights = None if found.row is None else found.row["weights"]
-        return "" if weights is None else format_links(hard_links(weights, self.null))
+        links = [_links(found.row, self.null)] if self.alignments else []
+        return [*score, text, *links]
 
     def _object(self, found: Translation) -> dict[str, Any]:
-        assert found.row is not None
         return {
             "text": found.text,
             "tokens": found.words,
             "score": found.score,
-            "links": self._links(found),
-            "weights": found.row["weights"],
-            "log_probability": found.row["log_probability"],
+            **_attention(found.row, self.null),
         }
+
+
+@dataclass(frozen=True)
+class PairFormat:
+    """What is written for each scored pair.
+
+    Attributes:
+        mean: the log-probability divided by the number of predicted symbols.
+        alignments, null: as of `LineFormat`.
+    """
+
+    mean: bool = False
+    alignments: str | None = None
+    null: float = 0.5
+
+    def line(self, pair: ScoredPair) -> str:
+        """The line of output for one pair, without its end."""
+        score = pair.score / pair.symbols if self.mean else pair.score
+        if self.alignments == "json":
+            record = {
+                "line": pair.number,
+                "source": pair.source,
+                "tokens": pair.target,
+                "score": score,
+                **_attention(pair.row, self.null),
+            }
+            return json.dumps(record, ensure_ascii=False, allow_nan=False)
+        links = [_links(pair.row, self.null)] if self.alignments else []
+        return "\t".join([f"{score:.4f}", *links])
+
+
+def _links(row: Record | None, null: float) -> str:
+    """Links i-j from source word i to target word j, from 0; empty without attention."""
+    weights = None if row is None else row["weights"]
+    return "" if weights is None else format_links(hard_links(weights, null))
+
+
+def _attention(row: Record | None, null: float) -> dict[str, Any]:
+    """What an object says of the steps of a decoding."""
+    assert row is not None
+    return {
+        "links": _links(row, null),
+        "weights": row["weights"],
+        "log_probability": row["log_probability"],
+    }

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
 
 from nmt.config import Config, EvaluationConfig
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
 from nmt.layers import Attention, Intervention
 from nmt.models.base import Translator
-from nmt.models.checkpoint import Checkpoint
+from nmt.models.checkpoint import Checkpoint, read_checkpoint
+from nmt.models.ensemble import Ensemble
+from nmt.utils.devices import resolve_precision, use_threads, uses_gpu
+from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class TrainedModel:
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
     """
 
-    model: Translator
+    model: Translator | Ensemble
     codec: Codec
     config: Config
     dictionary: Mapping[str, str] | None = None
@@ -50,18 +57,76 @@ class TrainedModel:
         threads = self.config.trainer.threads
         return threads if isinstance(threads, int) else 1
 
+    def place(self) -> torch.device:
+        """Moves the model to the device of `trainer.accelerator`, and returns it."""
+        use_threads(self.config.trainer.threads)
+        device = torch.device("cuda" if uses_gpu(self.config.trainer.accelerator) else "cpu")
+        self.model.to(device)
+        return device
 
-def from_checkpoint(checkpoint: Checkpoint, config: Config) -> TrainedModel:
-    """The model of a checkpoint, on the CPU, with the settings of `config`.
+    def autocast(self) -> torch.autocast:
+        """The arithmetic of `trainer.precision`, on the device where the model is."""
+        options = self.config.trainer
+        bf16 = resolve_precision(options.precision, options.accelerator) == "bf16-mixed"
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=bf16)
+
+
+def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
+    """The checkpoints that `checkpoint=FILE` names, or the members of `checkpoint=[a,b,c]`.
 
     Raises:
-        InputError: where the model cannot be built, the weights do not fit it, or
-            `search.replace_unk` asks for a dictionary that the checkpoint does not have.
+        InputError: as `read_checkpoint`; for what names no file; and where the vocabularies, the
+            languages or the tokenisation of two of them differ.
     """
-    dictionary = checkpoint.dictionary_for(config.search)
-    codec = make_codec(config, checkpoint.source_vocabulary, checkpoint.target_vocabulary)
-    model = checkpoint.translator(config)
-    intervene(model, config.evaluation)
+    files = [named] if isinstance(named, str | Path) else named
+    if not isinstance(files, Sequence) or not files:
+        raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
+    members = [read_checkpoint(str(file), trust) for file in files]
+    first, *others = members
+    for other in others:
+        for what, one, two in zip(
+            ("source vocabulary", "target vocabulary", "languages", "tokenizer.normalise"),
+            _shared(first),
+            _shared(other),
+            strict=True,
+        ):
+            if one != two:
+                raise InputError(
+                    f"checkpoint={other.path}: its {what} is not that of {first.path}; models are "
+                    "averaged word by word, so that all must be trained on one prepared text"
+                )
+    return members
+
+
+def _shared(checkpoint: Checkpoint) -> tuple[Any, ...]:
+    """What the members of an ensemble have in common."""
+    config = checkpoint.config
+    return (
+        checkpoint.source_vocabulary.state(),
+        checkpoint.target_vocabulary.state(),
+        list(config.data.languages),
+        config.tokenizer.normalise,
+    )
+
+
+def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedModel:
+    """The model of a checkpoint, or the ensemble of several, on the CPU.
+
+    Args:
+        members: of `read_members`.
+        config: the first one's, with the settings of what it is to do.
+
+    Raises:
+        InputError: where a model cannot be built, its weights do not fit it, or
+            `search.replace_unk` asks for a dictionary that the first checkpoint does not have.
+    """
+    first, *others = members
+    dictionary = first.dictionary_for(config.search)
+    codec = make_codec(config, first.source_vocabulary, first.target_vocabulary)
+    models = [first.translator(config), *(other.translator() for other in others)]
+    for each in models:
+        intervene(each, config.evaluation)
+    model = Ensemble(models).eval() if others else models[0]
     return TrainedModel(model, codec, config, dictionary)
 
 

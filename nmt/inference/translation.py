@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from nmt.data.tokenise import split, tokeniser
 from nmt.data.vocabulary import END_SYMBOL, spelt
 from nmt.evaluation.records import Record
@@ -14,7 +12,6 @@ from nmt.inference.force_decoding import alignment_row, force_decode
 from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search import Hypothesis, search_sentences
-from nmt.utils.devices import resolve_precision, use_threads, uses_gpu
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,8 @@ class LineTranslator:
         self, trained: TrainedModel, *, tokenised: bool = False, attention: bool = False
     ) -> None:
         config = trained.config
-        use_threads(config.trainer.threads)
-        accelerator = config.trainer.accelerator
-        self.device = torch.device("cuda" if uses_gpu(accelerator) else "cpu")
-        self.bf16 = resolve_precision(config.trainer.precision, accelerator) == "bf16-mixed"
+        self.device = trained.place()
         self.trained = trained
-        self.model = trained.model.to(self.device)
         self.search = config.search
         self.attention = attention or config.search.replace_unk != "none"
         moses = tokeniser(config.data.languages[0], config.tokenizer.normalise)
@@ -67,9 +60,9 @@ class LineTranslator:
         filled = [place for place, found in enumerate(words) if found]
         sources = [self.trained.codec.source.encode(words[place]) for place in filled]
         translations: dict[int, list[Translation]] = {}
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+        with self.trained.autocast():
             search = search_sentences(
-                self.model, sources, self.search, self.device, self.trained.workers
+                self.trained.model, sources, self.search, self.device, self.trained.workers
             )
             for at, hypotheses in search:
                 place = filled[at]
@@ -96,7 +89,7 @@ class LineTranslator:
             ]
         finished = []
         decodings = force_decode(
-            self.model, [ids] * len(hypotheses), [h.tokens for h in hypotheses]
+            self.trained.model, [ids] * len(hypotheses), [h.tokens for h in hypotheses]
         )
         for hypothesis, decoding in zip(hypotheses, decodings, strict=True):
             found = spelt(

@@ -27,6 +27,7 @@ from nmt.layers import (
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 from nmt.models.parts import chosen_class
+from nmt.utils.errors import InputError
 
 
 def reversed_words(mask: Tensor) -> Tensor:
@@ -199,4 +200,17 @@ class Translator(pl.LightningModule):
         return [{"params": others}, {"params": scaled, "lr": self.optimizer.lr * context.lr_factor}]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint.setdefault("nmt", {}).update(self.description)
+        """Its description; what a callback has put there, the progress of the training, stays."""
+        checkpoint["nmt"] = self.description | checkpoint.get("nmt", {})
+
+    @classmethod
+    def load_from_checkpoint(cls, checkpoint_path: Any, *_: Any, **__: Any) -> Any:
+        """Refused: Lightning would trust the file, and build the model without its vocabularies.
+
+        Raises:
+            InputError: that says how a checkpoint is loaded.
+        """
+        raise InputError(
+            f"load_from_checkpoint: a checkpoint of nmt is loaded by nmt.load({str(checkpoint_path)!r}),"
+            " with its vocabularies; its `trained.model` is the LightningModule"
+        )

@@ -126,6 +126,7 @@ def description(
         "target_vocabulary": target_vocabulary.state(),
         "fingerprint": fingerprint,
         "text_files": {key: dict(files) for key, files in (text_files or {}).items()},
+        "progress": asdict(ValidationProgress()),  # until `store_progress` says more
     }
 
 

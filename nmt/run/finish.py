@@ -14,6 +14,7 @@ from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel
+from nmt.models.checkpoint import Checkpoint
 from nmt.report import runs
 from nmt.report.figures import draw_run
 from nmt.report.live_file import FILE, write_live
@@ -52,13 +53,18 @@ class Outcome:
             valid=checkpoint.progress.best or {},
             history=checkpoint.progress.history,
             sources={
-                "checkpoint": str(checkpoint.path.resolve()),
-                "sha256": checkpoint.sha256,
+                **_named(checkpoint),
+                **({"others": [_named(each) for each in run.others]} if run.others else {}),
                 "device": name_of(trainer.strategy.root_device),
                 "devices": trainer.world_size,
                 "precision": str(trainer.precision),
             },
         )
+
+
+def _named(checkpoint: Checkpoint) -> dict[str, str]:
+    """A checkpoint by its file and its content."""
+    return {"checkpoint": str(checkpoint.path.resolve()), "sha256": checkpoint.sha256}
 
 
 def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Outcome) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytorch_lightning as pl
 import torch
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.loggers.logger import DummyLogger
 
-from nmt.config import Config, EvaluateConfig, TranslateConfig
+from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
 from nmt.config.schema import to_containers
@@ -27,7 +27,7 @@ from nmt.data.prepare import Prepared, prepare
 from nmt.data.vocabulary import SPECIAL
 from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.statistical_aligners import check_aligners
-from nmt.inference.trained import TrainedModel, from_checkpoint
+from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
 from nmt.models import build_model
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.optimizer import check_optimizer
@@ -67,6 +67,7 @@ class Run:
         logger: where scores go, on rank 0 and inside `at_work`.
         trainer: of its updates and tests, once there is one.
         left: what it has still to do, in the order in which it does it.
+        others: further members of the ensemble that it evaluates.
     """
 
     config: Config
@@ -76,6 +77,7 @@ class Run:
     logger: Logger | None = None
     trainer: pl.Trainer | None = None
     left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
+    others: Sequence[Checkpoint] = ()
 
     @property
     def is_trial(self) -> bool:
@@ -111,18 +113,20 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     folder = RunFolder.of_this_command()
     quieten()
     folder.refuse_used()
-    checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
+    checkpoint, *others = read_members(named_checkpoints(composed), composed.trust)
     typed = HydraConfig.get().overrides.task
     stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig, here=EVALUATED_HERE)
+    if others and "name" not in typed_paths(typed, EvaluateConfig):
+        stored.name = f"{stored.name}, {1 + len(others)} models"
     refuse_untrusted_scores(stored, typed, composed.trust)
     config = _with_threads(load(stored, training=False), typed_paths(typed, EvaluateConfig))
     watch(config)
     check_early(config)
     refuse_stored_files(checkpoint, config, list(composed.sets), typed)
-    say_what_is_read(checkpoint, config, list(composed.sets), folder.path)
+    say_what_is_read([checkpoint, *others], config, list(composed.sets), folder.path)
     warn_of_memory(config)
     with machine_errors(config):
-        yield Run(config, folder, checkpoint)
+        yield Run(config, folder, checkpoint, others=others)
 
 
 @contextlib.contextmanager
@@ -137,28 +141,37 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     yield Run(config, folder)
 
 
-def trained_model(composed: DictConfig) -> TrainedModel:
-    """The model of a checkpoint that translates what it is given; raises InputError."""
+def trained_model(
+    composed: DictConfig, command: type[TranslateConfig | ScoreConfig] = TranslateConfig
+) -> TrainedModel:
+    """The model of a checkpoint that a command applies to what it is given; raises InputError."""
     quieten()
-    checkpoint = read_checkpoint(composed.checkpoint, composed.trust)
+    members = read_members(named_checkpoints(composed), composed.trust)
     typed = HydraConfig.get().overrides.task
-    paths = typed_paths(typed, TranslateConfig)
-    if "search.nbest" in paths:
-        raise InputError("search.nbest: type nbest= instead, the translations a line")
-    stored = apply_typed(checkpoint.config, composed, typed, TranslateConfig)
-    stored.search.nbest = composed.nbest
-    stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
+    paths = typed_paths(typed, command)
+    stored = apply_typed(members[0].config, composed, typed, command)
+    if command is TranslateConfig:
+        if "search.nbest" in paths:
+            raise InputError("search.nbest: type nbest= instead, the translations a line")
+        stored.search.nbest = composed.nbest
+        stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
     if "trainer.accelerator" in paths:  # where it was trained binds nobody
         check_accelerator(stored.trainer.accelerator)
     config = _with_threads(load(stored, training=False), paths)
     warn_of_memory(config)
-    return from_checkpoint(checkpoint, config)
+    return from_checkpoints(members, config)
+
+
+def named_checkpoints(composed: DictConfig) -> str | list[str]:
+    """The files of `checkpoint=FILE` or `checkpoint=[a,b,c]`."""
+    named = composed.checkpoint
+    return [str(file) for file in named] if OmegaConf.is_list(named) else str(named)
 
 
 def model_of(run: Run) -> TrainedModel:
-    """The model of the checkpoint that a run evaluates; raises InputError as `from_checkpoint`."""
+    """The model or ensemble that a run evaluates; raises InputError as `from_checkpoints`."""
     assert run.checkpoint is not None
-    return from_checkpoint(run.checkpoint, run.config)
+    return from_checkpoints([run.checkpoint, *run.others], run.config)
 
 
 def prepare_text(run: Run) -> Prepared:

@@ -58,10 +58,11 @@ def refuse_stored_files(
 
 
 def say_what_is_read(
-    checkpoint: Checkpoint, config: Config, sets: Sequence[str], folder: Path
+    members: Sequence[Checkpoint], config: Config, sets: Sequence[str], folder: Path
 ) -> None:
-    """Logs what an evaluation will read, and where it writes."""
-    log.info("reading %s", checkpoint.path)
+    """Logs what an evaluation of a model, or of an ensemble, will read, and where it writes."""
+    for member in members:
+        log.info("reading %s", member.path)
     for section, text in evaluated_sections(config, sets).items():
         files = named_files(text, config.data, section)
         remote = " ".join([*(text.sacrebleu or ()), *([text.hub] if text.hub else ())])

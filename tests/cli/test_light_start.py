@@ -62,6 +62,7 @@ HELPS = {
     "train": ("Trains a model", "experiment: rnnencdec30, rnnencdec50, rnnsearch30"),
     "evaluate": ("Runs the whole test protocol", "stress: lengths"),
     "translate": ("Translates standard input", "search: beam, greedy"),
+    "score": ("Scores given translations", "search: beam, greedy"),
     "compare": ("Compares runs", "resamples: 1000"),
     "prepare": ("Tokenises, filters and encodes text", "tokenizer: bpe, words"),
     "baseline": ("Trains a phrase-based system", "data: grammar, multi30k, text"),
@@ -79,6 +80,7 @@ WRONG = [
     ("compare runs=[a] figures=gif", "figures=gif: must be one of png, svg, pdf"),
 ]
 MODULES = [
+    "nmt",
     "nmt.cli.command",
     "nmt.cli.sweep",
     "nmt.cli.reference",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
+
+import nmt
+from tests.helpers.models import small_checkpoint
 from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results
 
 
@@ -28,6 +32,27 @@ class TestEvaluate:
                     rnnsearch / path
                 ).read_text()
         assert (program.folder / "again/.hydra/config.yaml").is_file()
+
+    def test_an_ensemble_is_evaluated_as_one_model(self, program, tmp_path):
+        files = [small_checkpoint(tmp_path / f"{seed}.ckpt", seed) for seed in (1, 2)]
+        (tmp_path / "s").write_text("the cat sees a bird .\nthe red cat .\n")
+        (tmp_path / "t").write_text("le chat voit un oiseau .\nle chat rouge .\n")
+        typed = [f"checkpoint=[{','.join(map(str, files))}]", "sets=[mine]"]
+        typed += [f"+data.test.mine.source={tmp_path}/s", f"+data.test.mine.target={tmp_path}/t"]
+        ended = program("evaluate", *typed, "hydra.run.dir=ensemble", *QUICK, figures=False)
+        assert ended.code == 0, ended.err
+        found = results(program.folder / "ensemble")
+        assert found["name"] == "RNNsearch-50, 2 models"
+        alone = sum(value.numel() for value in nmt.load(files[0]).trained.model.parameters())
+        assert found["parameters"] == 2 * alone
+        [other] = found["sources"]["others"]
+        assert other["sha256"] == hashlib.sha256(files[1].read_bytes()).hexdigest()
+        pairs = list(zip(*((tmp_path / f).read_text().splitlines() for f in "st"), strict=True))
+        scores = [pair.score for pair in nmt.load(files).score(pairs)]
+        assert found["test"]["mine"]["nll_per_sentence"]["score"] == pytest.approx(-sum(scores) / 2)
+        made = lines(program.folder / "ensemble/translations/mine.jsonl")
+        texts = [each.text for each in nmt.load(files).translate([pair[0] for pair in pairs])]
+        assert [row["detokenised"] for row in made] == texts
 
     def test_files_with_gold_links(self, program, rnnsearch, tmp_path):
         (tmp_path / "s").write_text("the cat sees the dog .\na bird sings .\n")

@@ -130,7 +130,7 @@ class TestRefusals:
         assert f"checkpoint={tmp_path}/x.ckpt: not a checkpoint of nmt; a run folder" in ended.err
         assert "weights_only" not in ended.err
 
-    @pytest.mark.parametrize("command", ["prepare", "translate", "compare"])
+    @pytest.mark.parametrize("command", ["prepare", "translate", "score", "compare"])
     def test_what_has_no_run_folder_is_not_swept(self, program, command):
         ended = program(command, "-m", "data.max_length=10,20")
         assert ended.code == 2

@@ -9,6 +9,8 @@ import select
 import pytest
 import torch
 
+import nmt
+from tests.helpers.models import small_checkpoint
 from tests.helpers.produced import BEST, files, last_line
 
 NASTY = [
@@ -164,3 +166,32 @@ class TestTranslate:
             assert process.wait().code == 0
         finally:
             process.end()
+
+    def test_a_person_is_asked_line_by_line(self, program, tmp_path):
+        """Standard input is a terminal, at which two lines and Ctrl-D were typed."""
+        file = small_checkpoint(tmp_path / "x.ckpt")
+        terminal = (
+            "import os, tty; keys, screen = os.openpty()\n"
+            "os.write(keys, b'a bird sees the cat\\n\\nthe cat\\n\\x04'); os.dup2(screen, 0)"
+        )
+        ended = program("translate", f"checkpoint={file}", hook=terminal, timeout=60)
+        assert ended.code == 0, ended.err
+        expected = nmt.load(file).translate(["a bird sees the cat", "", "the cat"])
+        assert ended.out.splitlines() == [each.text for each in expected]
+        assert expected[0].text
+        assert "translating each line you type; Ctrl-D ends" in ended.err
+        assert 2 <= ended.err.count("en> ") <= 4  # lines that were typed ahead are taken together
+
+    def test_an_ensemble_of_several_checkpoints(self, program, tmp_path):
+        files = [small_checkpoint(tmp_path / f"{seed}.ckpt", seed) for seed in (1, 2)]
+        named = f"checkpoint=[{','.join(map(str, files))}]"
+        ended = program("translate", named, "scores=true", stdin=b"the red cat .\n")
+        assert ended.code == 0, ended.err
+        score, text = ended.out.rstrip("\n").split("\t")
+        [expected] = nmt.load(files).translate(["the red cat ."])
+        assert text == expected.text
+        assert float(score) == pytest.approx(expected.score, abs=1e-4)
+        other = small_checkpoint(tmp_path / "other.ckpt", french=("le",))
+        ended = program("translate", f"checkpoint=[{files[0]},{other}]", stdin=b"the cat\n")
+        assert (ended.code, ended.out) == (2, "")
+        assert f"checkpoint={other}: its target vocabulary is not" in last_line(ended.err)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.config import EvaluateConfig, TrainConfig, TranslateConfig
+from nmt.config import EvaluateConfig, ScoreConfig, TrainConfig, TranslateConfig
 from nmt.config.overrides import (
     FROZEN,
     RESUMABLE,
@@ -134,10 +134,12 @@ def test_the_keys_of_the_command_itself_are_passed_over():
 
 
 @pytest.mark.parametrize(
-    ("command", "schema"), [("evaluate", EvaluateConfig), ("translate", TranslateConfig)]
+    ("command", "schema"),
+    [("evaluate", EvaluateConfig), ("translate", TranslateConfig), ("score", ScoreConfig)],
 )
 def test_what_a_command_owns_names_keys(composer, command, schema):
-    config = composer("checkpoint=f", command=command)
+    files = ["source=a", "target=b"] if command == "score" else []
+    config = composer("checkpoint=f", *files, command=command)
     assert all(name in config for name in command_keys(schema))
     for name in schema.overridable:
         parent, _, key = name.rpartition(".")

@@ -5,12 +5,14 @@ import json
 import pytest
 import torch
 import torch.distributed
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF, TER
 from torchmetrics import MetricCollection
 
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
+from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength, CorpusScore
+from nmt.evaluation.scores import REGISTERED
+from nmt.utils.errors import InputError
 
 EDGES = [10, 25, 40, 60]
 
@@ -154,3 +156,54 @@ def test_counts_stay_whole_numbers_beyond_those_of_float32():
     metric.update(torch.ones(1, 10, dtype=torch.int64), torch.tensor([3]))
     assert metric.statistics[0, 0] == 2**24 + 1
     assert metric.half().statistics.dtype == torch.int64
+
+
+class TestCorpusScore:
+    """A score alone, against sacrebleu on all sentences together."""
+
+    HYPOTHESES = (
+        "Un chat noir dort sur le lit.",
+        "Il pleut.",
+        "Elle chante la nuit , et le jour .",
+    )
+    REFERENCES = (
+        "Un chat gris dort sur un lit.",
+        "Il pleut .",
+        "Elle chante , la nuit et le jour .",
+    )
+
+    @pytest.mark.parametrize(
+        ("score", "metric"),
+        [
+            ("bleu", BLEU(tokenize="none", force=True)),
+            ("sacrebleu", BLEU()),
+            ("chrf", CHRF()),
+            ("ter", TER()),
+            (REGISTERED["chrf"], CHRF()),
+        ],
+    )
+    def test_it_is_sacrebleus(self, score, metric):
+        found = CorpusScore(score)
+        found.update(self.HYPOTHESES[:1], self.REFERENCES[:1])
+        found.update(self.HYPOTHESES[1:], self.REFERENCES[1:])
+        expected = metric.corpus_score(list(self.HYPOTHESES), [list(self.REFERENCES)]).score
+        assert float(found.compute()) == pytest.approx(expected, rel=1e-5)
+        found.reset()
+        found.update(self.HYPOTHESES[:1], self.HYPOTHESES[:1])
+        assert float(found.compute()) == pytest.approx(0 if metric.__class__ is TER else 100)
+
+    def test_it_is_a_metric_among_others(self):
+        together = MetricCollection({"chrf": CorpusScore("chrf"), "bleu": CorpusScore()})
+        together.update(self.HYPOTHESES, self.REFERENCES)
+        alone = CorpusScore("chrf")
+        alone.update(self.HYPOTHESES, self.REFERENCES)
+        assert together.compute()["chrf"] == alone.compute()
+        with pytest.raises(ValueError, match="shorter"):
+            alone.update(["a", "b"], ["a"])
+
+    @pytest.mark.parametrize(
+        ("score", "said"), [("nll_per_word", "nll_per_word"), ("rouge", "no score 'rouge'")]
+    )
+    def test_what_needs_a_model_or_is_none_is_refused(self, score, said):
+        with pytest.raises(InputError, match=said):
+            CorpusScore(score)

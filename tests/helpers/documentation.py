@@ -19,7 +19,8 @@ from pathlib import Path
 
 from tests.helpers import ROOT
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FIRST = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = sorted([*FIRST, *(ROOT / "docs").glob("*.md")])
 LAUNCHERS = ("python", "python3", "torchrun")
 OURS = re.compile(r"(nmt|benchmarks)(\.\w+)*")
 RECIPE = re.compile(r"^(\w[\w-]*)( \*\w+(?:='(.*)')?)?:\n    (.*)$", re.MULTILINE)

@@ -1,8 +1,23 @@
-"""A model small enough to be built in every test."""
+"""Models small enough to be built in every test, and their checkpoints."""
 
+from pathlib import Path
+
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config
+from nmt.config.validation import load
+from nmt.data.word_vocabulary import WordVocabulary
+from nmt.models import build_model
+from nmt.models.checkpoint import (
+    ValidationProgress,
+    description,
+    store_progress,
+    write_checkpoint,
+)
+
+ENGLISH = ("the", "red", "cat", "sees", "a", "bird", ".")
+FRENCH = ("le", "chat", "rouge", "voit", "un", "oiseau", ".", "qui")
 
 
 def small_config() -> DictConfig:
@@ -13,3 +28,29 @@ def small_config() -> DictConfig:
     for name in ("hidden", "embedding", "alignment", "maxout"):
         config.size[name] = 4
     return config
+
+
+def small_checkpoint(
+    path: Path, seed: int = 1, *, attends: bool = True, french: tuple[str, ...] = FRENCH
+) -> Path:
+    """Writes the checkpoint of a model that was never trained, and whose weights are wide."""
+    config = small_config()
+    config.model.init = "glorot"
+    config.trainer.accelerator, config.trainer.precision = "cpu", "32"
+    config.search.beam_size = 3
+    if not attends:
+        config.model._target_, config.model.title = "nmt.models.RNNencdec", "RNNencdec"
+        config.model.scoring = config.model.alignment = None
+    source, target = WordVocabulary(list(ENGLISH)), WordVocabulary(list(french))
+    torch.manual_seed(seed)
+    checked = load(config)
+    model = build_model(checked, len(source), len(target))
+    content = {
+        "nmt": description(checked, source, target, "f"),
+        "global_step": seed,
+        "state_dict": {name: 2 * value for name, value in model.state_dict().items()},
+    }
+    store_progress(content, ValidationProgress())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_checkpoint(content, path)
+    return path

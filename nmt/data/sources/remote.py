@@ -88,36 +88,13 @@ def hub_config(text: TextConfig, data: DataConfig, key: str) -> str | None:
 
 
 def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
-    """A split of a data set of the hub, from the library's cache or fetched now.
+    """A split of a data set: from a folder of `save_to_disk`, the library's cache, or fetched now.
 
     Raises:
         InputError: where it cannot be had, or has other languages.
     """
-    import datasets
-    import huggingface_hub
-
-    if not text.hub_split:
-        raise InputError(f"{key}.hub_split: missing; name a split of {text.hub}, such as train")
-    config = hub_config(text, data, key)
-    modules: tuple[Any, ...] = (huggingface_hub.constants, datasets.config)
-    online = reachable(huggingface_hub.constants.ENDPOINT)
-    with contextlib.ExitStack() as stack:
-        if not online:  # what has been fetched before can still be used
-            for module in modules:
-                stack.callback(setattr, module, "HF_HUB_OFFLINE", module.HF_HUB_OFFLINE)
-                module.HF_HUB_OFFLINE = True
-        try:
-            dataset = datasets.load_dataset(text.hub, config, split=text.hub_split)
-        except Exception as error:  # whatever the library raises, the key is what can be changed
-            name = f"{key}.hub={text.hub}"
-            if not online:
-                raise InputError(
-                    f"{name}: no connection to {huggingface_hub.constants.ENDPOINT}, and the data"
-                    f" set is not in the local cache ({datasets.config.HF_DATASETS_CACHE}); run where"
-                    " there is a network, set HF_HOME to a copy of such a cache, or use data=grammar"
-                ) from error
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError(f"{name}: cannot be loaded ({reason})") from error
+    saved = _is_saved(text)
+    dataset = _saved(text, key) if saved else _published(text, data, key)
     source, target = data.languages
     columns = dataset.features
     if "translation" in columns:
@@ -130,18 +107,83 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
                 f" there are {', '.join(columns)}"
             )
     pairs = min(len(dataset), text.pairs or len(dataset))
-    # A cache folder is named after the commit, which names the content; the path above it is not
-    # part of the identity, so that it is the same on another machine.
-    commits = sorted({Path(file["filename"]).parent.name for file in dataset.cache_files})
-    languages = list(data.languages)
-    identity = digest(
-        "hub", text.hub, config, text.hub_split, commits, languages, pairs, text.tokenised
-    )
+    files = sorted({Path(file["filename"]) for file in dataset.cache_files})
+    # What names the content, and is the same on another machine: of a saved set the digests of its
+    # files, else the commit, after which a cache folder is named.
+    named: tuple[Any, ...] = ("saved", [sha256(file) for file in files])
+    if not saved:
+        commits = sorted({file.parent.name for file in files})
+        named = ("hub", text.hub, hub_config(text, data, key), text.hub_split, commits)
+    identity = digest(*named, list(data.languages), pairs, text.tokenised)
     parts = tuple(
         _Hub(dataset, (source, target), start, min(start + PART, pairs))
         for start in range(0, pairs, PART)
     )
     return Corpus(key, identity, text.tokenised, parts)
+
+
+def _is_saved(text: TextConfig) -> bool:
+    """Whether `hub` is a folder that `Dataset.save_to_disk` or `DatasetDict.save_to_disk` wrote."""
+    folder = Path(text.hub or "").expanduser()
+    return any((folder / name).is_file() for name in ("dataset_dict.json", "state.json"))
+
+
+def _saved(text: TextConfig, key: str) -> Any:
+    """The data set of a folder that `save_to_disk` wrote; raises InputError."""
+    import datasets
+
+    folder = Path(text.hub or "").expanduser()
+    if text.hub_revision is not None:
+        raise InputError(
+            f"{key}.hub_revision={text.hub_revision}: {text.hub} is a folder of this machine, which"
+            " has no revisions; leave it out"
+        )
+    try:
+        found = datasets.load_from_disk(str(folder))
+    except Exception as error:  # whatever the library raises, the key is what can be changed
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{key}.hub={text.hub}: cannot be loaded ({reason})") from error
+    splits = list(found) if isinstance(found, dict) else []
+    if splits and text.hub_split not in splits:
+        raise InputError(
+            f"{key}.hub_split={text.hub_split}: not in {text.hub}, which has {', '.join(splits)}"
+        )
+    if not splits and text.hub_split is not None:
+        raise InputError(
+            f"{key}.hub_split={text.hub_split}: {text.hub} holds one data set without splits;"
+            " leave it out"
+        )
+    return found[text.hub_split] if splits else found
+
+
+def _published(text: TextConfig, data: DataConfig, key: str) -> Any:
+    """A split of a data set of the hub; raises InputError."""
+    import datasets
+    import huggingface_hub
+
+    if not text.hub_split:
+        raise InputError(f"{key}.hub_split: missing; name a split of {text.hub}, such as train")
+    config = hub_config(text, data, key)
+    revision = {} if text.hub_revision is None else {"revision": text.hub_revision}
+    modules: tuple[Any, ...] = (huggingface_hub.constants, datasets.config)
+    online = reachable(huggingface_hub.constants.ENDPOINT)
+    with contextlib.ExitStack() as stack:
+        if not online:  # what has been fetched before can still be used
+            for module in modules:
+                stack.callback(setattr, module, "HF_HUB_OFFLINE", module.HF_HUB_OFFLINE)
+                module.HF_HUB_OFFLINE = True
+        try:
+            return datasets.load_dataset(text.hub, config, split=text.hub_split, **revision)
+        except Exception as error:  # whatever the library raises, the key is what can be changed
+            name = f"{key}.hub={text.hub}"
+            if not online:
+                raise InputError(
+                    f"{name}: no connection to {huggingface_hub.constants.ENDPOINT}, and the data"
+                    f" set is not in the local cache ({datasets.config.HF_DATASETS_CACHE}); run where"
+                    " there is a network, set HF_HOME to a copy of such a cache, or use data=grammar"
+                ) from error
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{name}: cannot be loaded ({reason})") from error
 
 
 def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:

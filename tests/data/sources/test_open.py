@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import nmt
 from nmt.config import DataConfig, TextConfig
 from nmt.data.sources import remote
 from nmt.data.sources.network import reachable
@@ -305,3 +306,75 @@ def test_the_grammar_in_the_other_direction() -> None:
         InputError, match=r"data\.languages=\[en, de\]: the built-in corpus is English"
     ):
         open_corpus(text, german, "data.test.x", "test")
+
+
+class TestSavedDatasets:
+    """Folders that `save_to_disk` of the library `datasets` wrote."""
+
+    def test_the_built_in_corpus_is_trained_on_as_the_grammar_is(self, tmp_path: Path) -> None:
+        corpus = nmt.built_in_corpus(train_pairs=6, valid_pairs=3, test_pairs=2, by_length_pairs=7)
+        corpus.save_to_disk(tmp_path / "corpus")
+        assert {name: len(split) for name, split in corpus.items()} == {
+            **{"train": 6, "valid": 3, "test": 2, "by_length": 7}
+        }
+        data = DataConfig()
+        for name, kind, split in (
+            ("train", "natural", "train"),
+            ("by_length", "by_length", "test"),
+        ):
+            drawn = TextConfig(grammar=kind, pairs=len(corpus[name]))
+            expected = list(open_corpus(drawn, data, "data.train", split))
+            text = TextConfig(hub=str(tmp_path / "corpus"), hub_split=name, tokenised=True)
+            found = list(open_text(text))
+            assert [row[:2] for row in found] == [row[:2] for row in expected]
+            assert corpus[name]["alignment"] == [row.alignment for row in expected]
+        with pytest.raises(TypeError):
+            nmt.built_in_corpus(pairs=3)
+
+    def test_what_they_hold_names_them(self, tmp_path: Path) -> None:
+        import datasets
+
+        rows = [{"en": f"w {k}", "fr": f"m {k} ."} for k in range(4)]
+        for name, kept in (("a", rows), ("b", rows), ("c", rows[::-1])):
+            datasets.Dataset.from_list(kept).save_to_disk(tmp_path / name)
+        a, b, c = (open_text(TextConfig(hub=str(tmp_path / name))) for name in "abc")
+        assert next(row[:2] for row in c) == ("w 3", "m 3 .")
+        assert a.identity == b.identity != c.identity
+        assert a.identity != open_text(TextConfig(hub=str(tmp_path / "a"), pairs=3)).identity
+
+    @pytest.mark.parametrize(
+        ("keys", "said"),
+        [
+            ({"hub_split": "test"}, r"hub_split=test: not in .*, which has train"),
+            ({"hub_split": None}, r"hub_split=None: not in .*, which has train"),
+            ({"hub_revision": "v1"}, r"hub_revision=v1: .* is a folder of this machine"),
+        ],
+    )
+    def test_what_they_lack_is_refused(self, tmp_path: Path, keys: dict, said: str) -> None:
+        import datasets
+
+        rows = datasets.Dataset.from_list([{"en": "a", "fr": "b"}])
+        datasets.DatasetDict({"train": rows}).save_to_disk(tmp_path / "set")
+        with pytest.raises(InputError, match=rf"^data\.train\.{said}"):
+            open_text(TextConfig(**{"hub": str(tmp_path / "set"), "hub_split": "train", **keys}))
+
+    def test_a_damaged_one_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set/state.json").write_text("{}")
+        with pytest.raises(InputError, match=r"^data\.train\.hub=.*set: cannot be loaded"):
+            open_text(TextConfig(hub=str(tmp_path / "set")))
+
+
+def test_a_revision_of_the_hub_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    asked = {}
+
+    def load(*names: str, **options: str) -> datasets.Dataset:
+        asked.update(options)
+        return datasets.Dataset.from_list([{"en": "a", "fr": "b"}])
+
+    monkeypatch.setattr(remote, "reachable", lambda url: True)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    open_text(TextConfig(hub="mine/set", hub_split="train", hub_revision="v1.2"))
+    assert asked == {"split": "train", "revision": "v1.2"}

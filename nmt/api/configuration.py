@@ -1,0 +1,39 @@
+"""The configuration of a training in Python, composed as a command composes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from nmt.cli.composition import conf_folder, register_configs
+from nmt.cli.explain import explain
+from nmt.config import TrainConfig
+from nmt.config.validation import load
+from nmt.utils.errors import InputError
+
+
+def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
+    """The configuration that `nmt.train` would run with, checked.
+
+    Args:
+        overrides: as they are typed after a command, such as `"+experiment=rnnsearch50"`.
+        searchpath: where options of your own are, such as `"file:///home/me/conf"` or
+            `"pkg://mine.conf"`.
+
+    Raises:
+        InputError: naming the key, with the words that the command would have printed.
+    """
+    register_configs(["train"])
+    typed = list(overrides)
+    if searchpath:
+        typed.append(f"hydra.searchpath=[{','.join(searchpath)}]")
+    try:
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            config = load(compose("train", overrides=typed))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(explain(error, TrainConfig, typed)) from error
+    assert isinstance(config, TrainConfig)
+    return config

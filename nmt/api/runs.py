@@ -1,0 +1,130 @@
+"""Run folders as pandas frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from nmt.evaluation.results import bucket_score, score_of
+from nmt.evaluation.scores import choose_scores
+from nmt.report.comparison import SetComparison, compare_set, scored_sets
+from nmt.report.disambiguation import disambiguate_test_sets
+from nmt.report.runs import find_runs, known_scores, read_run
+
+COLUMNS = ["run", "set", "score", "from", "to", "value", "low", "high", "sentences"]
+"""Of `read_results` and `compare_runs`."""
+
+
+def read_results(run: str | Path) -> pd.DataFrame:
+    """The scores of a run, a row each: on whole test sets, and in their buckets of length.
+
+    Args:
+        run: its folder.
+
+    Returns:
+        A frame with the columns `run` (its name), `set`, `score` (`bleu`, `bleu_no_unk`, and the
+        other keys of results.json), `from` and `to` (words of the bucket; missing for the whole
+        set, and `to` for the open bucket), `value`, `low` and `high` (its interval), `sentences`.
+
+    Raises:
+        InputError: where the run has not finished, or its results cannot be read.
+    """
+    found = read_run(run)
+    keys = ["bleu", "bleu_no_unk", *(key for key in known_scores([found]) if key != "bleu")]
+    return _frame(
+        {"run": found.label, "set": name, **row}
+        for name in found.sets
+        for row in _rows(found.results["test"][name], keys)
+    )
+
+
+def compare_runs(
+    runs: Sequence[str | Path], *, resamples: int = 1000, scores: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """The scores of several runs in one frame; BLEU without unknown words on shared sentences.
+
+    Args:
+        runs: run folders, sweep folders, or globs of them.
+        resamples: bootstrap resamples for the intervals of shared sentences.
+        scores: to compute where a run lacks them, as `scores` of `nmt.compare`.
+
+    Returns:
+        A frame as of `read_results`. Runs of one name are told apart by what differs; test sets
+        of one name with different text are, too.
+
+    Raises:
+        InputError: where nothing that can be read is found.
+    """
+    wanted = None if scores is None else choose_scores(list(scores), "scores")
+    return _frame(
+        {"run": run.label, "set": compared.name, **row}
+        for compared in _compared(runs, resamples, wanted or [])
+        for run in compared.runs
+        for row in _rows(
+            compared.results[run.label],
+            ["bleu", "bleu_no_unk", *(key for key in compared.known if key != "bleu")],
+        )
+    )
+
+
+def differences(
+    runs: Sequence[str | Path], *, resamples: int = 1000, scores: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """The difference of every pair of runs by every score, tested.
+
+    Args:
+        runs, resamples, scores: as of `compare_runs`; without `scores` all that the runs have.
+
+    Returns:
+        A frame with the columns `set`, `score`, `a`, `b`, `bucket`, `sentences`, `delta` (a less
+        b) with its interval `low`, `high`, and the p-values that `nmt.compare` shows.
+
+    Raises:
+        InputError: as `compare_runs`.
+    """
+    wanted = None if scores is None else choose_scores(list(scores), "scores")
+    return pd.DataFrame(
+        {"set": compared.name, "score": key, **row}
+        for compared in _compared(runs, resamples, wanted)
+        for key, tested in compared.significance.items()
+        for row in tested
+    )
+
+
+def _compared(
+    runs: Sequence[str | Path], resamples: int, scores: Sequence[Any] | None
+) -> Iterator[SetComparison]:
+    found = disambiguate_test_sets(find_runs(runs).runs)
+    for name in scored_sets(found):
+        yield compare_set(found, name, resamples, scores)
+
+
+def _rows(result: Mapping[str, Any], keys: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The scores of a test set and of its buckets: `test.<set>` of results.json as rows."""
+    for key in keys:
+        overall = score_of(result, key)
+        if overall is not None:
+            sentences = overall.get("sentences", result.get("pairs"))
+            yield _row(key, overall, {"sentences": sentences})
+        for bucket in result.get("by_length") or []:
+            score = bucket_score(bucket, key)
+            if score is not None:
+                yield _row(key, score, {**score, "from": bucket["from"], "to": bucket["to"]})
+
+
+def _row(key: str, score: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "score": key,
+        **{name: where.get(name) for name in ("from", "to", "sentences")},
+        "value": score["score"],
+        "low": score.get("low"),
+        "high": score.get("high"),
+    }
+
+
+def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    return frame.astype(dict.fromkeys(("from", "to", "sentences"), "Int64"))

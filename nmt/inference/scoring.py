@@ -1,0 +1,95 @@
+"""The likelihood of given translations, and how they align with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from nmt.data.batch import collate
+from nmt.data.batches import evaluation_batches
+from nmt.data.tokenise import split, tokeniser
+from nmt.evaluation.records import Record
+from nmt.inference.force_decoding import alignment_row, force_decode
+from nmt.inference.trained import TrainedModel
+from nmt.utils.workers import map_batches
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """A pair of sentences with its likelihood.
+
+    Attributes:
+        number: of the pair, from 1.
+        source, target: words, without `</s>`.
+        symbols: that were predicted: words or subwords of the target, and `</s>`.
+        score: log p(target | source) in nats: the sum over those symbols.
+        row: as a line of alignments/<set>.jsonl; None where it was not asked for.
+    """
+
+    number: int
+    source: list[str]
+    target: list[str]
+    symbols: int
+    score: float
+    row: Record | None = None
+
+
+class PairScorer:
+    """Force-decodes pairs of lines in batches, and counts them.
+
+    Args:
+        trained: the model; it is moved to the device of `trainer.accelerator`.
+        tokenised: lines hold tokens separated by spaces.
+        attention: describe each pair word by word (`ScoredPair.row`).
+    """
+
+    def __init__(
+        self, trained: TrainedModel, *, tokenised: bool = False, attention: bool = False
+    ) -> None:
+        config = trained.config
+        self.device = trained.place()
+        self.trained = trained
+        self.attention = attention
+        moses = [tokeniser(code, config.tokenizer.normalise) for code in config.data.languages]
+        self.tokenise = [split if tokenised else side.tokenise for side in moses]
+        self.lines = 0
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
+        """Some (source, target) lines with their likelihoods, in order."""
+        codec = self.trained.codec
+        words = [(self.tokenise[0](source), self.tokenise[1](target)) for source, target in pairs]
+        ids = [(codec.source.encode(s), codec.target.encode(t)) for s, t in words]
+        first = self.lines + 1
+
+        def work(places: list[int]) -> list[tuple[float, Record | None]]:
+            sources, targets = zip(*(ids[place] for place in places), strict=True)
+            if not self.attention:
+                batch = collate(sources, targets).to(self.device)
+                with torch.no_grad():
+                    nll = self.trained.model(batch).nll.double().sum(1).tolist()
+                return [(-each, None) for each in nll]
+            scored: list[tuple[float, Record | None]] = []
+            decodings = force_decode(self.trained.model, sources, targets)
+            for place, decoding in zip(places, decodings, strict=True):
+                score = sum(decoding.log_probabilities)
+                source, target = words[place]
+                row = alignment_row(codec, first + place, source, decoding, score=score)
+                row["target"] = [*target, "</s>"]  # as it was given, words unknown to it, too
+                scored.append((score, row))
+            return scored
+
+        size = self.trained.config.search.batch_size
+        lengths = [max(len(source), len(target)) for source, target in ids]
+        batches = [each.tolist() for each in evaluation_batches(lengths, size) if len(each)]
+        found: dict[int, tuple[float, Record | None]] = {}
+        with self.trained.autocast():
+            made = map_batches(work, batches, self.trained.workers, self.device)
+            for places, scored in zip(batches, made, strict=True):
+                found.update(zip(places, scored, strict=True))
+        self.lines += len(pairs)
+        return [
+            ScoredPair(first + place, source, target, len(ids[place][1]), *found[place])
+            for place, (source, target) in enumerate(words)
+        ]

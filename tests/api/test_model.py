@@ -1,0 +1,212 @@
+"""`nmt.load`, and what a model gives: translations, likelihoods, alignments."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import nmt
+from nmt.data.vocabulary import END
+from tests.helpers.models import small_checkpoint
+
+LINES = ["the red cat sees a bird .", "", "a cat sees the unknown bird ."]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    small_checkpoint(folder / "checkpoints" / "best.ckpt")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(run):
+    return nmt.load(run)
+
+
+def log_probability(model, source: list[str], target: list[str]) -> float:
+    """By the decoder's steps one after the other, each word's probability picked by hand."""
+    translator, codec = model.trained.model, model.trained.codec
+    ids = torch.tensor([codec.source.encode(source)])
+    memory = translator.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    state, total = translator.decoder.initial(memory), 0.0
+    for word in codec.target.encode(target):
+        readout, attended = translator.decoder.step(state, memory)
+        logits = translator.output.logits(readout)[0, 0].double()
+        total += float(logits[word] - logits.exp().sum().log())
+        state = translator.decoder.advance(state, attended, torch.tensor([[word]]))
+    return total
+
+
+@torch.no_grad()
+def test_a_translation_has_the_probability_of_its_words(model):
+    results = model.translate(LINES, beam=4, nbest=3)
+    assert [len(result.nbest) for result in results] == [3, 0, 3]
+    for result in (results[0], *results[2].nbest):
+        by_hand = log_probability(model, result.source, result.tokens)
+        ended = 3 * (len(result.source) + 1) > len(result.tokens)
+        if ended:  # else the search has stopped before </s>
+            assert result.score == pytest.approx(by_hand, abs=1e-4)
+        assert result.log_probabilities.sum() == pytest.approx(by_hand, abs=1e-4)
+        assert result.weights.shape == (len(result.tokens) + 1, len(result.source) + 1)
+        np.testing.assert_allclose(result.weights.sum(1), 1, atol=1e-5)
+    best = results[0]
+    assert best.nbest[0].text == best.text
+    scores = [each.score for each in best.nbest]
+    assert scores == sorted(scores, reverse=True)
+    empty = results[1]
+    assert (empty.text, empty.tokens, empty.weights) == ("", [], None)
+    assert math.isnan(empty.score)
+
+
+@torch.no_grad()
+def test_given_pairs_are_scored_as_the_steps_of_the_decoder_do(model):
+    pairs = [
+        ("the red cat .", "le chat rouge ."),
+        ("a bird", "un oiseau qui voit le chat"),
+        ("", ""),
+    ]
+    results = model.score(pairs)
+    for (source, target), result in zip(pairs, results, strict=True):
+        assert (result.text, result.tokens, result.source) == (
+            target,
+            target.split(),
+            source.split(),
+        )
+        assert result.score == pytest.approx(
+            log_probability(model, source.split(), target.split()), abs=1e-5
+        )
+        assert result.score == pytest.approx(result.log_probabilities.sum(), abs=1e-5)
+        assert result.weights.shape == (len(target.split()) + 1, len(source.split()) + 1)
+        assert result.nbest == ()
+
+
+def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
+    pairs = [("the cat", "le <unk>"), ("the cat", "le zèbre")]
+    known, unknown = model.score(pairs, tokenised=True)
+    assert unknown.tokens == ["le", "zèbre"]
+    [other] = model.score([("the cat", "le girafe")])
+    assert unknown.score == pytest.approx(other.score, abs=1e-5)
+    assert known.score == pytest.approx(
+        unknown.score, abs=1e-5
+    )  # the text "<unk>" is a word outside it, too
+
+
+def test_the_search_is_what_is_asked_for(model):
+    [greedy] = model.translate(LINES[:1], beam=1)
+    [beam] = model.translate(LINES[:1], beam=12)
+    assert beam.score >= greedy.score
+    [short] = model.translate(LINES[:1], beam=2, max_ratio=0.25)
+    assert len(short.tokens) <= 2
+    [tokenised] = model.translate(["the cat's"], tokenised=True)
+    assert tokenised.source == ["the", "cat's"]
+    [again] = model.translate(LINES[:1])
+    assert again.score == model.translate(LINES[:1], beam=3)[0].score  # the checkpoint's own
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        ({"beam": 0}, "search.beam_size=0: must be at least 1"),
+        ({"nbest": 0}, "search.nbest=0: must be at least 1"),
+        ({"beam": "many"}, "search.beam_size='many': "),
+        ({"length_penalty": -1}, "search.length_penalty=-1.0: must be at least 0"),
+        ({"penalty": 1}, "search.penalty: no such key; there are: beam, "),
+        ({"beam_size": 2}, "search.beam_size: no such key; there are: beam, "),
+        ({"replace_unk": "dictionary"}, "best.ckpt holds no dictionary"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_by_name(model, search, said):
+    with pytest.raises(nmt.InputError) as refused:
+        model.translate(LINES, **search)
+    assert said in str(refused.value)
+
+
+def test_a_sentence_is_not_a_list(model):
+    with pytest.raises(TypeError, match="a list of sentences"):
+        model.translate("the cat")
+
+
+def test_what_is_no_model_is_refused(run, tmp_path):
+    with pytest.raises(nmt.InputError, match=r"checkpoints/best.ckpt: no such file"):
+        nmt.load(tmp_path)
+    (tmp_path / "x").write_text("words")
+    with pytest.raises(nmt.InputError, match="not a checkpoint of nmt"):
+        nmt.load(tmp_path / "x")
+    if not torch.cuda.is_available():
+        with pytest.raises(nmt.InputError, match="no GPU found"):
+            nmt.load(run, accelerator="gpu")
+
+
+def test_it_says_what_it_is(model, run):
+    assert repr(model) == f"<RNNsearch-50, en to fr, {run}/checkpoints/best.ckpt>"
+    assert model.languages == ("en", "fr")
+    assert model.trained.codec.target.encode([]) == [END]
+
+
+def test_an_alignment_is_drawn(model, tmp_path):
+    [result] = model.score([("the red cat .", "le chat rouge .")])
+    figure = nmt.plot_alignment(result, tmp_path / "cat.png")
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [*result.source, "</s>"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [*result.tokens, "</s>"]
+    np.testing.assert_array_equal(axes.images[0].get_array(), result.weights)
+    assert Image.open(tmp_path / "cat.png").width > 200
+    [empty] = model.translate([""])
+    with pytest.raises(ValueError, match="no attention"):
+        nmt.plot_alignment(empty)
+
+
+@torch.no_grad()
+def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
+    """Of RNNsearch and RNNencdec, by the steps of their decoders one after the other."""
+    files = [
+        small_checkpoint(tmp_path / f"{seed}.ckpt", seed, attends=seed < 3) for seed in (1, 2, 3)
+    ]
+    alone = [nmt.load(file) for file in files]
+    model = nmt.load(files)
+    source, target = "the red cat .", "le chat rouge ."
+    expected = np.zeros(5)
+    for each in alone:
+        expected += np.exp(each.score([(source, target)])[0].log_probabilities) / 3
+    [pair] = model.score([(source, target)])
+    np.testing.assert_allclose(pair.log_probabilities, np.log(expected), atol=1e-5)
+    weights = [each.score([(source, target)])[0].weights for each in alone[:2]]
+    np.testing.assert_allclose(pair.weights, np.mean(weights, 0), atol=1e-6)
+
+    for found in model.translate(["a bird sees the cat .", source], beam=4, nbest=3)[0].nbest:
+        if 3 * (len(found.source) + 1) > len(found.tokens):
+            again = model.score([(" ".join(found.source), " ".join(found.tokens))], tokenised=True)
+            assert found.score == pytest.approx(again[0].score, abs=1e-4)
+    [best] = model.translate([source], beam=8)
+    for each in alone:  # no member's own best is better to them all together
+        [single] = each.translate([source], beam=8)
+        given = (" ".join(single.source), " ".join(single.tokens))
+        assert best.score >= model.score([given], tokenised=True)[0].score - 1e-4
+    [same], [one] = nmt.load([files[0], files[0]]).translate([source]), alone[0].translate([source])
+    assert (same.tokens, same.score) == (one.tokens, pytest.approx(one.score, abs=1e-5))
+
+
+def test_models_of_other_words_make_no_ensemble(tmp_path):
+    one = small_checkpoint(tmp_path / "one.ckpt")
+    other = small_checkpoint(tmp_path / "other.ckpt", french=("le", "chat"))
+    with pytest.raises(nmt.InputError) as refused:
+        nmt.load([one, other])
+    assert str(refused.value).startswith(
+        f"checkpoint={other}: its target vocabulary is not that of {one}; "
+    )
+    with pytest.raises(nmt.InputError, match="must be a file, or several"):
+        nmt.load([])
+
+
+def test_without_attention_there_are_no_weights(tmp_path):
+    model = nmt.load(small_checkpoint(tmp_path / "x.ckpt", attends=False))
+    [found] = model.translate(LINES[:1])
+    assert found.weights is None
+    assert len(found.log_probabilities) == len(found.tokens) + 1
+    with pytest.raises(ValueError, match="no attention"):
+        nmt.plot_alignment(found)

@@ -1,0 +1,64 @@
+"""`nmt.score`: the likelihood and the alignment of given pairs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import nmt
+from tests.helpers.models import small_checkpoint
+from tests.helpers.produced import last_line
+
+PAIRS = [("the red cat .", "le chat rouge ."), ("a bird", "un oiseau qui voit"), ("", "le")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("score")
+    for seed in (1, 2):
+        small_checkpoint(made / f"{seed}.ckpt", seed)
+    for place, side in enumerate(("en", "fr")):
+        (made / f"some.{side}").write_text("".join(f"{pair[place]}\n" for pair in PAIRS))
+    return made
+
+
+@pytest.fixture
+def typed(folder):
+    return (f"source={folder}/some.en", f"target={folder}/some.fr", "search.batch_size=2")
+
+
+def test_a_log_probability_for_each_pair(program, folder, typed):
+    ended = program("score", f"checkpoint={folder}/1.ckpt", *typed)
+    assert ended.code == 0, ended.err
+    scores = [float(line) for line in ended.out.splitlines()]
+    expected = [pair.score for pair in nmt.load(folder / "1.ckpt").score(PAIRS)]
+    assert scores == pytest.approx(expected, abs=1e-4)
+    assert f"3 pairs: NLL/sentence {-sum(expected) / 3:.3f}, " in ended.err
+    assert f"NLL/symbol {-sum(expected) / 12:.4f}" in ended.err
+
+
+def test_an_ensemble_with_objects_and_a_page(program, folder, typed, tmp_path):
+    files = [folder / "1.ckpt", folder / "2.ckpt"]
+    named = f"checkpoint=[{','.join(map(str, files))}]"
+    asked = ("mean=true", "alignments=json", f"page={tmp_path}/page.html")
+    ended = program("score", named, *typed, *asked)
+    assert ended.code == 0, ended.err
+    for line, found in zip(ended.out.splitlines(), nmt.load(files).score(PAIRS), strict=True):
+        record = json.loads(line)
+        symbols = len(found.tokens) + 1
+        assert (record["source"], record["tokens"]) == (found.source, found.tokens)
+        assert record["score"] == pytest.approx(found.score / symbols, abs=1e-5)
+        assert record["log_probability"] == pytest.approx(list(found.log_probabilities), abs=1e-5)
+        assert len(record["weights"]) == symbols
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_files_out_of_step_are_refused(program, folder, typed, tmp_path):
+    (tmp_path / "short").write_text("le\n")
+    named = f"checkpoint={folder}/1.ckpt"
+    ended = program("score", named, typed[0], f"target={tmp_path}/short", "alignments=pharaoh")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{folder}/some.en has 3, {tmp_path}/short has 1 lines" in last_line(ended.err)
+    ended = program("score", named, typed[0], "target=nowhere")
+    assert (ended.code, last_line(ended.err)) == (2, "nmt: target=nowhere: no such file")

@@ -1,0 +1,44 @@
+"""What the files at the root of the repository say of the project, and of one another."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import yaml
+
+import nmt
+from tests.helpers import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_version_is_the_same_everywhere():
+    assert PROJECT["project"]["version"] == nmt.__version__
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == nmt.__version__
+    assert citation["license"] == PROJECT["project"]["license"]
+    assert citation["preferred-citation"]["authors"][0]["family-names"] == "Bahdanau"
+    changes = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert changes[0] == "Unreleased"
+    assert nmt.__version__ in changes
+
+
+def test_every_python_that_is_allowed_is_tried():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())
+    job = workflow["jobs"]["tests"]
+    first, last = re.fullmatch(
+        r">=3\.(\d+),<3\.(\d+)", PROJECT["project"]["requires-python"]
+    ).groups()
+    tried = [f"3.{minor}" for minor in range(int(first), int(last))]
+    assert job["strategy"]["matrix"]["python"] == tried == ["3.11", "3.12", "3.13"]
+    assert job["env"]["UV_PYTHON"] == "${{ matrix.python }}"  # the one that `uv run` takes
+    assert {"run": ".ci/run"} in job["steps"]
+
+
+def test_every_dependency_has_a_tested_version():
+    """`pip install -c constraints.txt .` leaves none to chance."""
+    pinned = set(re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    needed = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
+    named = {re.match(r"[\w-]+", need)[0] for need in needed}
+    assert named - pinned - {"PyYAML"} == set()
