@@ -109,9 +109,6 @@ def test_it_works_in_an_empty_folder_with_a_package_of_ones_own(wheel, tmp_path)
 
     home = run("-c", "import nmt; print(nmt.__file__, nmt.__version__)").split()
     assert home == [str(packages / "nmt/__init__.py"), __version__]
-    assert "scoring: additive, bilinear, dot" in run(
-        "-m", "nmt.train", "--help", "hydra.searchpath=[pkg://mine.conf]"
-    )
     own = ("hydra.searchpath=[pkg://mine.conf]", "scoring=bilinear", "optimizer=slow")
     score = "evaluation.scores=[default,mine.score.Words]"
     run("-m", "nmt.train", "+experiment=rnnsearch50", *own, score, *TINY, "hydra.run.dir=own")
