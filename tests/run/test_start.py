@@ -35,6 +35,12 @@ def test_scores_that_only_a_stored_configuration_names_are_refused(typed, trust)
         refuse_untrusted_scores(STORED, typed, trust)
 
 
+def test_a_training_is_tested_with_the_attention_it_learns():
+    config = Config(evaluation=EvaluationConfig(attention="uniform"))
+    with pytest.raises(InputError, match=r"^evaluation\.attention=uniform: a training is tested"):
+        start.check_training(config)
+
+
 def test_who_trained_a_configuration_trusts_its_scores():
     assert own_code(STORED)[-1] == "mine.scores"
 
