@@ -12,25 +12,42 @@ from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.vocabulary import Vocabulary
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.inference.trained import TrainedModel
-from nmt.layers import Additive, Attention, Dot, FixedContext, ScaledDot
+from nmt.layers import (
+    Additive,
+    Attention,
+    BidirectionalEncoder,
+    Dot,
+    FixedContext,
+    ForwardEncoder,
+    GatedUnit,
+    Intervention,
+    ScaledDot,
+)
 from nmt.models import RNNencdec, RNNsearch, Translator
 from nmt.report.live_file import LiveModel, shapes
 
 SCORING = {Additive: "additive", Dot: "dot", ScaledDot: "scaled_dot"}
+LAYERS = {
+    RNNencdec: (ForwardEncoder, FixedContext, GatedUnit),
+    RNNsearch: (BidirectionalEncoder, Attention, GatedUnit),
+}
 LARGEST = float(np.finfo(np.float16).max)
 
 
 def live_model(trained: TrainedModel) -> LiveModel | str:
     """The model with its weights rounded to float16, or what keeps it from running in a page."""
     model, config = trained.model, trained.config
-    if not isinstance(model, Translator) or type(model) not in (RNNencdec, RNNsearch):
+    if not isinstance(model, Translator) or type(model) not in LAYERS:
         return f"the page does not know the model {type(model).__name__}"
-    if config.data.reverse_source:
-        return "the page reads sentences forwards, and the model backwards (data.reverse_source)"
-    context = model.decoder.context
-    if type(context) not in (Attention, FixedContext):
-        return f"the page does not know the attention {type(context).__name__}"
-    function = context.scoring
+    if model.reverse_source:
+        return "the page does not read a source backwards"
+    decoder, encoder = model.decoder, model.encoder
+    if isinstance(decoder.context, Intervention):
+        return "the page takes the attention as it was trained"
+    for layer in (encoder, *encoder.units, decoder.context, decoder.unit):
+        if type(layer) not in LAYERS[type(model)]:
+            return f"the page does not know {type(layer).__name__} in {type(model).__name__}"
+    function = decoder.context.scoring
     if function is not None and type(function) not in SCORING:
         return f"the page does not know the scoring function {type(function).__name__}"
     vocabularies = [_described(each) for each in (trained.codec.source, trained.codec.target)]

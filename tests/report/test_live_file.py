@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.config import EvaluationConfig
 from nmt.inference.live_export import live_model
+from nmt.inference.trained import intervene
+from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
 from nmt.report.live_file import FILE, LiveModel, read_live, shapes, write_live
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import as_json, attacks, outcomes, spread
@@ -121,3 +124,24 @@ def test_what_types_cannot_say_is_checked(
     (tmp_path / FILE).write_bytes(content(model, json.dumps(about).encode(), tmp_path))
     with pytest.raises(InputError, match=said):
         read_live(tmp_path)
+
+
+def test_options_that_a_page_does_not_compute() -> None:
+    """Nothing is exported that would be computed as something else."""
+    trained = drawn_model()
+    trained.model.reverse_source = True
+    assert live_model(trained) == "the page does not read a source backwards"
+    trained = drawn_model()
+    intervene(trained.model, EvaluationConfig(attention="uniform"))
+    assert live_model(trained) == "the page takes the attention as it was trained"
+    for unit, attention in ((LstmUnit, Attention), (GatedUnit, LocalAttention)):
+        trained = drawn_model()
+        decoder = trained.model.decoder
+        scoring = decoder.context.scoring
+        decoder.context = attention(11, 22, 9, scoring)
+        decoder.unit = unit(7, 11, 22)
+        exported = live_model(trained)
+        assert exported == "the page does not know all of its layers", (unit, attention)
+    assert live_model(drawn_model(scoring="Cosine")) == (
+        "the page does not know the scoring function Cosine"
+    )
