@@ -61,6 +61,9 @@ def test_what_a_page_cannot_run_is_named() -> None:
     with torch.no_grad():
         trained.model.output.bias[3] = 70_000
     assert live_model(trained) == "a weight is too large for 16 bits"
+    trained = drawn_model()
+    trained.model.decoder.unit.__class__ = type("Other", (torch.nn.Module,), {})
+    assert live_model(trained) == "the page does not know Other in RNNsearch"
     trained.model.__class__ = type("Mine", (type(trained.model),), {})
     assert live_model(trained) == "the page does not know the model Mine"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from nmt.config import PageConfig
 from nmt.data.tokenise import tokeniser
 from nmt.report.groups import grouped
-from nmt.report.live_file import LiveModel, read_live
+from nmt.report.live_file import FILE, LiveModel, read_live
 from nmt.report.page import embed
 from nmt.report.page.markup import Markup, together
 from nmt.report.runs import FinishedRun
@@ -24,6 +24,10 @@ LIMIT = 12_000_000
 OFFERED = 80
 """Sentences of the test sets that a person can take."""
 
+_KNOWN = {
+    *("RNNencdec", "RNNsearch", "BidirectionalEncoder", "ForwardEncoder", "GatedUnit", "Attention"),
+    *("Additive", "Dot", "ScaledDot"),
+}
 _LEVEL = 6  # of deflate: 9 takes twice as long for a thousandth
 
 
@@ -55,16 +59,16 @@ def fitted_models(runs: Sequence[FinishedRun], report: PageConfig) -> LiveModels
     """
     if report.live is False:
         return NONE
-    candidates = [members[0] for members in grouped(runs).values() if not members[0].external]
+    groups = [members for members in grouped(runs).values() if not members[0].external]
+    candidates = [next(filter(_has_model, members), members[0]) for members in groups]
     payloads: list[Markup] = []
     described: list[dict[str, Any]] = []
-    left_out: dict[str, str] = {}
     room = LIMIT if report.live == "auto" else None
-    for run in _in_turn(candidates):
-        model = None if run.folder is None else read_live(run.folder)
-        if model is None:
-            left_out[run.label] = missing_because(run, room)
-            continue
+    left_out = {run.label: missing_because(run, room) for run in candidates if not _has_model(run)}
+    for run in _in_turn(filter(_has_model, candidates)):
+        assert run.folder is not None
+        model = read_live(run.folder)
+        assert model is not None
         payload = embed.packed_bytes(
             f"live-{len(payloads)}", packed_weights(model, report.live_bits), _LEVEL
         )
@@ -107,12 +111,10 @@ def missing_because(run: FinishedRun, room: int | None) -> str:
     Args:
         room: bytes that a page has for models; None: any number.
     """
-    name = str(run.flat.get("model._target_", "nmt.models.RNNsearch"))
-    scoring = str(run.flat.get("model.scoring._target_") or "nmt.layers.")
-    if not name.startswith("nmt.models."):
-        return f"the page does not know the model {name.rpartition('.')[2]}"
-    if not scoring.startswith("nmt.layers."):
-        return f"the page does not know the scoring function {scoring.rpartition('.')[2]}"
+    for part in ("", "encoder.", "unit.", "attention.", "scoring."):
+        name = str(run.flat.get(f"model.{part}_target_") or "").rpartition(".")[2]
+        if name and name not in _KNOWN:
+            return f"the page does not know {name}"
     parameters = _number(run, "parameters")
     if room is not None and fewest_bytes(parameters) > room:
         return _too_large(parameters)
@@ -132,7 +134,11 @@ def _too_large(parameters: int) -> str:
     )
 
 
-def _in_turn(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+def _has_model(run: FinishedRun) -> bool:
+    return run.folder is not None and (run.folder / FILE).is_file()
+
+
+def _in_turn(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
     """With attention, without, with, ...: of each kind those of the longest training sentences first."""
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     for run in runs:

@@ -1,4 +1,6 @@
+import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,8 +8,10 @@ import pytest
 
 from nmt.config import PageConfig
 from nmt.report.comparison import compare_set
-from nmt.report.page import build_explorer, build_page, fitting
-from nmt.report.runs import FinishedRun
+from nmt.report.live_file import write_live
+from nmt.report.page import build_explorer, build_page, fitting, live
+from nmt.report.runs import FinishedRun, find_runs
+from tests.helpers.live import drawn_model, exported
 from tests.helpers.run_folders import MARKUP
 from tests.report.page.elements import Elements
 
@@ -170,3 +174,34 @@ def test_the_explorer_alone_holds_sentences_of_ones_own(
     assert "library" not in elements.scripts
     assert path.stat().st_size < 200_000
     assert "<h1>My &lt;sentences&gt;</h1>" in path.read_text()
+
+
+def test_models_are_put_in_and_left_out_by_name(
+    runs: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a group one run; of a run without a model the reason."""
+    path = build_page(runs, tmp_path / "p.html", resamples=0)
+    assert "worker-src 'none'" in path.read_text()
+    for seed, run in ((1, runs[0]), (2, runs[2])):
+        copied = shutil.copytree(run.folder, tmp_path / "runs" / str(seed))
+        kind = run.results["model"]
+        write_live(copied, exported(drawn_model(kind)))
+    other = shutil.copytree(runs[2].folder, tmp_path / "runs" / "other")
+    results = json.loads((other / "results.json").read_text())
+    results["config"]["model"]["scoring"]["_target_"] = "mine.Bilinear"
+    (other / "results.json").write_text(json.dumps(results))
+    found = find_runs([tmp_path / "runs"]).runs
+    text = build_page(found, tmp_path / "p.html", PageConfig(live_bits=8), resamples=0).read_text()
+    held = Elements(text).packed("live")
+    assert [each["model"] for each in held["models"]] == ["RNNsearch", "RNNencdec"]
+    assert (held["format"], held["bits"]) == (1, 8)
+    assert {"live-0", "live-1", "live-program"} <= set(Elements(text).scripts)
+    assert "worker-src blob:" in text
+    assert ": the page does not know Bilinear" in text
+    monkeypatch.setattr(live, "LIMIT", 3_000)
+    text = build_page(found, tmp_path / "p.html", PageConfig(live_bits=8), resamples=0).read_text()
+    assert [each["model"] for each in Elements(text).packed("live")["models"]] == ["RNNsearch"]
+    assert "million parameters do not fit any more" in text
+    text = build_page(found, tmp_path / "p.html", PageConfig(live=False), resamples=0).read_text()
+    assert 'id="live-section"' not in text
+    assert "live" not in Elements(text).scripts
