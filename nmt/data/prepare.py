@@ -62,6 +62,11 @@ class Prepared:
     fingerprint: str
     languages: tuple[str, str]
 
+    def identified(self) -> dict[str, Any]:
+        """The fingerprints that results.json holds: of all that is learnt from, and of each test set."""
+        sets = {name: self.fingerprints[f"test.{name}"] for name in self.test}
+        return {"training": self.fingerprint, "test": sets}
+
     def summary(self) -> str:
         """A short table of counts, for people."""
         return manifest.summary_table(self.manifest, self.fingerprint)

@@ -196,6 +196,14 @@ class ConfigFields(TypedDict, total=False):
 
 
 @with_config(STRICT)
+class TextFingerprints(TypedDict):
+    """`text`."""
+
+    training: ShortText
+    test: dict[str, ShortText]
+
+
+@with_config(STRICT)
 class Results(TypedDict):
     """results.json of the present schema (docs/results_schema.md)."""
 
@@ -218,6 +226,8 @@ class Results(TypedDict):
     history: list[Figures]
     test: dict[str, TestSet]
     scores: dict[Annotated[str, Field(max_length=200)], Description]
+    code: NotRequired[ShortText | None]
+    text: NotRequired[TextFingerprints | None]
 
 
 @with_config(STRICT)

@@ -57,6 +57,8 @@ def assemble(
     test: Mapping[str, Any],
     scores: Sequence[Score] = (),
     sources: Mapping[str, Any] | None = None,
+    code: str | None = None,
+    text: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of results.json, with the schema's number and the versions that made it.
 
@@ -66,6 +68,8 @@ def assemble(
         scores: that were chosen; those that `test` has are described.
         sources: of a run that evaluates a trained model: the checkpoint, its SHA-256, and what it
             was tested on.
+        code: fingerprint of the code that made it (`nmt.utils.code`); None where several did.
+        text: fingerprints of the text: `training`, and `test` by name of the set.
     """
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -82,6 +86,8 @@ def assemble(
         "overrides": overrides,
         "command": command,
         "versions": versions(),
+        "code": code,
+        "text": text,
         "train": train,
         "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),
         "history": results_v1.present_history(history),

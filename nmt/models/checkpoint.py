@@ -72,6 +72,7 @@ class Checkpoint:
     progress: ValidationProgress
     weights: dict[str, torch.Tensor]
     text_files: dict[str, dict[str, str]]  # SHA-256 of the files of a section such as data.valid
+    code: str | None  # of `nmt.utils.code`; None: not known, or of more than one
 
     def translator(self, config: Config | None = None) -> Translator:
         """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
@@ -113,11 +114,13 @@ def description(
     target_vocabulary: Vocabulary,
     fingerprint: str,
     text_files: Mapping[str, Mapping[str, str]] | None = None,
+    code: str | None = None,
 ) -> dict[str, Any]:
     """What the checkpoints of a run say of it from the first one on (`Translator.description`).
 
     Args:
         text_files: of `nmt.data.sources.open.file_digests`.
+        code: fingerprint of the code that makes the updates; None: of more than one.
     """
     return {
         "format": FORMAT,
@@ -127,6 +130,7 @@ def description(
         "fingerprint": fingerprint,
         "text_files": {key: dict(files) for key, files in (text_files or {}).items()},
         "progress": asdict(ValidationProgress()),  # until `store_progress` says more
+        "code": code,
     }
 
 
@@ -250,6 +254,7 @@ def read_checkpoint(
         progress=stored_progress(content),
         weights=content["state_dict"],
         text_files=stored.get("text_files") or {},
+        code=stored.get("code"),
     )
 
 

@@ -40,6 +40,7 @@ class Stored(TypedDict):
     dictionary: NotRequired[dict[str, str] | None]
     training: NotRequired[TrainFigures | None]
     text_files: NotRequired[dict[str, dict[str, str]] | None]
+    code: NotRequired[Annotated[str, Field(max_length=200)] | None]
 
 
 @with_config({**STRICT, "arbitrary_types_allowed": True})

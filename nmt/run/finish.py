@@ -132,6 +132,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         valid=outcome.valid,
         history=outcome.history,
         sources=outcome.sources,
+        code=run.code,
+        text=run.text,
         scores=choose_scores(config.evaluation.scores),
         **described,
     )

@@ -57,7 +57,7 @@ class Training:
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
         self.model.description = description(
-            config, *vocabularies, text.fingerprint, file_digests(config.data)
+            config, *vocabularies, text.fingerprint, file_digests(config.data), run.code
         )
         self.progress = Progress(
             show=config.trainer.progress,

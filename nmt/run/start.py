@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -41,6 +42,7 @@ from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
 from nmt.training.trainer import lightning_arguments
+from nmt.utils.code import code_fingerprint
 from nmt.utils.cores import shared_cores
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
@@ -64,6 +66,8 @@ class Run:
         folder: what it writes into.
         checkpoint: what it resumes, or evaluates; None where there is none.
         stop: handles the signals that stop a training.
+        code: fingerprint of the code that makes it; None where parts of it were made by other code.
+        text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
         logger: where scores go, on rank 0 and inside `at_work`.
         trainer: of its updates and tests, once there is one.
         left: what it has still to do, in the order in which it does it.
@@ -74,6 +78,8 @@ class Run:
     folder: RunFolder
     checkpoint: Checkpoint | None = None
     stop: Stop | None = None
+    code: str | None = None
+    text: dict[str, Any] | None = None
     logger: Logger | None = None
     trainer: pl.Trainer | None = None
     left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
@@ -104,7 +110,7 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     warn_of_memory(config, training=True)
     stop.trust = own_code(config)
     with machine_errors(config):
-        yield Run(config, folder, checkpoint, stop)
+        yield Run(config, folder, checkpoint, stop, _code_of(checkpoint))
 
 
 @contextlib.contextmanager
@@ -126,7 +132,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     say_what_is_read([checkpoint, *others], config, list(composed.sets), folder.path)
     warn_of_memory(config)
     with machine_errors(config):
-        yield Run(config, folder, checkpoint, others=others)
+        yield Run(config, folder, checkpoint, code=code_fingerprint(), others=others)
 
 
 @contextlib.contextmanager
@@ -138,7 +144,7 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     quieten()
-    yield Run(config, folder)
+    yield Run(config, folder, code=code_fingerprint())
 
 
 def trained_model(
@@ -179,6 +185,7 @@ def prepare_text(run: Run) -> Prepared:
     config = run.config
     text = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     log.info("prepared text:\n%s", text.summary())
+    run.text = text.identified()
     return text
 
 
@@ -190,6 +197,15 @@ def refuse_other_text(run: Run, text: Prepared) -> None:
             f"(fingerprint {text.fingerprint}, was {run.checkpoint.fingerprint}); restore it, or "
             "start a new run"
         )
+
+
+def _code_of(checkpoint: Checkpoint | None) -> str | None:
+    """The code that makes a run, the part before its checkpoint included; None where they differ.
+
+    It is read here, since the files may change while the run trains.
+    """
+    code = code_fingerprint()
+    return code if checkpoint is None or checkpoint.code == code else None
 
 
 def reopen(run: Run) -> None:

@@ -107,7 +107,9 @@ def _import_everything() -> None:
     import wandb  # noqa: F401
 
     import nmt
+    from nmt.utils.code import code_fingerprint
 
+    code_fingerprint()  # which every run asks for
     for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
         if not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of a package that only an extra brings

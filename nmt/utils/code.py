@@ -1,0 +1,75 @@
+"""Which code made a run: a fingerprint of what its updates and its translations depend on."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+# What decides the weights and the translations of a run, given its configuration and its text.
+PARTS = (
+    *("data", "layers", "models", "search", "inference", "training"),
+    *("run/fit.py", "run/test.py"),
+    *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/records.py"),
+)
+# Of these, what only shows, logs or stops.
+SHOWN = (
+    *("training/loggers.py", "training/metrics_file.py", "training/progress.py"),
+    *("training/signals.py", "training/test_scores.py"),
+)
+
+
+@functools.cache
+def code_fingerprint() -> str:
+    """SHA-256 (hexadecimal) of the files of `PARTS` but for `SHOWN`, as they lie there at the first call.
+
+    What Python makes of them is compared: comments, docstrings and the form of lines do not count.
+    """
+    digest = hashlib.sha256()
+    for file in code_files(PACKAGE):
+        digest.update(f"{file.relative_to(PACKAGE).as_posix()}\n".encode())
+        digest.update(repr(meaning(file.read_text(encoding="utf-8"))).encode())
+    return digest.hexdigest()
+
+
+def code_files(package: Path) -> Iterator[Path]:
+    """The Python files that count, in the order of their names."""
+    shown = {package / name for name in SHOWN}
+    files = (
+        file
+        for part in PARTS
+        for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))
+    )
+    return (file for file in sorted(files) if file not in shown)
+
+
+def meaning(source: str) -> Any:
+    """A program without comments, docstrings and places of its lines.
+
+    >>> meaning("a = 1  # one") == meaning("a  =  1"), meaning("a = 1") == meaning("a = 2")
+    (True, False)
+    >>> meaning('def f():\\n    "Said."\\n    return 1') == meaning("def f(): return 1")
+    True
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            del node.body[0]
+    return _plain(tree)
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as tuples, without what is empty: versions of Python differ in that."""
+    if isinstance(node, ast.AST):
+        entries = [(name, _plain(value)) for name, value in ast.iter_fields(node)]
+        return type(node).__name__, *(entry for entry in entries if entry[1] not in ((), None))
+    if isinstance(node, list):
+        return tuple(map(_plain, node))
+    return None if node is None else repr(node)
