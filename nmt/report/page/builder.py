@@ -12,6 +12,7 @@ from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.page import embed
+from nmt.report.page.document import html_table, write_page
 from nmt.report.page.falls import falls_payload
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.live import LiveModels, fitted_models
@@ -21,10 +22,9 @@ from nmt.report.page.sentences import decoding, translation_rows
 from nmt.report.page.verdict import names_of, verdict
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
-from nmt.report.table import Column, MeanAndDeviation, Table, show
+from nmt.report.table import Table
 from nmt.report.tables import lengths_table, scores_table, seeds_table, shown_scores
 from nmt.utils.commands import command_line
-from nmt.utils.files import write_text
 from nmt.utils.progress import counted
 
 LEAST_WORDS = 30
@@ -106,7 +106,7 @@ def build_page(
         subtitle += f" on {', '.join(translations)}"
     left_out = [] if models.runs or models.left_out else ["live"]
     left_out += _COMPARING if len(everyone) == 1 else []
-    return _write(
+    return write_page(
         path,
         title or names_of(everyone),
         subtitle,
@@ -152,45 +152,7 @@ def build_explorer(
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
     payloads = [embed.packed("alignments", {"text": ordered})]
     sections = Markup(embed.asset("explorer.html"))
-    subtitle = counted(len(ordered), "sentence")
-    return _write(path, title, subtitle, sections, payloads, "")
-
-
-def _write(
-    path: str | Path,
-    title: str,
-    subtitle: str,
-    sections: Markup,
-    payloads: Sequence[Markup],
-    navigation: str,
-    *libraries: str,
-    alone: bool = False,
-    workers: bool = False,
-) -> Path:
-    """Fills the template; of scripts the page's policy allows its program and `libraries` only.
-
-    Args:
-        alone: there is nothing to compare with.
-        workers: the page may start its own program in threads.
-    """
-    program = embed.program("main.mjs")
-    page = filled(
-        embed.asset("template.html"),
-        {
-            "title": title,
-            "subtitle": subtitle,
-            "style": embed.stylesheet(),
-            "scripts": Markup(embed.allowed(program, *libraries)),
-            "workers": "blob:" if workers else Markup("'none'"),
-            "kind": "alone" if alone else "several",
-            "navigation": navigation,
-            "sections": sections,
-            "payloads": together(*payloads),
-            "program": embed.script(program),
-        },
-    )
-    write_text(Path(path), page)
-    return Path(path)
+    return write_page(path, title, counted(len(ordered), "sentence"), sections, payloads, "")
 
 
 def _navigation(left_out: Sequence[str]) -> Markup:
@@ -239,13 +201,13 @@ def _live_section(models: LiveModels) -> Markup:
 
 def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> Markup:
     scores = (_per_set(comparisons, scores_table), _per_set(comparisons, seeds_table, "group"))
-    published = element("summary", paper_table().title), _table(paper_table(), "name")
+    published = element("summary", paper_table().title), html_table(paper_table(), "name")
     return filled(
         embed.asset("scores.html"),
         {
             "scores": together(*scores),
             "published": element("details", *published),
-            "training": _table(training_table(runs)),
+            "training": html_table(training_table(runs)),
             "fewest": FEWEST,
         },
     )
@@ -287,51 +249,11 @@ def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") 
     tables = {one.name: make(one) for one in comparisons}
     return together(
         *(
-            element("div", _table(table, key), data_set=name)
+            element("div", html_table(table, key), data_set=name)
             for name, table in tables.items()
             if table.rows
         )
     )
-
-
-def _table(table: Table, key: str = "run") -> Markup:
-    """A table in HTML whose numbers keep their full value for sorting."""
-    head = element("tr", *(element("th", column.title, scope="col") for column in table.columns))
-    body = []
-    for row in table.rows:
-        cells = [element("th", show(row.get(key), table.columns[0]), scope="row")]
-        cells += [_cell(row.get(column.key), column.of(row)) for column in table.columns[1:]]
-        body.append(element("tr", *cells, **({"data_run": row["run"]} if "run" in row else {})))
-    content = element(
-        "table",
-        element("caption", table.title),
-        element("thead", head),
-        element("tbody", *body),
-        class_="sortable",
-        id=f"{table.name}-table",
-    )
-    region = element(
-        "div", content, class_="scroll", tabindex=0, role="region", aria_label=table.title
-    )
-    notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
-    return together(region, notes)
-
-
-def _cell(value: Any, column: Column) -> Markup:
-    if column.text:
-        return element("td", show(value, column), class_="text")
-    beside: str | None = None
-    number = value
-    if isinstance(value, MeanAndDeviation):
-        number, beside = value.mean, f"± {value.deviation:.{column.digits}f}"
-    elif isinstance(value, tuple):
-        number, low, high = value
-        if low is not None and high is not None:
-            beside = f"[{show(low, column)}, {show(high, column)}]"
-    children: list[Any] = [show(number, column)]
-    if beside is not None:
-        children += [" ", element("span", beside, class_="interval")]
-    return element("td", *children, data_value="" if number is None else number)
 
 
 def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
@@ -349,7 +271,7 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
         {
             "heading": again if alone else "How the runs differ, and how to make them again",
             "commands_heading": "Command" if alone else "Commands",
-            "differences": _table(differences, "key") if differences.rows else equal,
+            "differences": html_table(differences, "key") if differences.rows else equal,
             "commands": together(*commands),
         },
     )

@@ -6,18 +6,8 @@ import { startExplorer } from "./explorer.mjs";
 import { startFalls } from "./falls.mjs";
 import { startLive } from "./live/panel.mjs";
 import { startOverview } from "./overview.mjs";
+import { startTheme } from "./theme.mjs";
 import { startTranslations } from "./translations.mjs";
-
-function startTheme(redraw) {
-  const choice = byId("theme");
-  const apply = () => {
-    if (choice.value === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = choice.value;
-    redraw();
-  };
-  choice.addEventListener("change", apply);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-}
 
 async function start() {
   const data = await unpack("overview");
