@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import logging
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ from filelock import FileLock
 
 from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
+from nmt.utils.processes import end_with_parent
 
 log = logging.getLogger(__name__)
 _building: list[Path] = []  # folders that this process is filling
@@ -74,9 +73,8 @@ def _end_with_parent() -> None:
 
     It would else wait for work for ever, with its memory and perhaps the lock.
     """
-    if _building and sys.platform == "linux":
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if _building:
+        end_with_parent(signal.SIGKILL)
 
 
 if hasattr(os, "register_at_fork"):
