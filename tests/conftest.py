@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 
 from nmt.cli.command import exit_code
 from nmt.cli.composition import conf_folder, register_configs
+from nmt.config.study_checks import load_study
 from nmt.config.validation import load, validate_keys
 from tests.helpers.processes import Ended, Process, run, start
 from tests.helpers.server import WORKER, launch_server
@@ -40,6 +41,10 @@ LONGEST = [
         "commands/test_evaluate",
     )
 ]
+CHECKS = {
+    **dict.fromkeys(("compare", "translate", "score"), validate_keys),
+    "study": load_study,
+}
 
 
 class Said(NamedTuple):
@@ -95,7 +100,7 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
     def checked(*overrides: str, command: str = "train") -> Said:
         def application() -> None:
             config = composer(*overrides, command=command)
-            (validate_keys if command in ("compare", "translate", "score") else load)(config)
+            CHECKS.get(command, load)(config)
 
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
             code = exit_code(application, command, overrides)

@@ -28,6 +28,7 @@ FOLDERS = (
     "training",
     "run",
     "cli",
+    "studies",
     "api",
 )
 ALONE = {"layers": set()}  # what may know less than all folders before it

@@ -19,8 +19,9 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import conf_folder, register_configs
-from nmt.config.validation import load, validate_keys
+from nmt.config.validation import load
 from nmt.utils.errors import InputError
+from tests.conftest import CHECKS
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, commands, files, in_block, recipe
 
@@ -136,7 +137,7 @@ def compose(name: str, words: list[str], folder: Path) -> None:
         job = [value or first[0] for value, first in zip(job, values, strict=True)]
         with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = hydra.compose(name, overrides=[*own, *job])
-        (validate_keys if name in ("compare", "translate", "score") else load)(config)
+        CHECKS.get(name, load)(config)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,16 @@ def test_the_readme_shows_the_main_commands():
 def test_every_example_of_a_help_can_be_typed():
     """The docstrings of the commands are what `--help` shows."""
     found, typed_above = 0, {command for _, command in SHOWN}
-    for name in ("train", "evaluate", "translate", "score", "compare", "prepare", "baseline"):
+    for name in (
+        "train",
+        "evaluate",
+        "translate",
+        "score",
+        "compare",
+        "prepare",
+        "baseline",
+        "study",
+    ):
         said = importlib.import_module(f"nmt.{name}").__doc__ or ""
         for command in commands(indent(said, "    ")):
             if command not in typed_above:

@@ -26,8 +26,9 @@ from omegaconf.errors import OmegaConfBaseException
 from nmt.cli.claim import Claim, claimed, claims
 from nmt.cli.composition import conf_folder, output_folder, register_configs
 from nmt.cli.explain import NOT_A_NAME, explain
-from nmt.config import Config
+from nmt.config import Config, StudyConfig
 from nmt.config.schema import SCHEMAS
+from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
 from nmt.training.ranks import STARTER, watch_ranks
 from nmt.utils.cores import bound_spinning
@@ -58,12 +59,9 @@ UNUSABLE = {
 }
 
 
-WITHOUT_FOLDER = (
-    "prepare",
-    "translate",
-    "score",
-    "compare",
-)  # a sweep would have to make one for each
+# a sweep would have to make a folder for each
+WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
+NOT_SWEPT = (*WITHOUT_FOLDER, "study")  # whose folder has its name, and which sweeps itself
 
 # an InputError's own words are said; those of the libraries are explained
 REFUSALS = (InputError, HydraException, OmegaConfBaseException)
@@ -113,7 +111,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                         f"the working folder cannot be used ({gone.strerror}); change to another"
                     ) from gone
                 if {"-m", "--multirun"} & set(sys.argv[1:]):
-                    if name in WITHOUT_FOLDER:
+                    if name in NOT_SWEPT:
                         raise InputError(
                             f"-m: nmt.{name} cannot be swept; run it once for each value"
                         )
@@ -171,6 +169,9 @@ def check_composed(config: DictConfig) -> None:
         OmegaConf.select(config, key, throw_on_missing=True)
     schema = OmegaConf.get_type(config)
     complete = isinstance(schema, type) and issubclass(schema, Config) and not schema.overridable
+    if schema is StudyConfig:
+        load_study(config)
+        return
     (validate if complete and not config.get("resume") else validate_keys)(config)
 
 

@@ -87,9 +87,9 @@ def _not_a_name(typed: Sequence[str]) -> str:
 
 
 def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
-    if path in ("stress", "experiment"):
+    if path in ("stress", "experiment", "study"):
         return f"{path}: this group has no default; type +{path}=…"
-    if re.match(r"data\.test\.|external\.", path):
+    if re.match(r"data\.test\.|external\.|study\.(runs|claims)\.", path):
         return f"{path}: no such entry; to add one, type +{path}=…"
     if earlier := renamed_to(path):
         return f"{path}: {earlier}"

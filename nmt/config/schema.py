@@ -27,6 +27,7 @@ from nmt.config.evaluation import (
 )
 from nmt.config.keys import key, marked
 from nmt.config.model import ModelConfig, SizeConfig
+from nmt.config.study import StudyConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
 CHECKPOINT = "file of the trained model; several, as [a,b,c]: their ensemble"
@@ -195,6 +196,7 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
     "score": ScoreConfig,
     "compare": CompareConfig,
     "baseline": BaselineConfig,
+    "study": StudyConfig,
 }
 
 

@@ -1,0 +1,93 @@
+"""What the types of a study cannot say: its claims name its runs, and rules that fit their statistics."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from nmt.config.study import FIGURES, LENGTHS, StudyClaim, StudyRuns, StudySection
+from nmt.config.validation import validate_keys
+from nmt.utils.errors import InputError
+
+
+def load_study(config: DictConfig) -> StudySection:
+    """The checked study of a composed configuration, its runs and claims as `StudyRuns` and `StudyClaim`.
+
+    Raises:
+        InputError: naming the key.
+    """
+    study = config.study
+    if not study.runs or not study.claims:
+        raise InputError("study: none is chosen; type +study=NAME, such as +study=bahdanau")
+    for section, schema in (("runs", StudyRuns), ("claims", StudyClaim)):
+        for name, entry in study[section].items():
+            where = f"study.{section}.{name}"
+            if not re.fullmatch(r"\w[\w-]*", str(name), re.ASCII):
+                raise InputError(f"{where}: a name is of letters, digits, '_' and '-'")
+            study[section][name] = _typed(entry, schema, where)
+    validate_keys(config)
+    loaded = OmegaConf.to_object(study)
+    assert isinstance(loaded, StudySection)
+    for name, runs in loaded.runs.items():
+        _check_runs(f"study.runs.{name}", runs, loaded.seeds)
+    for name, claim in loaded.claims.items():
+        _check_claim(f"study.claims.{name}", claim, loaded)
+    unknown = sorted(set(loaded.only) - set(loaded.claims))
+    if unknown:
+        known = ", ".join(loaded.claims)
+        raise InputError(f"study.only=[{unknown[0]}]: no such claim; there are {known}")
+    return loaded
+
+
+def _typed(entry: Any, schema: type, where: str) -> DictConfig:
+    """An entry with the types of its schema, all that must be given being there."""
+    if not isinstance(entry, DictConfig):
+        names = ", ".join(field.name for field in dataclasses.fields(schema))
+        raise InputError(f"{where}: takes the keys {names}")
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(schema), entry)
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        full = getattr(error, "full_key", None) or ""
+        inside = f".{full}" if full and not str(full).startswith("study.") else ""
+        raise InputError(f"{where}{inside}: {str(error).splitlines()[0]}") from error
+    assert isinstance(merged, DictConfig)
+    for field in dataclasses.fields(schema):
+        if OmegaConf.is_missing(merged, field.name):
+            raise InputError(f"{where}.{field.name}: must be given ({field.metadata['meaning']})")
+    return merged
+
+
+def _check_runs(where: str, runs: StudyRuns, seeds: list[int]) -> None:
+    chosen = seeds if runs.seeds is None else runs.seeds
+    if not chosen:
+        raise InputError(f"{where}.seeds=[]: must name a seed")
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"{where}.seeds={chosen}: must name each seed once")
+    for name, values in runs.sweep.items():
+        if not isinstance(values, list) or not values:
+            raise InputError(f"{where}.sweep.{name}={values}: must be a list of values")
+
+
+def _check_claim(where: str, claim: StudyClaim, study: StudySection) -> None:
+    for name in claim.runs:
+        if name not in study.runs:
+            known = ", ".join(study.runs)
+            raise InputError(f"{where}.runs: no group of runs '{name}'; study.runs has {known}")
+    most = 2 if claim.statistic in FIGURES else 1
+    if not 1 <= len(claim.runs) <= most or len(set(claim.runs)) < len(claim.runs):
+        wanted = "one group, or two that differ" if most == 2 else "one group"
+        raise InputError(
+            f"{where}.runs=[{', '.join(claim.runs)}]: {claim.statistic} is of {wanted}"
+        )
+    if claim.statistic in LENGTHS and claim.range != "all":
+        raise InputError(
+            f"{where}.range={claim.range}: {claim.statistic} is of all lengths; leave it out"
+        )
+    if claim.statistic in LENGTHS and claim.rule not in ("above", "below"):
+        raise InputError(f"{where}.rule={claim.rule}: a length in words is above or below a margin")
+    if claim.rule in ("equal", "no_fall") and claim.margin <= 0:
+        raise InputError(f"{where}.margin={claim.margin}: must be above 0 for rule={claim.rule}")

@@ -1,0 +1,171 @@
+"""The runs that there are already: which of them a study can take, and how long they took."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nmt.config import Config
+from nmt.evaluation import results
+from nmt.report.runs import FinishedRun, find_runs, read_run
+from nmt.studies.plan import PlannedRun, RunGroup, Study, SweepPoint, identity
+from nmt.utils.code import code_fingerprint
+from nmt.utils.errors import InputError
+
+log = logging.getLogger(__name__)
+
+RUNS = "runs"  # folder of a study that its own runs lie in
+
+Fingerprints = Mapping[str, Any]  # `text` of results.json
+
+
+@dataclass(frozen=True)
+class ExistingRun:
+    """A finished run.
+
+    Attributes:
+        run: as it lies on disk.
+        taken: whether it is not one of the study's own.
+    """
+
+    run: FinishedRun
+    taken: bool
+
+    @cached_property
+    def identity(self) -> str:
+        return identity(self.run.config)
+
+    @property
+    def same_code(self) -> bool:
+        return self.run.results.get("code") == code_fingerprint()
+
+    @property
+    def minutes(self) -> float | None:
+        """What it took: its training over all resumes, and what came after it; None if not known."""
+        hours = (self.run.results.get("train") or {}).get("hours")
+        if hours is None:
+            return None
+        assert self.run.folder is not None
+        best, end = self.run.folder / "checkpoints" / "best.ckpt", self.run.folder / results.FILE
+        after = end.stat().st_mtime - best.stat().st_mtime if best.is_file() else 0.0
+        return 60 * float(hours) + max(0.0, after) / 60
+
+
+class FoundRuns:
+    """The runs of a study that there are.
+
+    Args:
+        study: what is asked for.
+        runs: finished ones, the study's own first.
+        text_of: fingerprints of the text of a configuration, as results.json has them.
+    """
+
+    def __init__(
+        self, study: Study, runs: Sequence[ExistingRun], text_of: Callable[[Config], Fingerprints]
+    ) -> None:
+        self.study = study
+        self.runs = runs
+        self._text_of = text_of
+        self._by_identity: dict[str, list[ExistingRun]] = {}
+        for each in runs:
+            self._by_identity.setdefault(each.identity, []).append(each)
+
+    def of(self, planned: PlannedRun) -> ExistingRun | None:
+        """The run that stands for a planned one; None where it must be trained."""
+        alike = self._by_identity.get(planned.identity, [])
+        same = [each for each in alike if each.same_code and self._has_text(planned, each)]
+        if not same and self.study.section.accept == "configuration":
+            same = alike
+        return next(iter(same), None)
+
+    def chosen(self, group: RunGroup) -> SweepPoint | None:
+        """The point of a group's sweep with the lowest development NLL; None until all are there."""
+        scores = [self.development(point) for point in group.points]
+        known = [score for score in scores if score is not None]
+        if not known or len(known) < len(scores):
+            return None
+        return group.points[scores.index(min(known))]
+
+    def development(self, point: SweepPoint) -> float | None:
+        """The best development NLL per word of a point's run; None where there is none."""
+        found = self.of(point.run)
+        value = ((found.run.results.get("valid") or {}) if found else {}).get("nll_per_word")
+        return None if value is None else float(value)
+
+    def needed(self, group: RunGroup) -> list[PlannedRun]:
+        """The runs of a group that are known by now: a sweep's first, then those of its best point."""
+        return [*(point.run for point in group.points), *self.final(group)]
+
+    def final(self, group: RunGroup) -> tuple[PlannedRun, ...]:
+        """The runs that a claim is about; none while a sweep has not chosen."""
+        best = self.chosen(group)
+        return group.runs if best is None else best.runs
+
+    def missing(self) -> list[PlannedRun]:
+        """The runs that must be trained, each once, in the order of the groups."""
+        wanted = [run for group in self.study.groups.values() for run in self.needed(group)]
+        once = {run.identity: run for run in reversed(wanted)}
+        return [run for run in reversed(once.values()) if self.of(run) is None]
+
+    def of_group(self, group: RunGroup) -> list[ExistingRun]:
+        """The finished runs of a group, in the order of its seeds."""
+        return [found for run in self.final(group) if (found := self.of(run)) is not None]
+
+    def _has_text(self, planned: PlannedRun, found: ExistingRun) -> bool:
+        return found.run.results.get("text") == self._text_of(planned.config)
+
+
+def count_runs(folder: Path) -> int:
+    """The runs in a study's folder, finished or begun."""
+    return sum(path.is_dir() for path in (folder / RUNS).glob("*/.hydra"))
+
+
+def find_existing(
+    study: Study, folder: Path, text_of: Callable[[Config], Fingerprints] | None = None
+) -> FoundRuns:
+    """The finished runs in a study's folder and in those of `study.take`.
+
+    Args:
+        text_of: as `FoundRuns`; None: the text is prepared, or taken from the cache.
+
+    Raises:
+        InputError: where `study.take` names nothing, or a run cannot be read.
+    """
+    own = [read_run(path.parent) for path in sorted((folder / RUNS).glob(f"*/{results.FILE}"))]
+    taken: list[FinishedRun] = []
+    if study.section.take:
+        try:
+            taken = find_runs(study.section.take).runs
+        except InputError as refusal:
+            raise InputError(str(refusal).replace("runs:", "study.take:", 1)) from refusal
+    here = {run.folder.resolve() for run in own if run.folder is not None}
+    others = [run for run in taken if run.folder is not None and run.folder.resolve() not in here]
+    trained = [*_trained(own, taken=False), *_trained(others, taken=True)]
+    return FoundRuns(study, trained, text_of or prepared_text)
+
+
+def _trained(runs: Iterable[FinishedRun], *, taken: bool) -> list[ExistingRun]:
+    """Runs of `nmt.train`; an evaluation has the configuration of its checkpoint."""
+    return [
+        ExistingRun(run, taken)
+        for run in runs
+        if not run.external and not run.results.get("sources") and "model" in run.config
+    ]
+
+
+_texts: dict[str, Fingerprints] = {}
+
+
+def prepared_text(config: Config) -> Fingerprints:
+    """Fingerprints of the text that a run of this configuration would learn from and be tested on."""
+    from nmt.data.prepare import prepare
+
+    key = f"{config.data}\n{config.tokenizer}"
+    if key not in _texts:
+        text = prepare(config.data, config.tokenizer, progress=False)
+        _texts[key] = text.identified()
+    return _texts[key]

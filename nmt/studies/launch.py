@@ -1,0 +1,166 @@
+"""Trains the runs that are missing: one sweep of `nmt.train`, under whatever launcher was chosen."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+
+from nmt.studies.existing import RUNS, FoundRuns, find_existing
+from nmt.studies.plan import PlannedRun
+from nmt.utils.code import code_fingerprint
+from nmt.utils.commands import override
+from nmt.utils.errors import InputError, Interrupted
+from nmt.utils.files import write_json
+from nmt.utils.locks import FolderLock
+from nmt.utils.processes import end_with_parent
+from nmt.utils.progress import counted
+
+log = logging.getLogger(__name__)
+
+JOBS = "jobs.json"
+PASSED_ON = ("hydra/launcher=", "hydra.launcher.", "hydra.searchpath=")  # of what was typed
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+PATIENCE = 600.0  # seconds that runs of an earlier start have to end
+
+
+def folder_name(run: PlannedRun) -> str:
+    """A run's folder in `runs/`: another configuration, or other code, is another folder."""
+    told = hashlib.sha256(f"{run.identity} {code_fingerprint()}".encode()).hexdigest()
+    return f"{run.group}-seed{run.seed}-{told[:8]}"
+
+
+def train_missing(found: FoundRuns, folder: Path) -> FoundRuns:
+    """Trains what is missing, runs that follow from a sweep's best point when that is known.
+
+    Returns:
+        What there is then; some runs may still be missing.
+
+    Raises:
+        Interrupted: when a signal has stopped them.
+    """
+    while missing := found.missing():
+        train_runs(missing, folder)
+        before = {run.identity for run in missing}
+        found = find_existing(found.study, folder)
+        if before & {run.identity for run in found.missing()}:
+            break  # each was tried; what has failed is told
+    return found
+
+
+def train_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
+    """Trains runs in folders of their own below `folder/runs`; those that were begun are resumed.
+
+    Whether they have finished is what their folders say.
+
+    Raises:
+        Interrupted: when a signal has stopped them.
+    """
+    where = folder / RUNS
+    where.mkdir(parents=True, exist_ok=True)
+    jobs = [
+        [*run.overrides, "resume=auto", override("hydra.sweep.subdir", folder_name(run))]
+        for run in runs
+    ]
+    for run in runs:
+        _await(where / folder_name(run))
+    write_json(folder / JOBS, jobs)
+    log.info("training %s in %s", counted(len(runs), "run"), where)
+    process = subprocess.Popen(
+        sweep_command(folder / JOBS, where),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+    )
+    with _signals_to(process) as received:
+        code = process.wait()
+    (folder / JOBS).unlink(missing_ok=True)
+    if received:
+        number = received[0]
+        raise Interrupted(
+            f"stopped by {signal.Signals(number).name}; the same command goes on", number
+        )
+    if code:
+        log.warning("not all of them have finished (exit code %d)", code)
+
+
+def sweep_command(jobs: Path, where: Path) -> list[str]:
+    """The sweep as a command line, with the launcher and the search path that were typed."""
+    typed = get_args_parser().parse_args()
+    folder = ["--config-dir", typed.config_dir] if typed.config_dir else []
+    passed = [
+        word
+        for word in HydraConfig.get().overrides.hydra
+        if word.lstrip("+~").startswith(PASSED_ON)
+    ]
+    return [
+        *(sys.executable, "-m", "nmt.train", "-m", *folder, *passed),
+        "hydra/sweeper=listed",
+        override("hydra.sweeper.jobs", str(jobs)),
+        override("hydra.sweep.dir", str(where)),
+        "~hydra.callbacks.comparison",
+    ]
+
+
+def _await(folder: Path) -> None:
+    """Waits for the process of an earlier start that still works in a run's folder."""
+    end = time.monotonic() + PATIENCE
+    said = False
+    while _is_busy(folder) and time.monotonic() < end:
+        if not said:
+            log.info("waiting for a run of an earlier start to end: %s", folder)
+        said = True
+        time.sleep(0.5)
+
+
+def _is_busy(folder: Path) -> bool:
+    """Whether a process works in a run's folder: a training, or one of the process launcher's jobs.
+
+    A job of that launcher holds its `console.log` from the moment that it is started, and the lock
+    of its folder when its libraries are imported.
+    """
+    if not folder.is_dir():
+        return False
+    with contextlib.suppress(FileNotFoundError), (folder / "console.log").open("rb") as console:
+        try:
+            fcntl.flock(console, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    try:
+        FolderLock.take(folder).release()
+    except InputError:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Passes signals on to the sweep, which stops its runs; yields those that came."""
+    received: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    before = {
+        number: signal.signal(number, pass_on)
+        for number in STOPPING
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup stays in force
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

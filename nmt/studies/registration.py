@@ -1,0 +1,114 @@
+"""What is claimed and how it is decided, written down and hashed before the first run."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.config import StudySection
+from nmt.utils.errors import InputError
+from nmt.utils.files import write_json
+
+FILE = "claims.json"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Claims and rules as they stood when they were hashed.
+
+    Attributes:
+        sha256: of `content`.
+        runs: that the study's folder held at that time, finished or begun.
+        content: see `registered_content`.
+    """
+
+    sha256: str
+    runs: int
+    content: dict[str, Any]
+
+
+def registered_content(section: StudySection) -> dict[str, Any]:
+    """All of a study that its verdicts depend on, as plain values: claims, rules, runs, resamples.
+
+    What it costs, and how it is run here, is left out.
+    """
+    whole = dataclasses.asdict(section)
+    runs = {
+        name: {key: value for key, value in entry.items() if key != "minutes"}
+        for name, entry in whole["runs"].items()
+    }
+    kept = ("overrides", "seeds", "claims", "resamples", "confidence")
+    return {**{key: whole[key] for key in kept}, "runs": runs}
+
+
+def content_hash(content: dict[str, Any]) -> str:
+    """SHA-256 of a content, whatever the order of its keys."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def register_claims(section: StudySection, folder: Path, runs: int) -> list[Registration]:
+    """Writes claims and rules into a study's folder, unless they stand there already.
+
+    Args:
+        section: the study.
+        folder: its folder.
+        runs: that the folder holds, finished or begun.
+
+    Returns:
+        The first registration and, where claims or rules were changed when there were runs, those
+        that followed it; the last is the present one.
+
+    Raises:
+        InputError: where the file cannot be read.
+    """
+    path = folder / FILE
+    content = registered_content(section)
+    present = Registration(content_hash(content), runs, content)
+    known = _read(path)
+    if known and known[-1].sha256 == present.sha256:
+        return known
+    changed = [*known, present] if runs else [present]
+    write_json(path, [dataclasses.asdict(each) for each in changed])
+    return changed
+
+
+def changed_claims(registrations: list[Registration]) -> list[str]:
+    """What is to be said of changes since the first registration; nothing where there were none.
+
+    A claim counts as changed, too, where the runs that it is about have.
+    """
+    first, last = registrations[0].content, registrations[-1].content
+    before, now = _by_claim(first), _by_claim(last)
+    said = [f"{name}: added" for name in now if name not in before]
+    said += [f"{name}: removed" for name in before if name not in now]
+    return said + [
+        f"{name}: changed" for name in now if name in before and now[name] != before[name]
+    ]
+
+
+def _by_claim(content: dict[str, Any]) -> dict[str, Any]:
+    """Each claim with all that decides it."""
+    shared = [content[key] for key in ("overrides", "seeds", "resamples", "confidence")]
+    return {
+        name: [claim, [content["runs"].get(group) for group in claim["runs"]], shared]
+        for name, claim in content["claims"].items()
+    }
+
+
+def _read(path: Path) -> list[Registration]:
+    if not path.is_file():
+        return []
+    try:
+        found = [Registration(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
+        if any(content_hash(each.content) != each.sha256 for each in found) or not found:
+            raise ValueError("its hash is not that of its content")
+        return found
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"{path}: damaged: {error}; it holds the claims that runs were made for"
+        ) from error

@@ -1,0 +1,344 @@
+"""study.md and study.json: each verdict with its figure, its rule and the command that repeats it.
+
+study.md holds what the runs and the study say and nothing of when, where and by whom it was written:
+the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.evaluation.results import as_json
+from nmt.report.table import Column, Table, show
+from nmt.studies.existing import ExistingRun, FoundRuns
+from nmt.studies.plan import RunGroup
+from nmt.studies.registration import Registration, changed_claims
+from nmt.studies.verdicts import Verdict
+from nmt.utils.code import code_fingerprint
+from nmt.utils.commands import command_line, quoted
+from nmt.utils.progress import counted
+
+SCHEMA = 1
+WIDTH = 120  # of a line of study.md
+RANGES = {"all": "", "to_cap": " up to the cap", "beyond_cap": " beyond the cap"}
+STATISTICS = {
+    "score": "{score}",
+    "slope": "change of {score} for 10 more words",
+    "tenth": "length at which a tenth of {score} is lost",
+    "half": "length at which half of {score} is lost",
+    "breakpoint": "length at which the slope of {score} changes",
+}
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """What a study has come to.
+
+    Attributes:
+        found: the runs, and the study.
+        verdicts: of its claims.
+        registrations: of `nmt.studies.registration`.
+    """
+
+    found: FoundRuns
+    verdicts: Sequence[Verdict]
+    registrations: list[Registration]
+
+    @property
+    def title(self) -> str:
+        study = self.found.study
+        return study.section.title or study.name
+
+    @property
+    def summary(self) -> str:
+        """The numbers of verdicts in a line."""
+        counts = Counter(each.verdict for each in self.verdicts)
+        return ", ".join(f"{counts[name]} {name}" for name in ("supported", "refuted", "undecided"))
+
+    def notes(self) -> list[str]:
+        """What a reader must know before the verdicts."""
+        said = [self._registered()]
+        taken, other = self._runs_taken(), self._other_code()
+        if taken:
+            said.append(
+                f"{counted(taken, 'run')} taken from elsewhere: made before the claims were hashed."
+            )
+        if other:
+            said.append(
+                f"{counted(other, 'run')} made by other code than this (study.accept=configuration)."
+            )
+        if self.found.study.section.only:
+            said.append("Only the claims named in study.only are here.")
+        said.append(
+            "Each claim is decided by itself: p-values are not corrected for the number of claims. "
+            "How to read a verdict: docs/study.md."
+        )
+        return said
+
+    def table(self) -> Table:
+        """A row a claim."""
+        columns = [
+            Column("claim", "claim", text=True),
+            Column("verdict", "verdict", text=True),
+            Column("figure", "figure", text=True),
+            Column("rule", "rule", text=True),
+            Column("sentences", "sentences", 0),
+            Column("seeds", "seeds", 0),
+        ]
+        rows = [
+            {
+                "claim": each.name,
+                "verdict": each.verdict,
+                "figure": figure_of(each),
+                "rule": rule_of(each),
+                "sentences": each.sentences,
+                "seeds": each.seeds,
+            }
+            for each in self.verdicts
+        ]
+        return Table("verdicts", "Verdicts", columns, rows)
+
+    def facts(self, verdict: Verdict) -> list[tuple[str, str]]:
+        """What is to be known of a claim, by name; the last is the command that repeats it."""
+        claim = verdict.claim
+        facts = [("claim", claim.claim), ("source", claim.source)]
+        facts.append(("statistic", statistic_of(verdict)))
+        facts.append(("figure", figure_of(verdict) + _spoken_of(verdict)))
+        facts.append(("rule", rule_of(verdict)))
+        if verdict.reason:
+            facts.append(("undecided", verdict.reason))
+        chosen = [self._chosen(self.found.study.groups[name]) for name in claim.runs]
+        facts += [("chosen", each) for each in chosen if each]
+        facts.append(("command", self.command(verdict.name)))
+        return facts
+
+    def command(self, claim: str) -> str:
+        return command_line("study", [*self.found.study.typed, f"study.only=[{quoted(claim)}]"])
+
+    def runs_table(self) -> Table:
+        """A row a group: its seeds, its runs, and the command that trains one of them."""
+        columns = [
+            Column("group", "runs", text=True),
+            Column("seeds", "seeds", text=True),
+            Column("found", "found", 0),
+            Column("development", "dev. NLL per word", 3),
+            Column("command", "command of the first seed", text=True),
+        ]
+        rows: list[dict[str, Any]] = []
+        for group in self.found.study.groups.values():
+            runs = self.found.final(group)
+            if not runs:
+                continue
+            found = self.found.of_group(group)
+            scores = [_development(each) for each in found]
+            known = [score for score in scores if score is not None]
+            rows.append(
+                {
+                    "group": group.name,
+                    "seeds": ", ".join(map(str, group.seeds)),
+                    "found": len(found),
+                    "development": sum(known) / len(known) if known else None,
+                    "command": runs[0].command,
+                }
+            )
+        return Table("runs", "Runs", columns, rows)
+
+    def sweeps(self) -> list[Table]:
+        """The points of each group's sweep."""
+        tables = []
+        for group in self.found.study.groups.values():
+            if not group.points:
+                continue
+            best = self.found.chosen(group)
+            keys = list(group.settings.sweep)
+            columns = [Column(key, key, text=True) for key in keys]
+            columns += [
+                Column("development", "dev. NLL per word", 4),
+                Column("chosen", "chosen", text=True),
+            ]
+            rows = [
+                {
+                    **{key: str(point.values[key]) for key in keys},
+                    "development": self.found.development(point),
+                    "chosen": "yes" if point is best else "",
+                }
+                for point in group.points
+            ]
+            title = f"Sweep of {group.name}, seed {group.settings.sweep_seed}"
+            tables.append(Table(f"sweep-{group.name}", title, columns, rows))
+        return tables
+
+    def _registered(self) -> str:
+        first, last = self.registrations[0], self.registrations[-1]
+        if first is last:
+            when = (
+                "before the first run"
+                if not first.runs
+                else f"when there were {counted(first.runs, 'run')} already"
+            )
+            return f"Claims and rules hashed {when}: {first.sha256}."
+        changes = "; ".join(changed_claims(self.registrations)) or "none of the claims"
+        return (
+            f"Claims and rules were changed when there were {counted(last.runs, 'run')}: {changes}. "
+            f"Hash before: {first.sha256}; hash of those decided here: {last.sha256}."
+        )
+
+    def _all_runs(self) -> list[ExistingRun]:
+        runs = {}
+        for group in self.found.study.groups.values():
+            for run in self.found.needed(group):
+                found = self.found.of(run)
+                if found is not None:
+                    runs[found.identity] = found
+        return list(runs.values())
+
+    def _runs_taken(self) -> int:
+        return sum(each.taken for each in self._all_runs())
+
+    def _other_code(self) -> int:
+        return sum(not each.same_code for each in self._all_runs())
+
+    def _chosen(self, group: RunGroup) -> str:
+        best = self.found.chosen(group)
+        if best is None:
+            return ""
+        values = ", ".join(f"{key}={value}" for key, value in best.values.items())
+        return f"{group.name}: {values}, of {counted(len(group.points), 'point')}"
+
+    def markdown(self) -> str:
+        """study.md."""
+        parts = [f"# {_plain(self.title)}\n", *(_wrapped(note) for note in self.notes())]
+        parts += [f"{self.summary}.\n", _second_level(self.table())]
+        for verdict in self.verdicts:
+            parts.append(f"## {verdict.name}: {verdict.verdict}\n")
+            *facts, (_, command) = self.facts(verdict)
+            listed = (_wrapped(f"- {name}: {_plain(text)}", "  ") for name, text in facts)
+            parts += ["".join(listed), f"    {command}\n"]
+        parts += [_second_level(table) for table in (*self.sweeps(), self.runs_table())]
+        return "\n".join(parts)
+
+    def content(self) -> dict[str, Any]:
+        """study.json: all of it, with the folders of the runs."""
+        study = self.found.study
+        claims = []
+        for each in self.verdicts:
+            figure = dataclasses.asdict(dataclasses.replace(each, score=None))  # type: ignore[arg-type]
+            claims.append(
+                {
+                    **figure,
+                    "score": each.score.key,
+                    "rule": rule_of(each),
+                    "command": self.command(each.name),
+                }
+            )
+        runs = []
+        for name, group in study.groups.items():
+            for planned in self.found.needed(group):
+                found = self.found.of(planned)
+                runs.append(
+                    {
+                        "group": name,
+                        "seed": planned.seed,
+                        "command": planned.command,
+                        "configuration": planned.identity,
+                        "folder": None if found is None else str(found.run.folder),
+                        "taken": None if found is None else found.taken,
+                        "code": None if found is None else found.run.results.get("code"),
+                        "text": None if found is None else found.run.results.get("text"),
+                    }
+                )
+        chosen = {
+            name: best.values
+            for name, group in study.groups.items()
+            if (best := self.found.chosen(group)) is not None
+        }
+        whole = {
+            "schema": SCHEMA,
+            "study": study.name,
+            "title": self.title,
+            "code": code_fingerprint(),
+            "registrations": [
+                {"sha256": each.sha256, "runs": each.runs} for each in self.registrations
+            ],
+            "changed": changed_claims(self.registrations),
+            "claims": claims,
+            "chosen": chosen,
+            "runs": runs,
+        }
+        return dict(as_json(whole))
+
+
+def figure_of(verdict: Verdict) -> str:
+    """The figure with its interval, in the unit of its statistic; a dash without one."""
+    length = verdict.claim.statistic not in ("score", "slope")
+    digits = 1 if length else max(2, verdict.score.digits)
+    column = Column("figure", "figure", digits)
+    if verdict.value is None and verdict.low is None and verdict.high is None:
+        return "–"
+    ends = [show(end, column) if end is not None else "…" for end in (verdict.low, verdict.high)]
+    value = show(verdict.value, column)
+    unit = " words" if length else ""
+    return f"{value}{unit} [{ends[0]}, {ends[1]}]"
+
+
+def statistic_of(verdict: Verdict) -> str:
+    """What is measured, of which runs, on which sentences."""
+    claim = verdict.claim
+    what = STATISTICS[claim.statistic].format(score=verdict.score.title)
+    runs = " less that of ".join(claim.runs)
+    return f"{what} of {runs}, on {claim.set}{RANGES[claim.range]}"
+
+
+def rule_of(verdict: Verdict) -> str:
+    """The rule in words."""
+    claim = verdict.claim
+    margin = f"{claim.margin:g}"
+    return {
+        "above": f"above {margin}",
+        "below": f"below {margin}",
+        "equal": f"within ±{margin} of 0",
+        "no_fall": f"not worse than 0 by {margin}",
+    }[claim.rule]
+
+
+def _spoken_of(verdict: Verdict) -> str:
+    """What the interval is of."""
+    if verdict.value is None or not verdict.of:
+        return ""
+    speaks = (
+        "of other seeds and sentences"
+        if verdict.of == "seeds"
+        else "of these trained models on other sentences: fewer than 3 seeds"
+    )
+    p = "" if verdict.p is None else f", p = {verdict.p:.3g}"
+    return (
+        f" ({100 * verdict.confidence:g} % interval, {speaks}; {verdict.sentences:,} sentences, "
+        f"{counted(verdict.seeds or 0, 'seed')}{p})"
+    )
+
+
+def _development(found: ExistingRun) -> float | None:
+    value = (found.run.results.get("valid") or {}).get("nll_per_word")
+    return None if value is None else float(value)
+
+
+def _second_level(table: Table) -> str:
+    return table.markdown().replace("### ", "## ", 1)
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """A paragraph in lines of at most `WIDTH` characters."""
+    lines = textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text of a study in Markdown, whose signs are its own."""
+    return text.replace("\\", "\\\\").replace("<", "&lt;").replace("\n", " ")

@@ -1,0 +1,102 @@
+"""nmt.study as it is typed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.processes import start
+
+
+def test_the_plan_is_shown_and_nothing_is_trained(program):
+    ended = program("study", "+study=tiny", "study.plan_only=true")
+    assert ended.code == 0, ended.err
+    assert "study tiny: 2 claims in " in ended.err
+    assert "rnnsearch50  0 found, 2 to train, 12 s each, as the study says" in ended.err
+    assert "to train: 4 runs, about 48 s" in ended.err
+    left = {path.name for path in (program.folder / "studies/tiny").iterdir()}
+    assert left == {".hydra", "study.log"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ((), "nmt: study: none is chosen; type +study=NAME, such as +study=bahdanau\n"),
+        (("study=tiny",), "nmt: study: this group has no default; type +study=…\n"),
+        (("+study=large",), "nmt: study=large: no such; available: bahdanau, tiny\n"),
+        (("+study=tiny", "study.only=[x]"), "nmt: study.only=[x]: no such claim; there are attention"),
+        (("+study=tiny", "study.take=[no]"), "nmt: study.take: nothing matches no; name run fol"),
+        (("-m", "+study=tiny"), "nmt: -m: nmt.study cannot be swept; run it once for each value\n"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path, typed, said):
+    ended = start("nmt.study", *typed, cwd=tmp_path).wait()
+    assert ended.code == 2
+    assert ended.err.startswith(said), ended.err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+TYPED = ("+study=tiny", "hydra.run.dir=here")
+MOMENTS = 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_study_that_is_killed_goes_on_and_ends_the_same(tmp_path):
+    """At five moments of the time that it takes unhurt: once the sweep too, else the study alone."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    began = time.monotonic()
+    ended = study(whole)
+    assert ended.code == 0, ended.err
+    seconds = time.monotonic() - began
+    text = (whole / "here/study.md").read_text()
+    assert "1 refuted" in text
+    draw = random.Random(18)
+    for moment in range(MOMENTS):
+        process = begin(killed)
+        time.sleep(draw.uniform(0.05, 0.95) * seconds / 2)
+        for pid in [*process.pids, *(children(process.pids[0]) if moment % 2 else ())]:
+            kill(pid)
+        process.wait()
+    ended = study(killed)
+    assert ended.code == 0, ended.err
+    assert (killed / "here/study.md").read_text() == text
+    before = {path: path.stat().st_mtime for path in (killed / "here/runs").glob("*/results.json")}
+    assert len(before) == 4
+    shutil.rmtree(killed / "data")  # nothing is trained, though the text must be made anew
+    assert study(killed).code == 0
+    assert (killed / "here/study.md").read_text() == text
+    assert before == {path: path.stat().st_mtime for path in before}
+    elsewhere = study(killed, "hydra.run.dir=there", "study.take=[here/runs]")
+    assert elsewhere.code == 0
+    assert "4 runs taken from elsewhere" in (killed / "there/study.md").read_text()
+    assert not (killed / "there/runs").exists()
+
+
+def begin(folder: Path, *typed: str):
+    return start("nmt.study", *TYPED, *typed, cwd=folder, timeout=900)
+
+
+def study(folder: Path, *typed: str):
+    return begin(folder, *typed).wait()
+
+
+def children(pid: int) -> list[int]:
+    """All processes below one."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *children(child)]
+    return found
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,90 @@
+"""Which runs there are: of the same configuration, code and text; and what a sweep has chosen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from nmt.studies.existing import RUNS, find_existing
+from nmt.studies.launch import folder_name
+from nmt.utils.errors import InputError
+from tests.studies.conftest import TEXT, asked, make
+
+
+def test_the_studys_own_runs_are_found(tiny, finished, look):
+    found = look(tiny, finished)
+    assert found.missing() == []
+    for group in tiny.groups.values():
+        assert [each.run.seed for each in found.of_group(group)] == [1, 2]
+        assert not any(each.taken for each in found.of_group(group))
+
+
+def test_what_is_missing_is_asked_for_in_the_order_of_groups(tiny, tmp_path, look):
+    first, second = (group.runs for group in tiny.groups.values())
+    make(tiny, tmp_path, first[1])
+    (tmp_path / RUNS / folder_name(second[0])).mkdir()  # begun
+    assert look(tiny, tmp_path).missing() == [first[0], *second]
+
+
+@pytest.mark.parametrize(
+    ("made", "taken", "accepted"),
+    [
+        ({}, True, True),
+        ({"code": "another"}, False, True),
+        ({"text": {**TEXT, "training": "other"}}, False, True),
+        ({"text": None}, False, True),
+    ],
+)
+def test_runs_from_elsewhere(tiny, tmp_path, look, made, taken, accepted):
+    study = asked(tiny, take=[f"{tmp_path}/else"])
+    run = study.groups["rnnencdec50"].runs[0]
+    (tmp_path / "else").mkdir()
+    shutil.move(make(study, tmp_path, run, **made), tmp_path / "else" / "0")
+    found = look(study, tmp_path)
+    assert (found.of(run) is not None) == taken
+    if taken:
+        assert found.of(run).taken
+    study = asked(study, accept="configuration")
+    assert (look(study, tmp_path).of(run) is not None) == accepted
+
+
+def test_a_run_of_another_configuration_is_not_taken(tiny, swept, tmp_path, look):
+    make(swept, tmp_path, swept.groups["fixed"].points[2].run)
+    assert len(look(tiny, tmp_path).missing()) == 4
+
+
+def test_an_evaluation_is_no_training(tiny, tmp_path, look):
+    run = tiny.groups["rnnencdec50"].runs[0]
+    file = make(tiny, tmp_path, run) / "results.json"
+    results = json.loads(file.read_text())
+    file.write_text(json.dumps({**results, "sources": {"checkpoint": "best.ckpt"}}))
+    assert look(tiny, tmp_path).of(run) is None
+
+
+def test_a_folder_that_is_not_there(tiny, tmp_path):
+    with pytest.raises(InputError, match=r"study\.take: nothing matches"):
+        find_existing(asked(tiny, take=[f"{tmp_path}/no*"]), tmp_path)
+
+
+def test_a_sweep_chooses_when_all_of_it_is_there(swept, tmp_path, look):
+    group = swept.groups["fixed"]
+    scores = [1.5, 1.25, 1.75]
+    for point, score in zip(group.points, scores, strict=True):
+        assert look(swept, tmp_path).chosen(group) is None
+        make(swept, tmp_path, point.run, valid={"nll_per_word": score})
+    found = look(swept, tmp_path)
+    assert found.chosen(group).values == {"optimizer.lr": 0.002}
+    missing = [(run.group, run.seed, run.config.optimizer.lr) for run in found.missing()]
+    assert missing == [("fixed", 2, 0.002), ("search", 1, 0.001), ("search", 2, 0.001)]
+
+
+def test_folders_of_runs_say_what_they_are(tiny, swept, monkeypatch):
+    runs = [run for group in tiny.groups.values() for run in group.runs]
+    runs += [point.run for point in swept.groups["fixed"].points]
+    names = [folder_name(run) for run in runs]
+    assert len(set(names)) == 7
+    assert names[0].startswith("rnnencdec50-seed1-")
+    monkeypatch.setattr("nmt.studies.launch.code_fingerprint", lambda: "another")
+    assert not {folder_name(run) for run in runs} & set(names)

@@ -1,0 +1,140 @@
+"""The sweep that trains what is missing, and when it is started again."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmt.studies import launch
+from nmt.studies.existing import RUNS, find_existing
+from nmt.studies.launch import JOBS, folder_name, sweep_command, train_missing
+from nmt.utils.errors import Interrupted
+from tests.studies.conftest import TEXT, composed, make
+
+
+def test_the_sweep_is_one_of_nmt_train_with_what_was_typed(monkeypatch):
+    typed = ("hydra.launcher.n_jobs=2", "hydra.searchpath=[file://mine]", "hydra.run.dir=x")
+    monkeypatch.setattr(sys, "argv", ["study", "+study=tiny", "--config-dir", "a folder"])
+    with composed("+study=tiny", *typed):
+        words = sweep_command(Path("x/jobs.json"), Path("x/runs"))
+    assert words[1:] == [
+        *("-m", "nmt.train", "-m", "--config-dir", "a folder"),
+        *("hydra.launcher.n_jobs=2", "hydra.searchpath=[file://mine]"),
+        *("hydra/sweeper=listed", "hydra.sweeper.jobs=x/jobs.json", "hydra.sweep.dir=x/runs"),
+        "~hydra.callbacks.comparison",
+    ]
+
+
+def test_a_signal_stops_the_sweep_and_then_the_study(tiny, tmp_path, monkeypatch):
+    received = []
+
+    class Process:
+        def __init__(self, words, **_):
+            assert (tmp_path / JOBS).is_file()
+
+        def send_signal(self, number):
+            received.append(number)
+
+        def wait(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            while not received:
+                time.sleep(0.01)
+            return 128 + signal.SIGTERM
+
+    monkeypatch.setattr(launch.subprocess, "Popen", Process)
+    monkeypatch.setattr(launch, "sweep_command", lambda jobs, where: [])
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted) as stopped:
+        launch.train_runs(tiny.groups["rnnencdec50"].runs, tmp_path)
+    assert stopped.value.signal == signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert received == [signal.SIGTERM]
+
+
+def test_a_run_of_an_earlier_start_is_waited_for(tiny, tmp_path, monkeypatch):
+    """Its job holds `console.log` from its start on, and the folder itself a little later."""
+    monkeypatch.setattr(launch, "PATIENCE", 0.0)
+    folder = tmp_path / "run"
+    assert not launch._is_busy(folder)
+    folder.mkdir()
+    assert not launch._is_busy(folder)
+    with (folder / "console.log").open("ab") as console:
+        fcntl.flock(console, fcntl.LOCK_EX)
+        assert launch._is_busy(folder)
+        launch._await(folder)  # not for ever
+    assert not launch._is_busy(folder)
+    holder = "from pathlib import Path; from nmt.utils.locks import FolderLock; import sys;"
+    holder += "FolderLock.take(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-c", holder, str(folder)]
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout.readline() == b"held\n"
+        assert launch._is_busy(folder)
+        process.stdin.close()
+        process.wait()
+    assert not launch._is_busy(folder)
+
+
+def training(monkeypatch, study, fails=()):
+    """In place of the sweep: makes the runs of jobs.json, but for seeds that fail; lists the jobs."""
+    planned = {}
+    for group in study.groups.values():
+        runs = [point.run for point in group.points]
+        runs += [run for point in group.points for run in point.runs] + list(group.runs)
+        planned |= {folder_name(run): run for run in runs}
+    started: list[list[str]] = []
+
+    class Process:
+        def __init__(self, words, **_):
+            (jobs,) = (word for word in words if word.startswith("hydra.sweeper.jobs="))
+            self.jobs = json.loads(Path(jobs.partition("=")[2].strip("'")).read_text())
+
+        def wait(self):
+            for job in self.jobs:
+                run = planned[job[-1].removeprefix("hydra.sweep.subdir=")]
+                assert job[:-2] == list(run.overrides)
+                assert job[-2] == "resume=auto"
+                if run.seed not in fails:
+                    score = abs(run.config.optimizer.lr - 0.002) + run.seed
+                    make(study, self.folder, run, valid={"nll_per_word": score}, pairs=20)
+            started.append([job[-1] for job in self.jobs])
+            return int(any(planned[job[-1][19:]].seed in fails for job in self.jobs))
+
+    monkeypatch.setattr(launch.subprocess, "Popen", Process)
+    monkeypatch.setattr(launch, "sweep_command", lambda jobs, where: [f"hydra.sweeper.jobs={jobs}"])
+    monkeypatch.setattr(
+        launch, "find_existing", lambda study, folder: find_existing(study, folder, lambda _: TEXT)
+    )
+    return Process, started
+
+
+def test_the_best_point_is_trained_when_the_sweep_has_ended(swept, tmp_path, look, monkeypatch):
+    process, started = training(monkeypatch, swept)
+    process.folder = tmp_path
+    found = train_missing(look(swept, tmp_path), tmp_path)
+    assert [len(jobs) for jobs in started] == [
+        5,
+        1,
+    ]  # three points and the other group, then seed 2
+    assert found.missing() == []
+    assert found.chosen(swept.groups["fixed"]).values == {"optimizer.lr": 0.002}
+    assert not (tmp_path / JOBS).exists()
+
+
+def test_what_fails_is_tried_once(tiny, tmp_path, look, monkeypatch):
+    process, started = training(monkeypatch, tiny, fails=[2])
+    process.folder = tmp_path
+    found = train_missing(look(tiny, tmp_path), tmp_path)
+    assert len(started) == 1
+    assert [run.seed for run in found.missing()] == [2, 2]
+    train_missing(found, tmp_path)
+    assert [len(jobs) for jobs in started] == [4, 2]
+    assert len(list((tmp_path / RUNS).iterdir())) == 2

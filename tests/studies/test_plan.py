@@ -1,0 +1,144 @@
+"""What a study would train: composed as nmt.train composes it, and refused by the key of the study."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+
+import pytest
+import yaml
+
+from nmt.config.schema import to_containers
+from nmt.studies import plan
+from nmt.studies.plan import identity, plan_of
+from nmt.utils.errors import InputError
+from tests.studies.conftest import CLAIM, composed, planned
+
+
+def test_a_group_has_a_run_for_each_seed(tiny):
+    assert list(tiny.groups) == ["rnnencdec50", "rnnsearch50"]
+    runs = tiny.groups["rnnsearch50"].runs
+    assert [run.seed for run in runs] == [run.config.seed for run in runs] == [1, 2]
+    assert runs[0].config.model.title == "RNNsearch"
+    assert runs[0].config.regime == "tiny"
+    assert runs[1].command == (
+        "python -m nmt.train regime=tiny trainer=cpu logger=none trainer.progress=false "
+        "report.heatmaps=0 +experiment=rnnsearch50 seed=2"
+    )
+
+
+def test_only_the_runs_of_the_claims_that_are_asked_for(magic):
+    assert list(magic.claims) == ["no-magic"]
+    assert list(magic.groups) == ["rnnencdec50"]
+    assert len(magic.section.claims) == 2  # all are hashed
+
+
+def test_a_sweep_has_a_run_for_each_combination(swept):
+    group = swept.groups["fixed"]
+    assert [point.values for point in group.points] == [
+        {"optimizer.lr": lr} for lr in (0.001, 0.002, 0.004)
+    ]
+    assert [point.run.config.optimizer.lr for point in group.points] == [0.001, 0.002, 0.004]
+    assert {point.run.seed for point in group.points} == {1}
+    runs = group.points[1].runs
+    assert [(run.seed, run.config.optimizer.lr) for run in runs] == [(1, 0.002), (2, 0.002)]
+    assert runs[0].identity == group.points[1].run.identity
+
+
+def test_what_makes_two_runs_the_same(tiny):
+    config = to_containers(tiny.groups["rnnsearch50"].runs[0].config)
+
+    def differs(section: str, **values: object) -> bool:
+        other = (
+            {**config, section: {**config[section], **values}} if section else {**config, **values}
+        )
+        return identity(other) != identity(config)
+
+    assert not differs("", name="another", experiment="custom", regime="laptop")
+    assert not differs("trainer", threads=7, progress=True, accelerator="auto")
+    assert not differs("report", heatmaps=3)
+    assert not differs("logger", name="csv")
+    assert not differs("evaluation", scores=["chrf"])
+    assert differs("", seed=2)
+    assert differs("model", dropout=0.25)
+    assert differs("data", max_length=30)
+    assert differs("search", beam_size=3)
+    assert differs("evaluation", edges=[10, 20])
+    lacking = {**config, "search": {**config["search"]}}
+    del lacking["search"]["replace_unk"]  # a key that an earlier version did not have
+    assert identity(lacking) == identity(config)
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ({"overrides": ["+experiment=rnnsearch51"]}, "study.runs.a: experiment=rnnsearch51: no such"),
+        ({"overrides": ["seed=3"]}, "study.runs.a.overrides: seed=3: seed is the study's to say"),
+        ({"overrides": ["hydra.run.dir=b"]}, "study.runs.a.overrides: hydra.run.dir=b: hydra.run.dir is"),
+        ({"overrides": ["size.hidden=24,48"]}, "study.runs.a.overrides: size.hidden=24,48: more than"),
+        ({"overrides": ["data.batch_size=0"]}, "study.runs.a: data.batch_size=0: must be at least 1"),
+        ({"overrides": ["size.hiden=2"]}, "study.runs.a: size.hiden: no such key; did you mean"),
+        ({"sweep": {"seed": [1, 2]}}, "study.runs.a.sweep: seed=1: seed is the study's to say"),
+        ({"sweep": {"size.hidden": [24, 0]}}, "study.runs.a: size.hidden=0: must be at least 1"),
+    ],
+)  # fmt: skip
+def test_runs_that_would_be_refused_are(runs, said):
+    section = {"runs": {"a": runs}, "claims": {"c": {**CLAIM, "runs": ["a"]}}}
+    with pytest.raises(InputError) as refusal:
+        planned(**section)
+    assert str(refusal.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (
+            {"set": "newstest"},
+            "study.claims.c.set=newstest: a has no such test set; it has test, by",
+        ),
+        ({"score": "blue"}, "study.claims.c.score: no score 'blue'; there are bleu"),
+    ],
+)
+def test_claims_about_what_runs_do_not_have(claim, said):
+    section = {"runs": {"a": {}}, "claims": {"c": {**CLAIM, "runs": ["a"], **claim}}}
+    with pytest.raises(InputError) as refusal:
+        planned(**section)
+    assert str(refusal.value).startswith(said)
+
+
+def test_a_study_of_ones_own_with_an_option_of_ones_own(tmp_path):
+    for name, content in {
+        "study/mine.yaml": {
+            "runs": {"a": {"overrides": ["size=mine"]}},
+            "claims": {"c": {**CLAIM, "runs": ["a"]}},
+        },
+        "size/mine.yaml": {"hidden": 7, "embedding": 6, "alignment": 5, "maxout": 4},
+    }.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(yaml.safe_dump(content))
+    typed = ("+study=mine", "study.seeds=[5]", "study.missing=leave")
+    with composed(*typed, f"hydra.searchpath=[file://{tmp_path}]") as config:
+        study = plan_of(config)
+    assert study.name == "mine"
+    assert study.typed == ("+study=mine", "study.seeds=[5]")
+    (run,) = study.groups["a"].runs
+    assert (run.config.model.hidden, run.seed) == (7, 5)
+
+
+@pytest.mark.slow
+def test_the_studies_that_come_with_it():
+    """Their groups would be trained as they are written, and no two claims say the same."""
+    study = planned("study=bahdanau")
+    assert len(study.claims) >= 15
+    said = [dataclasses.replace(claim, claim="", source="") for claim in study.claims.values()]
+    assert len({str(each) for each in said}) == len(said)
+    tuned = study.groups["rnnencdec50_tuned"]
+    default = study.groups["rnnencdec50"].runs[0].identity
+    assert default in {point.run.identity for point in tuned.points}  # which is trained once
+    assert {run.config.regime for group in study.groups.values() for run in group.runs} == {
+        "laptop"
+    }
+
+
+def test_doctests():
+    assert doctest.testmod(plan).failed == 0

@@ -1,0 +1,74 @@
+"""Claims and rules are hashed before the first run, and a later change is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.config import StudyClaim, StudyRuns, StudySection
+from nmt.studies.registration import FILE, changed_claims, register_claims
+from nmt.utils.errors import InputError
+
+
+def section(**claims: dict) -> StudySection:
+    claim = {"claim": "a", "source": "b", "runs": ["one"], "statistic": "slope", "rule": "above"}
+    return StudySection(
+        runs={"one": StudyRuns(overrides=["size=tiny"]), "other": StudyRuns(minutes=5)},
+        claims={name: StudyClaim(**{**claim, "margin": 0.0, **of}) for name, of in claims.items()},
+    )
+
+
+def test_claims_are_written_once(tmp_path: Path):
+    first = register_claims(section(a={}), tmp_path, 0)
+    written = (tmp_path / FILE).read_bytes()
+    assert register_claims(section(a={}), tmp_path, 5) == first
+    assert (tmp_path / FILE).read_bytes() == written
+    assert len(first) == 1
+    assert first[0].runs == 0
+    assert len(first[0].sha256) == 64
+
+
+def test_the_hash_is_of_what_verdicts_depend_on(tmp_path: Path):
+    def digest(changed: StudySection) -> str:
+        (tmp_path / FILE).unlink(missing_ok=True)
+        return register_claims(changed, tmp_path, 0)[0].sha256
+
+    before = digest(section(a={}))
+    same = section(a={})
+    same.take, same.only, same.runs["other"].minutes = ["x"], ["a"], 7.0
+    assert digest(same) == before
+    seeds, overrides, resamples = section(a={}), section(a={}), section(a={})
+    seeds.seeds, resamples.resamples = [1], 500
+    overrides.runs["one"].overrides.append("size.hidden=2")
+    others = [seeds, overrides, resamples, section(a={"margin": 0.5}), section(a={"rule": "below"})]
+    assert len({before, *map(digest, others)}) == 6
+
+
+def test_claims_that_change_without_runs_are_new_ones(tmp_path: Path):
+    register_claims(section(a={}), tmp_path, 0)
+    (only,) = register_claims(section(a={"margin": 1.0}), tmp_path, 0)
+    assert only.content["claims"]["a"]["margin"] == 1.0
+
+
+def test_claims_that_change_after_runs_are_said(tmp_path: Path):
+    register_claims(section(a={}, b={}, c={"runs": ["other"]}), tmp_path, 0)
+    changed = section(a={"margin": 1.0}, c={"runs": ["other"]}, d={})
+    found = register_claims(changed, tmp_path, 3)
+    assert [each.runs for each in found] == [0, 3]
+    assert changed_claims(found) == ["d: added", "b: removed", "a: changed"]
+    assert register_claims(changed, tmp_path, 9) == found
+    changed.runs["other"].overrides.append("size=paper")  # what claim c is about
+    assert changed_claims(register_claims(changed, tmp_path, 9))[2:] == ["a: changed", "c: changed"]
+
+
+@pytest.mark.parametrize("damage", ["margin", "truncated"])
+def test_a_file_that_was_changed_is_refused(tmp_path: Path, damage: str):
+    register_claims(section(a={}), tmp_path, 0)
+    file = tmp_path / FILE
+    content = json.loads(file.read_text())
+    content[0]["content"]["claims"]["a"]["margin"] = 0.5
+    file.write_text(json.dumps(content) if damage == "margin" else file.read_text()[:50])
+    with pytest.raises(InputError, match=r"claims\.json: damaged"):
+        register_claims(section(a={}), tmp_path, 0)

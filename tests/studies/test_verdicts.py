@@ -1,0 +1,120 @@
+"""Rules decide by intervals: each verdict of each rule, and what is left undecided."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nmt.config import StudyClaim
+from nmt.evaluation.degradation import Estimate
+from nmt.studies.verdicts import apply_rule, decide
+from tests.studies.conftest import asked, make
+
+
+def estimate(low: float, high: float) -> Estimate:
+    """A figure whose 95 % interval over many seeds has about these ends."""
+    middle, error = (low + high) / 2, (high - low) / (2 * 1.959964)
+    return Estimate(middle, np.zeros(1), sentences=100, seeds=3, error=error)
+
+
+@pytest.mark.parametrize(
+    ("rule", "margin", "ends", "verdict"),
+    [
+        ("above", 0, (0.1, 2), "supported"),
+        ("above", 0, (-2, -0.1), "refuted"),
+        ("above", 0, (-0.1, 2), "undecided"),
+        ("above", 1, (0.1, 2), "undecided"),
+        ("above", 3, (0.1, 2), "refuted"),
+        ("below", 0, (-2, -0.1), "supported"),
+        ("below", 0, (0.1, 2), "refuted"),
+        ("below", -1, (-2, -0.1), "undecided"),
+        ("equal", 1, (-0.5, 0.9), "supported"),
+        ("equal", 1, (-0.5, 1.1), "supported"),  # the tests' interval is of 90 %
+        ("equal", 1, (-0.5, 1.4), "undecided"),
+        ("equal", 1, (1.1, 2), "refuted"),
+        ("equal", 1, (-2, -1.1), "refuted"),
+        ("equal", 1, (0.9, 1.2), "undecided"),
+        ("no_fall", 1, (-0.9, 5), "supported"),
+        ("no_fall", 1, (-1.8, 0), "undecided"),
+        ("no_fall", 1, (-3, -1.1), "refuted"),
+        ("no_fall", 1, (2, 3), "supported"),
+    ],
+)
+def test_a_rule_and_an_interval(rule, margin, ends, verdict):
+    claim = StudyClaim(rule=rule, margin=margin)
+    found, tested = apply_rule(claim, estimate(*ends), 0.95, True)
+    assert found == verdict
+    narrow = rule in ("equal", "no_fall") and verdict != "refuted"
+    assert tested["confidence"] == pytest.approx(0.9 if narrow else 0.95)
+    width = (tested["high"] - tested["low"]) / (ends[1] - ends[0])
+    assert width == pytest.approx(1.644854 / 1.959964 if narrow else 1, rel=1e-4)
+
+
+def test_no_fall_of_a_score_that_is_better_when_lower():
+    claim = StudyClaim(rule="no_fall", margin=1)
+    verdicts = [
+        apply_rule(claim, estimate(*ends), 0.95, False)[0]
+        for ends in ((-5, 0.9), (0, 1.8), (1.1, 3), (-3, -2))
+    ]
+    assert verdicts == ["supported", "undecided", "refuted", "supported"]
+
+
+def test_without_resamples_nothing_is_decided():
+    claim = StudyClaim(rule="above", margin=0)
+    assert apply_rule(claim, Estimate(5.0, np.zeros(0), 10), 0.95, True) == ("undecided", {})
+
+
+def test_claims_are_decided_from_run_folders(tiny, finished, look):
+    """The made-up RNNsearch is far better than the RNNencdec, which is far below 50 BLEU."""
+    wins, magic = decide(look(tiny, finished))
+    assert (wins.verdict, magic.verdict) == ("supported", "refuted")
+    assert 0 < wins.low < wins.value < wins.high
+    results = [
+        json.loads(file.read_text())["test"]["by_length"]["bleu"]["all"]["score"]
+        for file in sorted(finished.glob("runs/*/results.json"))
+    ]  # of RNNencdec, then of RNNsearch
+    assert wins.value == pytest.approx(sum(results[2:]) / 2 - sum(results[:2]) / 2, rel=1e-6)
+    assert (wins.sentences, wins.seeds, wins.of) == (250, 2, "runs")
+    assert wins.p < 0.05
+    assert magic.high < 50
+
+
+def test_a_claim_whose_runs_are_missing_is_not_decided(tiny, finished, look, tmp_path):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(next(tmp_path.glob("runs/rnnsearch50-seed2-*")))
+    wins, magic = decide(look(tiny, tmp_path))
+    assert (wins.verdict, wins.reason) == ("undecided", "1 of 4 runs missing")
+    assert magic.verdict == "refuted"
+
+
+def test_other_statistics(finished, look, tiny):
+    alone = StudyClaim("a", "b", ["rnnencdec50"], "slope", rule="above", margin=0)
+    pair = ["rnnencdec50", "rnnsearch50"]
+    claims = {
+        "steeper": replace(alone, runs=pair, rule="below"),
+        "no-bucket": replace(alone, range="beyond_cap"),
+        "tenth": replace(alone, statistic="tenth", margin=200),
+        "alignment": replace(alone, statistic="score", score="alignment_error_rate"),
+    }
+    study = asked(tiny, claims)
+    steeper, no_bucket, tenth, alignment = decide(look(study, finished))
+    assert steeper.value < 0
+    assert no_bucket.reason == "no slope there: fewer than 3 buckets"
+    assert (tenth.verdict, tenth.claim.margin) == ("refuted", 200)
+    assert 0 < tenth.value < 80
+    assert alignment.reason.startswith("not all runs have ")
+
+
+def test_runs_on_other_text_are_not_compared(tiny, finished, look, tmp_path):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    run = tiny.groups["rnnsearch50"].runs[1]
+    shutil.rmtree(next(tmp_path.glob("runs/rnnsearch50-seed2-*")))
+    folder = make(tiny, tmp_path, run)
+    file = folder / "translations" / "by_length.jsonl"
+    file.write_text(file.read_text().replace("dans", "vers"), encoding="utf-8")
+    wins, _ = decide(look(tiny, tmp_path))
+    assert wins.reason == "by_length is other text in some runs"
