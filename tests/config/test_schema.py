@@ -38,7 +38,9 @@ def test_the_list_of_keys_names_all_of_them():
         for path, _, _ in entries(schema):
             assert f"| `{path}` | " in page
     assert "| `optimizer.decay_from` | number | `0.7` | from 0, below 1 | linear: share" in page
-    assert "| `checkpoint` | text | must be given |  | file of the trained model |" in page
+    assert (
+        "| `checkpoint` | value | must be given |  | file of the trained model; several, as" in page
+    )
 
 
 def test_the_arguments_of_lightnings_trainer_that_are_refused_are_its():
