@@ -205,7 +205,7 @@ class Translator(pl.LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *_: Any, **__: Any) -> Any:
-        """Refused: Lightning would trust the file, and build the model without its vocabularies.
+        """Refused: Lightning would build the model without its vocabularies, and check nothing.
 
         Raises:
             InputError: that says how a checkpoint is loaded.
