@@ -196,7 +196,7 @@ class TestOwnScoring:
         keys = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
         grad = torch.randn(2, 3, 4, dtype=torch.float64)
         for made in (module.Derived, module.Scanned):
-            score = made(5).double()
+            score = made(5, 5).double()
             torch.nn.init.normal_(score.M)
             scores = score(query, keys)
             expected = torch.autograd.grad(scores, [query, keys, score.M], grad)

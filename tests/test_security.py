@@ -17,9 +17,9 @@ SCORES = """
 from torch import nn, Tensor
 
 class Bilinear(nn.Module):
-    def __init__(self, size: int) -> None:
+    def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
-        self.weight = nn.Linear(size, size, bias=False)
+        self.weight = nn.Linear(query_size, key_size, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return self.weight(query) @ keys.transpose(1, 2)

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
-from nmt.utils.processes import end_with_parent
+from nmt.utils.processes import signal_at_parents_death
 
 log = logging.getLogger(__name__)
 _building: list[Path] = []  # folders that this process is filling
@@ -74,7 +74,7 @@ def _end_with_parent() -> None:
     It would else wait for work for ever, with its memory and perhaps the lock.
     """
     if _building:
-        end_with_parent(signal.SIGKILL)
+        signal_at_parents_death(signal.SIGKILL)
 
 
 if hasattr(os, "register_at_fork"):

@@ -70,8 +70,11 @@ class FinishedRun:
 
     @cached_property
     def flat(self) -> dict[str, Any]:
-        """The configuration with dotted keys, lists kept whole: {"data.max_length": 50, ...}."""
-        return flatten(self.config)
+        """The configuration with dotted keys, lists kept whole: {"data.max_length": 50, ...}.
+
+        Without those that are null, which say as much as keys that an earlier version did not have.
+        """
+        return {name: value for name, value in flatten(self.config).items() if value is not None}
 
     @cached_property
     def group(self) -> str:

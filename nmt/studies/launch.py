@@ -24,7 +24,7 @@ from nmt.utils.commands import override
 from nmt.utils.errors import InputError, Interrupted
 from nmt.utils.files import write_json
 from nmt.utils.locks import FolderLock
-from nmt.utils.processes import end_with_parent
+from nmt.utils.processes import signal_at_parents_death
 from nmt.utils.progress import counted
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def train_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
         sweep_command(folder / JOBS, where),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+        preexec_fn=lambda: signal_at_parents_death(signal.SIGTERM),
     )
     with _signals_to(process) as received:
         code = process.wait()

@@ -6,7 +6,7 @@ import ctypes
 import sys
 
 
-def end_with_parent(number: int) -> None:
+def signal_at_parents_death(number: int) -> None:
     """Has this process get a signal when its parent ends; on Linux, elsewhere nothing happens."""
     if sys.platform == "linux":
         set_parent_death_signal = 1

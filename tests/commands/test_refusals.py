@@ -107,7 +107,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("command", "typed", "said"),
         [
-            ("translate", (), "checkpoint: must be given (file of the trained model)"),
+            ("translate", (), "checkpoint: must be given (file of the trained model"),
             ("evaluate", ("checkpoint=nowhere.ckpt",), "checkpoint=nowhere.ckpt: no such file"),
             ("translate", ("checkpoint=nowhere.ckpt",), "checkpoint=nowhere.ckpt: no such file"),
             ("evaluate", (BEST, "model=rnnencdec"), "model: belongs to the training run"),

@@ -5,6 +5,7 @@ Chromium is found on the path or named by CHROMIUM; with SCREENSHOTS set to a fo
 
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,18 @@ def drawn_after(page: Any, chart: str, act: Any) -> None:
     """Acts, then waits until the chart was drawn anew."""
     before = page.get_attribute(chart, "data-drawn")
     act()
-    page.wait_for_function(f"document.querySelector('{chart}').dataset.drawn !== '{before}'")
+    until(page, f"document.querySelector('{chart}').dataset.drawn !== '{before}'")
+
+
+def until(page: Any, condition: str, seconds: float = 30) -> None:
+    """Waits for a condition in JavaScript.
+
+    Playwright's own wait has the page evaluate it by `eval`, which the page's policy forbids.
+    """
+    last = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < last, condition
+        page.wait_for_timeout(50)
 
 
 def lines(page: Any, chart: str = "#length-chart") -> int:

@@ -87,7 +87,8 @@ def test_figures_for_papers_fit_the_text(tmp_path):
         assert 5.2 < width < 5.6
     assert b"STIXGeneral" in files[1].read_bytes()
     assert files[-1].read_text().splitlines() == [
-        "newstest, 60 pairs; bands: 95 % bootstrap intervals; search: beam 12"
+        "newstest, 60 pairs; bands: 95 % bootstrap intervals; dotted: least squares over "
+        "buckets of 5 words, bending at the training cap; search: beam 12"
     ]
 
 
@@ -240,9 +241,13 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog):
 
     made, written = [], []
     place = SimpleNamespace(path=folder, page=folder / "r.html")
-    run = SimpleNamespace(config=Config(), folder=place, logger=None, left=TimeLeft())
-    job = SimpleNamespace(config_name="train")
-    overrides = SimpleNamespace(overrides=SimpleNamespace(task=[]), job=job)
+    run = SimpleNamespace(
+        config=Config(), folder=place, logger=None, left=TimeLeft(), code=None, text=None
+    )
+    job = SimpleNamespace(config_name="train", name="train")
+    runtime = SimpleNamespace(config_sources=[], cwd="")
+    typed = SimpleNamespace(task=[], hydra=[])
+    overrides = SimpleNamespace(overrides=typed, job=job, runtime=runtime)
     monkeypatch.setattr(finish.HydraConfig, "get", lambda: overrides)
     monkeypatch.setattr(finish.results, "assemble", lambda **content: content)
     monkeypatch.setattr(finish.results, "write", lambda *given: written.append(given))

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import CHROMIUM, Opened
+from tests.helpers.browser import CHROMIUM, Opened, until
 from tests.helpers.run_folders import MARKUP
 
 
@@ -41,7 +41,5 @@ def page(opened: Opened) -> Any:
         "document.querySelectorAll('details.fold').forEach((d) => { d.open = true; })"
     )
     opened.page.uncheck("#grouped")
-    opened.page.wait_for_function(
-        "document.querySelectorAll('#length-chart .mark-line path').length === 5"
-    )
+    until(opened.page, "document.querySelectorAll('#length-chart .mark-line path').length === 5")
     return opened.page

@@ -175,4 +175,4 @@ def test_markup_in_text_is_shown_as_text(page: Any) -> None:
         page.select_option("#explorer-sentence", index=0)
         assert MARKUP in page.inner_text("#explorer-energies")
     assert page.title() == title
-    assert page.locator("script").count() == 5 + 1  # and the chart library, which the page starts
+    assert page.locator("script").count() == 6 + 1  # and the chart library, which the page starts

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.report.page import build_explorer
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said
+from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said, until
 
 pytestmark = IN_BROWSER
 
@@ -158,7 +158,7 @@ def test_a_link_leads_to_the_same_word(chromium: Any, built: Path, page: Any) ->
     for _ in range(4):
         page.click("#explorer-next")
     page.click("#explorer-copy")
-    page.wait_for_function("document.getElementById('explorer-copied').textContent === 'Copied.'")
+    until(page, "document.getElementById('explorer-copied').textContent === 'Copied.'")
     link = page.evaluate("navigator.clipboard.readText()")
     assert link == page.input_value("#explorer-link")
     other = Opened(chromium, built, link[link.index("#") :])

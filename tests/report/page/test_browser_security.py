@@ -4,7 +4,7 @@ import copy
 from dataclasses import replace
 
 from nmt.report.page import build_page
-from tests.helpers.browser import IN_BROWSER, Opened
+from tests.helpers.browser import IN_BROWSER, Opened, until
 
 pytestmark = IN_BROWSER
 
@@ -40,7 +40,7 @@ def test_a_script_that_is_put_into_a_page_is_not_run(chromium, built):
     opened = Opened(chromium, built)
     title = opened.page.title()
     opened.page.evaluate(INJECT)
-    opened.page.wait_for_function("window.refused.length >= 2")
+    until(opened.page, "window.refused.length >= 2")
     assert set(opened.page.evaluate("window.refused")) == {"script-src-elem", "script-src-attr"}
     assert opened.page.title() == title
     opened.context.close()

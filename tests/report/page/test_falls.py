@@ -9,7 +9,7 @@ from nmt.report.comparison import compare_set
 from nmt.report.page import build_page
 from nmt.report.page.falls import falls_payload
 from nmt.report.runs import FinishedRun, find_runs
-from tests.helpers.browser import IN_BROWSER, Opened
+from tests.helpers.browser import IN_BROWSER, Opened, until
 from tests.helpers.run_folders import make_run
 from tests.report.page.elements import Elements
 
@@ -70,14 +70,13 @@ def test_lines_verdicts_and_swept_keys_are_drawn(chromium: Any, panel: Path) -> 
         assert "RNNencdec-30: BLEU, all falls by" in said
         assert "for each 10 words beyond 30." in said
         page.select_option("#falls-score", "nll_per_word")
-        page.wait_for_function(
-            "document.querySelector('#falls-verdicts').innerText.includes('NLL')"
-        )
+        until(page, "document.querySelector('#falls-verdicts').innerText.includes('NLL')")
         page.select_option("#falls-figure", "beyond_cap")
-        page.get_by_label("RNNencdec-50").first.uncheck()
-        page.wait_for_function(
-            "document.querySelectorAll('#falls-chart .mark-line path').length === 2"
+        page.evaluate(
+            "document.querySelectorAll('details.fold').forEach((d) => { d.open = true; })"
         )
+        page.locator("#run-list").get_by_label("RNNencdec-50").first.uncheck()
+        until(page, "document.querySelectorAll('#falls-chart .mark-line path').length === 2")
         assert page.locator("#falls_newstest-table").is_visible()
     finally:
         session.close()

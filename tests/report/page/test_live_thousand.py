@@ -19,7 +19,7 @@ from nmt.data.grammar import draw_by_length
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.bleu import bleu, sentence_statistics
 from nmt.inference.force_decoding import force_decode
-from nmt.inference.trained import TrainedModel, from_checkpoint
+from nmt.inference.trained import TrainedModel, from_checkpoints
 from nmt.models.checkpoint import read_checkpoint
 from nmt.search import Hypothesis, search_sentences
 from tests.helpers.live import NODE, in_node, rounded
@@ -37,7 +37,7 @@ EDGES = (10, 20, 30, 40, 50, 60)
 def trained(request: pytest.FixtureRequest) -> TrainedModel:
     folder = os.environ.get("LIVE_RUN") or request.getfixturevalue("rnnsearch")
     checkpoint = read_checkpoint(Path(folder) / "checkpoints" / "best.ckpt")
-    return from_checkpoint(checkpoint, load(checkpoint.config.copy()))
+    return from_checkpoints([checkpoint], load(checkpoint.config.copy()))
 
 
 @pytest.fixture(scope="module")
