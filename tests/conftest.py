@@ -54,9 +54,9 @@ class Said(NamedTuple):
     message: str
 
 
-def pytest_collectstart(collector: pytest.Collector) -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """In the processes that run tests, and not in the one that deals them out, before any import."""
-    if isinstance(collector, pytest.Session):
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import torch
 
         torch.set_num_threads(1)  # the workers of a test run share the cores
