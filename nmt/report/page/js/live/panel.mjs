@@ -74,6 +74,7 @@ export async function startLive(live) {
     await Promise.all(state.columns.map(async (one) => {
       one.waiting();
       const progress = (steps) => {
+        if (turn !== state.turn) return; // stopped, or another sentence was typed
         written.set(one.model.label, steps);
         ui.progress.textContent = [...written].map(([label, count]) => `${label}: ${count} steps`).join("; ");
       };
