@@ -67,6 +67,15 @@ def until(page: Any, condition: str, seconds: float = 30) -> None:
         page.wait_for_timeout(50)
 
 
+def barriers(page: Any) -> list[str]:
+    """What keeps people from using the page, as axe-core finds it (WCAG 2, and its best practices)."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
+    found = axe.Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
+
+
 def lines(page: Any, chart: str = "#length-chart") -> int:
     return page.locator(f"{chart} .mark-line path").count()
 

@@ -14,8 +14,8 @@ from nmt.report.runs import FinishedRun
 PAGE_BYTES = 2_900_000
 """Size that a page is kept under by leaving out translations, evenly over the lengths."""
 
-FRAME_BYTES = 120_000
-"""What the page has besides its sections and data: style and programs."""
+FRAME_BYTES = 5_000
+"""What the page has besides style, program, sections and data."""
 
 ALIGNMENT_BYTES = 1_900_000
 """Size that the alignments of a page are kept under: first the smallest weights go, then sentences."""
@@ -59,7 +59,8 @@ def fitted_translations(
     translations: dict[str, Any], kept: dict[str, set[int]], beside: int
 ) -> Markup:
     """The payload of translations, thinned out until it fits in a page with `beside` bytes of other content."""
-    room = PAGE_BYTES - FRAME_BYTES - beside
+    frame = size(embed.stylesheet()) + size(embed.program("main.mjs")) + FRAME_BYTES
+    room = PAGE_BYTES - frame - beside
     share = 1.0
     while True:
         counts = {

@@ -1,20 +1,20 @@
 """The models in the page, in a browser: typing, translating, lengthening, stepping, settings and links."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 
 from nmt.report.live_file import write_live
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun, find_runs
-from tests.helpers.browser import IN_BROWSER, Opened
+from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
 from tests.helpers.live import drawn_model, exported, laptop_model, rounded
 from tests.helpers.run_folders import ENGLISH, make_run
-from tests.report.page.test_browser_layout import CONTRAST, UNNAMED
 from tests.report.page.test_live_model import in_python, sentences
 
 pytestmark = IN_BROWSER
@@ -47,14 +47,6 @@ def live(chromium: Any, live_page: Path) -> Iterator[Any]:
     opened.page.click("#live-section details.fold summary")
     yield opened.page
     opened.close()
-
-
-def until(page: Any, condition: str, seconds: float = 60) -> None:
-    """Waits for a condition; asked from here, since the page allows no `eval` to ask it there."""
-    end = time.monotonic() + seconds
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
-        time.sleep(0.02)
 
 
 def translated_after(page: Any, act: Any) -> None:
@@ -181,14 +173,43 @@ def test_the_panel_can_be_read_and_has_names(
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     enter(page, "the zebra was signed in Europe")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.evaluate("document.getElementById('live-marks').hidden = true")  # no one reads it
-    assert page.evaluate(CONTRAST) == []
-    assert page.evaluate(UNNAMED) == []
-    assert page.evaluate(
-        "[...document.querySelectorAll('[id]')].length"
-        " === new Set([...document.querySelectorAll('[id]')].map((e) => e.id)).size"
-    )
+    assert barriers(page) == []
     opened.close()
+
+
+def test_pictures_of_the_attention_are_saved(live: Any) -> None:
+    enter(live, "the agreement on environment")
+    column = live.locator(".live-column").nth(1)
+    with live.expect_download() as saved:
+        column.get_by_role("button", name="Save SVG").click()
+    assert saved.value.suggested_filename.startswith("RNNsearch-50-")
+    drawing = ElementTree.parse(saved.value.path()).getroot()
+    texts = ["".join(each.itertext()) for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert any("environment" in text for text in texts)
+    assert "fill:" in drawing.find(".//{http://www.w3.org/2000/svg}rect").get("style")
+    with live.expect_download() as saved:
+        column.get_by_role("button", name="Save PNG").click()
+    with Image.open(saved.value.path()) as picture:
+        assert abs(picture.width - 2 * float(drawing.get("width"))) <= 2
+        assert len(picture.convert("RGB").getcolors(1 << 20)) > 10  # cells, frame and letters
+
+
+def test_the_panel_can_be_presented_on_the_whole_screen(live: Any) -> None:
+    greedily(live)
+    live.click("#live-present")
+    until(live, "document.fullscreenElement?.id === 'live-panel'")
+    enter(live, "agreement on the European area")
+    assert live.is_hidden("#live-panel .see")
+    column = live.locator(".live-column").nth(1)
+    column.locator("text.target").nth(2).scroll_into_view_if_needed()
+    row, field = (
+        column.locator(part).bounding_box() for part in ("text.target >> nth=2", "rect.field")
+    )
+    live.mouse.click(field["x"] + field["width"] / 2, row["y"] + row["height"] / 2)
+    assert live.input_value("#live-slider") == "2"  # what is shown larger is met where it is seen
+    live.click("#live-present")
+    until(live, "document.fullscreenElement === null")
+    assert live.is_visible("#live-panel .see")
 
 
 STRANGE = {

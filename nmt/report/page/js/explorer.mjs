@@ -5,6 +5,7 @@ import { byId, h, setOptions } from "./dom.mjs";
 import { energies, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
+import { saveButtons } from "./save.mjs";
 
 const PAUSE = 900;
 
@@ -209,6 +210,7 @@ export function startExplorer(alignments) {
     const fits = Object.keys(state.sentence.by).filter((label) => Boolean(state.sentence.by[label].w) === attention);
     if (fits.length) choose(fits[0]);
   }
+  ui.map.after(saveButtons(() => ui.map.querySelector("svg"), () => `${state.run} sentence ${state.sentence.id}`));
   const copy = () => copyField(ui.link, ui.copied);
   function keyed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;

@@ -4,6 +4,7 @@ import { energies, entropy, expectationText, inWords, largest } from "../alignme
 import { h } from "../dom.mjs";
 import { fixed, percent, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
+import { saveButtons } from "../save.mjs";
 import { drawStates, likeness } from "./vector.mjs";
 
 const SHOWN = 6; // source words a step
@@ -13,7 +14,7 @@ export function column(model, { choose, force }) {
   const ui = {
     words: h("p", { class: "written", lang: model.about.languages[1] }),
     figures: h("dl", { class: "figures" }),
-    map: h("div", { class: "map" }),
+    map: h("div", { class: "map", tabindex: 0, role: "group", "aria-label": `Picture of ${model.label}` }),
     states: h("div", { class: "fills" }),
     said: h("p", { class: "hover" }),
     read: h("tbody"),
@@ -24,7 +25,9 @@ export function column(model, { choose, force }) {
   const reads = h("table", { class: "bars" }, h("caption", { text: "Reads" }), head("Source word", "", "Weight", "Energy"), ui.read);
   const runners = h("table", { class: "bars" }, h("caption", { text: "Runners-up (press one to have it written instead)" }), head("Word", "", "Probability"), ui.runners);
   const name = h("h3", { text: model.label });
-  const element = h("article", { class: "live-column", "aria-label": model.label }, name, ui.words, ui.figures, ui.map, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
+  const save = saveButtons(() => ui.map.querySelector("svg"), () => `${model.label} ${record.target.slice(0, 5).join(" ")}`);
+  const element = h("article", { class: "live-column", "aria-label": model.label }, name, ui.words, ui.figures, ui.map, save, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
+  save.hidden = true;
   let record = null;
   let buttons = [];
   let picture = null;
@@ -51,6 +54,7 @@ export function column(model, { choose, force }) {
     ];
     ui.figures.replaceChildren(...figures.map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
     draw();
+    save.hidden = false;
     ui.states.replaceChildren();
     if (record.states) {
       const S = record.source.length;

@@ -6,6 +6,7 @@ import { fixed } from "../format.mjs";
 import { column } from "./column.mjs";
 import { readLink, writeLink } from "./link.mjs";
 import { startModels } from "./models.mjs";
+import { startPresenting } from "./present.mjs";
 import { mark } from "./sentence.mjs";
 
 const SHORT = 20; // words of a sentence that is joined on
@@ -210,6 +211,7 @@ export async function startLive(live) {
   ui.longer.addEventListener("click", longer);
   ui.shorter.addEventListener("click", shorter);
   ui.stop.addEventListener("click", stop);
+  startPresenting(ui.panel, byId("live-present"));
   ui.pick.addEventListener("change", () => {
     if (ui.pick.value === "") return;
     type(sentences[Number(ui.pick.value)].text);
