@@ -31,7 +31,7 @@ LEAST_WORDS = 30
 """Shortest sentence that translations side by side show at first, in sets that have many as long."""
 
 MANY = 100
-"""Sentences that must be as long in every set."""
+"""Sentences that a length must have in every set, and a bucket to count as filled."""
 
 _SECTIONS = {
     "length": "By length",
@@ -78,6 +78,7 @@ def build_page(
     report = report or PageConfig()
     if comparisons is None:
         comparisons = [compare_set(everyone, name, resamples) for name in scored_sets(everyone)]
+    comparisons = sorted(comparisons, key=_filled_buckets, reverse=True)
     alignments, kept = fitted_alignments(everyone, report.sentences)
     translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
     models = fitted_models(runs, report)
@@ -162,6 +163,12 @@ def _navigation(left_out: Sequence[str]) -> Markup:
         if key not in left_out
     )
     return element("nav", element("ul", *links), aria_label="Sections")
+
+
+def _filled_buckets(comparison: SetComparison) -> int:
+    """Buckets with enough sentences for a curve: the set that shows most of it comes first."""
+    tables = (comparison.rows(run.label) for run in comparison.runs)
+    return max((sum(row["sentences"] >= MANY for row in rows) for rows in tables), default=0)
 
 
 def _length_section(

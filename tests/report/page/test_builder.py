@@ -205,3 +205,14 @@ def test_models_are_put_in_and_left_out_by_name(
     text = build_page(found, tmp_path / "p.html", PageConfig(live=False), resamples=0).read_text()
     assert 'id="live-section"' not in text
     assert "live" not in Elements(text).scripts
+
+
+def test_the_test_set_that_fills_most_lengths_is_shown_first(
+    runs: list[FinishedRun], tmp_path: Path
+) -> None:
+    comparisons = [compare_set(runs, name, 0) for name in ("newstest", "mine")]
+    for result in comparisons[1].results.values():
+        for row in result["by_length"]:
+            row["sentences"] = 200
+    path = build_page(runs, tmp_path / "page.html", comparisons=comparisons)
+    assert list(Elements(path.read_text()).packed("overview")["sets"]) == ["mine", "newstest"]
