@@ -54,7 +54,7 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
     level = levels([max(comparison.confidence.values())])
     notes = [
         f"Slopes are the change of the score for 10 more words, with {level} intervals: weighted "
-        "least squares over buckets of 5 words, with a bend at the cap, the longest training sentence. "
+        "least squares over buckets of 5 words, up to the cap (the longest training sentence) and beyond it. "
         f"Of {FEWEST_SEEDS} seeds or more they speak of seeds to come, of fewer of these runs alone.",
         "The text of a bucket moves a score, too: whether runs differ is said by the table of differences.",
     ]

@@ -253,7 +253,7 @@ def _draw_curve(
 
 
 def _fit(members: Sequence[FinishedRun], test_set: str, key: str) -> np.ndarray | None:
-    """The fitted line (ends and bends, 2): of several runs the mean; None where they have none alike."""
+    """The fitted lines (their ends, 2): of several runs the mean; None where they have none alike."""
     found = [_result(run, test_set).get("degradation") or {} for run in members]
     drawn = [(each.get(key) or {}).get("line") or [] for each in found]
     if not all(drawn) or len({len(line) for line in drawn}) > 1:

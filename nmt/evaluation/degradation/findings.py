@@ -42,7 +42,7 @@ def degradation_of(group: Group, confidence: float = CONFIDENCE) -> dict[str, An
                 for key, lengths in zip(LOSSES, found_lengths, strict=True)
             }
         breakpoint = _breakpoint(axis.breakpoints(samples), confidence)
-    line = axis.line(means, group.max_length) if np.isfinite(means).all() else []
+    line = axis.lines(means, group.max_length) if np.isfinite(means).all() else []
     return {
         **found,
         "losses": losses,

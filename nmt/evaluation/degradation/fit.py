@@ -53,53 +53,40 @@ class LengthAxis:
     def slope(self, part: Range, cap: int | None) -> np.ndarray | None:
         """The coefficients of the slope over a range.
 
-        `all` is a straight line. The other two are the pieces of a line that bends at the cap; where
-        it has too few buckets on one side, the other side's is a straight line of its own.
+        Each range has a straight line of its own. A line that bends at the cap would have one piece
+        tell what the other side does: a curve that flattens out is below it there, and rises again
+        in the piece beyond.
 
         Returns:
             (M, B): the sum of their products with the scores is the change for `WORDS` more words;
             None with fewer than `FEWEST_BUCKETS` in the range.
         """
-        if self.inside(part, cap).sum() < FEWEST_BUCKETS:
+        inside = self.inside(part, cap)
+        if inside.sum() < FEWEST_BUCKETS:
             return None
-        if part == "all" or cap is None:
-            return WORDS * _coefficients(self.weights, self.lengths, [])
-        if not self.bends(cap):
-            weights = self.weights * self.inside(part, cap)
-            return WORDS * _coefficients(weights, self.lengths, [])
-        pieces = [np.minimum(self.lengths - cap, 0), np.maximum(self.lengths - cap, 0)]
-        own = pieces.pop(0 if part == "to_cap" else 1)
-        return WORDS * _coefficients(self.weights, own, pieces)
+        return WORDS * _coefficients(self.weights * inside, self.lengths, [])
 
-    def bends(self, cap: int | None) -> bool:
-        """Whether there are buckets enough on either side of the cap."""
-        sides = (self.inside(part, cap).sum() for part in ("to_cap", "beyond_cap"))
-        return all(side >= FEWEST_BUCKETS for side in sides)
-
-    def line(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
-        """The fitted line of the first sample: its ends, and the bend at the cap between them.
+    def lines(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
+        """The fitted lines of the first sample: of all buckets, or of either side of the cap.
 
         Args:
             scores: (B,) of the first sample.
 
         Returns:
-            (length, score), at least `FEWEST_BUCKETS` given; empty with fewer.
+            (length, score) of the ends of one line, or of two, one after the other; empty with
+            fewer than `FEWEST_BUCKETS`.
         """
+        sides = [self.inside(part, cap) for part in ("to_cap", "beyond_cap")]
+        if any(side.sum() < FEWEST_BUCKETS for side in sides):
+            sides = [self.inside("all", cap)]
         if len(self.first) < FEWEST_BUCKETS:
             return []
-        lengths, weights = self.lengths[0], self.weights[0]
-        knots = [lengths[0], lengths[-1]]
-        columns = [np.ones_like(lengths), lengths]
-        if cap is not None and self.bends(cap):
-            knots.insert(1, float(cap))
-            columns.append(np.maximum(lengths - cap, 0))
-        roots = np.sqrt(weights)
-        found = np.linalg.lstsq(np.stack(columns, 1) * roots[:, None], scores * roots, rcond=None)
-        level, slope, *more = found[0]
-        bend = more[0] if more else 0.0
-        return [
-            (float(x), float(level + slope * x + bend * max(0.0, x - (cap or 0)))) for x in knots
-        ]
+        found: list[tuple[float, float]] = []
+        for side in sides:
+            lengths, weights = self.lengths[0, side], self.weights[0, side]
+            line = np.polynomial.Polynomial.fit(lengths, scores[side], 1, w=np.sqrt(weights))
+            found += [(float(end), float(line(end))) for end in (lengths[0], lengths[-1])]
+        return found
 
     @cached_property
     def _bends(self) -> tuple[np.ndarray, np.ndarray]:

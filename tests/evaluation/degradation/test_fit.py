@@ -29,26 +29,30 @@ def test_slope_over_all_is_that_of_weighted_least_squares(uneven):
         assert found[sample] == pytest.approx(10 * fit[0])
 
 
-def test_slopes_at_a_cap_are_those_of_a_line_that_bends_there(uneven):
+def test_either_side_of_a_cap_has_a_line_of_its_own(uneven):
     scores = np.random.default_rng(5).normal(30, 5, (3, 14))
-    to_cap = (uneven.slope("to_cap", 47) * scores).sum(1)
-    beyond = (uneven.slope("beyond_cap", 47) * scores).sum(1)
-    for sample in range(3):
-        x = uneven.lengths[sample]
-        root = np.sqrt(uneven.weights[sample])
-        columns = np.stack([np.ones(14), np.minimum(x - 47, 0), np.maximum(x - 47, 0)], 1)
-        level, before, after = np.linalg.lstsq(columns * root[:, None], scores[sample] * root)[0]
-        assert (to_cap[sample], beyond[sample]) == pytest.approx((10 * before, 10 * after))
-        if sample == 0:
-            ends = [level + before * (x[0] - 47), level, level + after * (x[-1] - 47)]
-            line = uneven.line(scores[0], 47)
-            assert line == [
-                (pytest.approx(at), pytest.approx(height))
-                for at, height in zip([x[0], 47, x[-1]], ends, strict=True)
-            ]
+    sides = {"to_cap": slice(0, 9), "beyond_cap": slice(10, 14)}  # 46-50 lies on both sides of 47
+    drawn = []
+    for part, side in sides.items():
+        found = (uneven.slope(part, 47) * scores).sum(1)
+        for sample in range(3):
+            x, root = uneven.lengths[sample, side], np.sqrt(uneven.weights[sample, side])
+            slope, level = np.polyfit(x, scores[sample, side], 1, w=root)
+            assert found[sample] == pytest.approx(10 * slope)
+            if sample == 0:
+                drawn += [(end, level + slope * end) for end in (x[0], x[-1])]
+    assert np.array(uneven.lines(scores[0], 47)) == pytest.approx(np.array(drawn))
 
 
-def test_a_range_with_fewer_than_three_buckets_has_no_slope_and_does_not_bend_the_other(uneven):
+def test_a_curve_that_flattens_out_and_goes_on_falling_is_not_said_to_rise():
+    middle = 5 * np.arange(14) + 3.0
+    falling = axis(np.full((1, 14), 100), middle[None])
+    scores = 6 + 30 * np.exp(-middle / 12)[None]
+    for part in ("all", "to_cap", "beyond_cap"):
+        assert (falling.slope(part, 50) * scores).sum() < 0
+
+
+def test_a_range_with_fewer_than_three_buckets_has_no_slope_and_leaves_the_other_as_it_is(uneven):
     assert uneven.slope("beyond_cap", 60) is None  # 61-65 and 66-70
     assert uneven.slope("to_cap", 14) is None  # 11-15 ends beyond the cap
     assert uneven.slope("beyond_cap", None) is uneven.slope("to_cap", None) is None
@@ -56,7 +60,7 @@ def test_a_range_with_fewer_than_three_buckets_has_no_slope_and_does_not_bend_th
     found = (uneven.slope("to_cap", 60) * scores).sum(1)[1]
     x, w = uneven.lengths[1, :12], uneven.weights[1, :12]
     assert found == pytest.approx(10 * np.polyfit(x, scores[1, :12], 1, w=np.sqrt(w))[0])
-    assert len(uneven.line(scores[0], 60)) == 2
+    assert len(uneven.lines(scores[0], 60)) == 2
 
 
 def test_a_bucket_without_sentences_in_a_resample_counts_for_nothing():
