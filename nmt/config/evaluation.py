@@ -122,7 +122,7 @@ class PageConfig:
 class ReportConfig(PageConfig):
     """What a run keeps and draws."""
 
-    heatmaps: int = key(8, "alignment heatmaps per test set", minimum=0)
+    heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
     figures: list[str] = key(
         ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
     )

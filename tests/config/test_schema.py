@@ -37,7 +37,7 @@ def test_the_list_of_keys_names_all_of_them():
     for schema in SCHEMAS.values():
         for path, _, _ in entries(schema):
             assert f"| `{path}` | " in page
-    assert "| `optimizer.decay_from` | number | `0.7` | from 0, below 1 | linear: share" in page
+    assert "| `optimizer.decay_from` | number | `0.5` | from 0, below 1 | linear: share" in page
     assert (
         "| `checkpoint` | value | must be given |  | file of the trained model; several, as" in page
     )
@@ -186,7 +186,7 @@ REFUSED = [
     ("+data.test.a.detok.source=f", "data.test.a: "),
     ("data.max_length=65535", "data.max_length=65535: must be at most 65534"),
     ("search.nbest=13", "search.nbest=13: must be at most search.beam_size=12"),
-    ("optimizer.warmup=1200", "optimizer.warmup=1200: must be below trainer.max_steps=1200"),
+    ("optimizer.warmup=800", "optimizer.warmup=800: must be below trainer.max_steps=800"),
     ("data.test.mine.source=f", "data.test.mine.source: no such entry; to add one, type +"),
     ("+data.test.mine.sorce=f", "data.test.mine: Key 'sorce' not in 'TextConfig'"),
     ("+data.test.mine=f", "data.test.mine: "),
