@@ -29,14 +29,14 @@ def main(composed: DictConfig) -> None:
 def train(composed: DictConfig, stop: Stop) -> None:
     """A run from its start, or from its last checkpoint, to results.json; a trial ends before it."""
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
-        from nmt.run import fit, start, test
+        from nmt.run import fit, resume, start, test
         from nmt.run.finish import finish
 
     with start.training(composed, stop) as run:
         text = start.prepare_text(run)
-        start.refuse_other_text(run, text)
+        resume.refuse_other_text(run, text)
         sets = test.all_sets(run, text)
-        start.reopen(run)
+        resume.reopen(run)
         with start.at_work(run):
             training = fit.Training(run, text)
             test.expect_tests(run, sets)

@@ -28,7 +28,7 @@ from nmt.data.splits import Array, Split
 from nmt.models import Translator, build_model
 from nmt.run.fit import Training
 from nmt.run.folder import RunFolder
-from nmt.run.start import Run
+from nmt.run.run import Run
 from nmt.training.loggers import make_logger
 from nmt.training.signals import Stop
 

@@ -15,13 +15,13 @@ from nmt.evaluation.scores import choose_scores
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel
 from nmt.models.checkpoint import Checkpoint
-from nmt.report import runs
 from nmt.report.figures import draw_run
 from nmt.report.live_file import FILE, write_live
 from nmt.report.page import build_page
 from nmt.report.page.live import LIMIT, fewest_bytes
+from nmt.report.runs import FinishedRun
 from nmt.report.wandb.panels import log_test
-from nmt.run.start import Run
+from nmt.run.run import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.training.ranks import need_no_rank
 from nmt.training.test_scores import log_test_scores
@@ -147,9 +147,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     except Exception:
         log.exception("not all figures could be drawn; the run continues without them")
     try:
-        finished = runs.FinishedRun(config.name, content, folder.path)
+        finished = FinishedRun(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
-        log.info("making %s", folder.page.name)  # the lock of Python is held for seconds in it
         with timed("page"), Stage(f"making {folder.page.name}", shown=config.trainer.progress):
             page = build_page([finished], folder.page, config.report, title=title)
     except ModuleNotFoundError as missing:

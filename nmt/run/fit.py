@@ -20,9 +20,10 @@ from nmt.inference.trained import TrainedModel, make_codec
 from nmt.inference.unknown_words import learn_dictionary
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
+from nmt.run.early_checks import own_code
 from nmt.run.finish import Outcome
 from nmt.run.folder import RunFolder
-from nmt.run.start import Run, own_code
+from nmt.run.run import Run
 from nmt.run.test import training_sample
 from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds

@@ -1,4 +1,4 @@
-"""The start of a run: what it resumes or evaluates, what is refused, the folder, the text, the logger."""
+"""The start of a run: its configuration, checkpoint, folder, text and logger."""
 
 from __future__ import annotations
 
@@ -7,88 +7,38 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-import pytorch_lightning as pl
-import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.loggers import Logger
 from pytorch_lightning.loggers.logger import DummyLogger
 
 from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
-from nmt.config.keys import is_within
-from nmt.config.overrides import FROZEN, apply_typed, refuse_changes, typed_paths
-from nmt.config.schema import to_containers
-from nmt.config.targets import own_modules
-from nmt.config.validation import load, validate
+from nmt.config.overrides import apply_typed, typed_paths
+from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
-from nmt.data.vocabulary import SPECIAL
-from nmt.evaluation.scores import choose_scores, modules_of_scores
-from nmt.evaluation.statistical_aligners import check_aligners
+from nmt.evaluation.scores import choose_scores
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
-from nmt.models import build_model
-from nmt.models.checkpoint import Checkpoint, read_checkpoint
-from nmt.models.optimizer import check_optimizer
-from nmt.report.figures import check_own
+from nmt.run.early_checks import (
+    check_early,
+    check_training,
+    own_code,
+    refuse_untrusted_scores,
+)
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.run.memory import warn_of_memory
+from nmt.run.resume import code_of, compare_threads, resumed_checkpoint
+from nmt.run.run import Run
 from nmt.run.stored_files import EVALUATED_HERE, refuse_stored_files, say_what_is_read
-from nmt.training.callbacks import make_callbacks
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
-from nmt.training.trainer import lightning_arguments
 from nmt.utils.code import code_fingerprint
-from nmt.utils.cores import shared_cores
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
-from nmt.utils.progress import TimeLeft
 
 log = logging.getLogger(__name__)
-
-WORK = (
-    *("updates", "validations", "training sample"),
-    *("tests", "statistical aligners", "figures", "page"),
-)
-
-
-@dataclass
-class Run:
-    """A run at work.
-
-    Attributes:
-        config: checked.
-        folder: what it writes into.
-        checkpoint: what it resumes, or evaluates; None where there is none.
-        stop: handles the signals that stop a training.
-        code: fingerprint of the code that makes it; None where parts of it were made by other code.
-        text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
-        logger: where scores go, on rank 0 and inside `at_work`.
-        trainer: of its updates and tests, once there is one.
-        left: what it has still to do, in the order in which it does it.
-        others: further members of the ensemble that it evaluates.
-    """
-
-    config: Config
-    folder: RunFolder
-    checkpoint: Checkpoint | None = None
-    stop: Stop | None = None
-    code: str | None = None
-    text: dict[str, Any] | None = None
-    logger: Logger | None = None
-    trainer: pl.Trainer | None = None
-    left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
-    others: Sequence[Checkpoint] = ()
-
-    @property
-    def is_trial(self) -> bool:
-        """Whether Lightning's `fast_dev_run` was typed: a few batches, of which nothing is kept."""
-        return bool(self.config.trainer.lightning.get("fast_dev_run"))
 
 
 @contextlib.contextmanager
@@ -100,17 +50,17 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     """
     folder = RunFolder.of_this_command()
     quieten()
-    checkpoint, composed = _resumed(composed, folder)
+    checkpoint, composed = resumed_checkpoint(composed, folder)
     config = _with_threads(load(composed))
     if checkpoint is not None:
-        _compare_threads(config)
+        compare_threads(config)
     watch(config)
     check_early(config)
     check_training(config)
     warn_of_memory(config, training=True)
     stop.trust = own_code(config)
     with machine_errors(config):
-        yield Run(config, folder, checkpoint, stop, _code_of(checkpoint))
+        yield Run(config, folder, checkpoint, stop, code_of(checkpoint))
 
 
 @contextlib.contextmanager
@@ -189,31 +139,6 @@ def prepare_text(run: Run) -> Prepared:
     return text
 
 
-def refuse_other_text(run: Run, text: Prepared) -> None:
-    """Refuses to resume a run on other text than it was started with; raises InputError."""
-    if run.checkpoint is not None and run.checkpoint.fingerprint != text.fingerprint:
-        raise InputError(
-            f"resume: the training or development text is not the one the run was started with "
-            f"(fingerprint {text.fingerprint}, was {run.checkpoint.fingerprint}); restore it, or "
-            "start a new run"
-        )
-
-
-def _code_of(checkpoint: Checkpoint | None) -> str | None:
-    """The code that makes a run, the part before its checkpoint included; None where they differ.
-
-    It is read here, since the files may change while the run trains.
-    """
-    code = code_fingerprint()
-    return code if checkpoint is None or checkpoint.code == code else None
-
-
-def reopen(run: Run) -> None:
-    """Puts right what a killed process left in the folder of a run that is resumed."""
-    if run.checkpoint is not None and not rank():
-        run.folder.checkpoints.repair(run.checkpoint)
-
-
 @contextlib.contextmanager
 def at_work(run: Run) -> Iterator[None]:
     """Gives a run its logger; however the run ends, the logger is closed and no rank is left.
@@ -260,138 +185,6 @@ def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:
         options.devices,
     )
     return config
-
-
-def _compare_threads(config: Config) -> None:
-    """Says where a resumed run is to use more threads than it would be given here."""
-    threads, cores = config.trainer.threads, shared_cores(config.trainer.devices)
-    if isinstance(threads, int) and threads > cores:
-        log.warning(
-            "trainer.threads=%d, as the run has had; it may use %d core(s) here: with trainer.threads=auto"
-            " it takes as many, and its weights agree up to float rounding", threads, cores
-        )  # fmt: skip
-
-
-def check_early(config: Config) -> None:
-    """Refuses at the start what would be found missing after hours of work.
-
-    Raises:
-        InputError: for an extra, a device, a key of W&B, or a class that is not there.
-    """
-    if config.evaluation.alignment.statistical_aligners:
-        check_aligners()
-    choose_scores(config.evaluation.scores)
-    check_logger(config.logger)
-    check_accelerator(config.trainer.accelerator)
-    check_own(config.report)
-    with torch.device("meta"):
-        build_model(config, len(SPECIAL), len(SPECIAL))
-
-
-def check_training(config: Config) -> None:
-    """Refuses at the start what only a training uses.
-
-    Raises:
-        InputError: for an optimizer, schedule, callback or argument of Lightning's that cannot be,
-            and for weights of attention other than those that will be learnt.
-    """
-    if config.evaluation.attention != "as_trained":
-        raise InputError(
-            f"evaluation.attention={config.evaluation.attention}: a training is tested with the "
-            "attention that it has learnt; type it to nmt.evaluate"
-        )
-    check_optimizer(config.optimizer, config.trainer.max_steps)
-    make_callbacks(config)
-    lightning_arguments(config.trainer, Path())
-
-
-def own_code(config: DictConfig | Config) -> list[str]:
-    """Modules of the code it names: whoever typed or trained a configuration trusts them."""
-    return [*own_modules(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
-
-
-def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Sequence[str]) -> None:
-    """Refuses scores of modules outside nmt that only a stored configuration names.
-
-    Args:
-        config: the stored configuration with what was typed.
-        typed: overrides of the command line; scores that stand there may be imported.
-        trust: modules that may be.
-
-    Raises:
-        InputError: naming the module.
-    """
-    if any(override.lstrip("+").startswith("evaluation.scores=") for override in typed):
-        return
-    for module in modules_of_scores(config.evaluation.scores):
-        if not is_within(module, trust):
-            raise InputError(
-                f"evaluation.scores: the checkpoint names code outside nmt, {module}, which is not"
-                f" run; if you trust it, add trust=[{module}], or choose scores yourself"
-            )
-
-
-def _resumed(composed: DictConfig, folder: RunFolder) -> tuple[Checkpoint | None, DictConfig]:
-    """The checkpoint to resume from, if any, and the configuration to train with.
-
-    Raises:
-        InputError: when there is none in a folder that was named, when the folder of a new run
-            holds another, or a typed value changes the result.
-    """
-    asked = composed.resume
-    if asked is not None and composed.trainer.lightning.get("fast_dev_run"):
-        raise InputError(
-            f"resume={asked}: trainer.lightning.fast_dev_run makes a trial, of which nothing is kept; "
-            "leave out one of the two"
-        )
-    named = asked not in (None, "auto")
-    if named and Path(asked).resolve() != folder.path.resolve():
-        raise InputError(
-            f"resume={asked}: a run is resumed in its own folder; leave out hydra.run.dir"
-        )
-    if asked is None and folder.checkpoints.found():
-        raise InputError(
-            f"{folder.path}: holds the checkpoints of a run; resume=auto resumes it, "
-            "another hydra.run.dir starts a new one"
-        )
-    path = None if asked is None else folder.checkpoints.newest()
-    if path is not None:
-        return _resume_from(path, composed)
-    if named:
-        raise InputError(f"resume={asked}: no checkpoint in {folder.checkpoints.path}")
-    folder.refuse_used()
-    return None, composed
-
-
-def _resume_from(path: Path, composed: DictConfig) -> tuple[Checkpoint, DictConfig]:
-    """A checkpoint, and its configuration with what was typed; raises InputError as `_resumed`."""
-    trusted = [*composed.trust, *own_code(composed)]
-    checkpoint = read_checkpoint(path, trusted, resumed=True)
-    typed = HydraConfig.get().overrides.task
-    config = apply_typed(checkpoint.config, composed, typed, keep=FROZEN)
-    refuse_untrusted_scores(config, typed, trusted)
-    validate(config)
-    refuse_changes(checkpoint.config, config)
-    _check_updates(checkpoint, config)
-    log.info("resuming from %s, update %d", path, checkpoint.update)
-    return checkpoint, config
-
-
-def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
-    """Refuses fewer updates than were made; warns where more of them bend the learning rate."""
-    planned, asked = checkpoint.config.trainer.max_steps, config.trainer.max_steps
-    if asked < checkpoint.update:
-        raise InputError(
-            f"trainer.max_steps={asked}: the run has made {checkpoint.update} updates already"
-        )
-    optimizer = config.optimizer
-    begun = checkpoint.update > max(optimizer.decay_from * planned, optimizer.warmup)
-    linear = optimizer.schedule._target_ == "nmt.models.optimizer.linear"
-    if linear and asked != planned and begun:
-        log.warning(
-            "trainer.max_steps=%d: the learning rate was falling to 0 at update %d and now falls to "
-            "0 at %d; the result differs from that of a run started with this value", asked, planned, asked
-        )  # fmt: skip
 
 
 def quieten() -> None:

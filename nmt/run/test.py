@@ -26,7 +26,7 @@ from nmt.evaluation.statistical_aligners import statistical_alignment_scores
 from nmt.evaluation.stress import JoinedPair, stress_sets
 from nmt.inference.test_loop import Example, run_test_set
 from nmt.inference.trained import TrainedModel
-from nmt.run.start import Run
+from nmt.run.run import Run
 from nmt.training.lightning import on_every_rank
 from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError

@@ -1,0 +1,84 @@
+"""What is refused at the start, since it would be found missing, or unsafe, after hours of work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+
+from nmt.config import Config
+from nmt.config.keys import is_within
+from nmt.config.schema import to_containers
+from nmt.config.targets import own_modules
+from nmt.data.vocabulary import SPECIAL
+from nmt.evaluation.scores import choose_scores, modules_of_scores
+from nmt.evaluation.statistical_aligners import check_aligners
+from nmt.models import build_model
+from nmt.models.optimizer import check_optimizer
+from nmt.report.figures import check_own
+from nmt.training.callbacks import make_callbacks
+from nmt.training.loggers import check_logger
+from nmt.training.trainer import lightning_arguments
+from nmt.utils.devices import check_accelerator
+from nmt.utils.errors import InputError
+
+
+def check_early(config: Config) -> None:
+    """Refuses at the start what would be found missing after hours of work.
+
+    Raises:
+        InputError: for an extra, a device, a key of W&B, or a class that is not there.
+    """
+    if config.evaluation.alignment.statistical_aligners:
+        check_aligners()
+    choose_scores(config.evaluation.scores)
+    check_logger(config.logger)
+    check_accelerator(config.trainer.accelerator)
+    check_own(config.report)
+    with torch.device("meta"):
+        build_model(config, len(SPECIAL), len(SPECIAL))
+
+
+def check_training(config: Config) -> None:
+    """Refuses at the start what only a training uses.
+
+    Raises:
+        InputError: for an optimizer, schedule, callback or argument of Lightning's that cannot be,
+            and for weights of attention other than those that will be learnt.
+    """
+    if config.evaluation.attention != "as_trained":
+        raise InputError(
+            f"evaluation.attention={config.evaluation.attention}: a training is tested with the "
+            "attention that it has learnt; type it to nmt.evaluate"
+        )
+    check_optimizer(config.optimizer, config.trainer.max_steps)
+    make_callbacks(config)
+    lightning_arguments(config.trainer, Path())
+
+
+def own_code(config: DictConfig | Config) -> list[str]:
+    """Modules of the code it names: whoever typed or trained a configuration trusts them."""
+    return [*own_modules(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
+
+
+def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Sequence[str]) -> None:
+    """Refuses scores of modules outside nmt that only a stored configuration names.
+
+    Args:
+        config: the stored configuration with what was typed.
+        typed: overrides of the command line; scores that stand there may be imported.
+        trust: modules that may be.
+
+    Raises:
+        InputError: naming the module.
+    """
+    if any(override.lstrip("+").startswith("evaluation.scores=") for override in typed):
+        return
+    for module in modules_of_scores(config.evaluation.scores):
+        if not is_within(module, trust):
+            raise InputError(
+                f"evaluation.scores: the checkpoint names code outside nmt, {module}, which is not"
+                f" run; if you trust it, add trust=[{module}], or choose scores yourself"
+            )

@@ -1,0 +1,55 @@
+"""A run at work: what its steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.loggers import Logger
+
+from nmt.config import Config
+from nmt.models.checkpoint import Checkpoint
+from nmt.run.folder import RunFolder
+from nmt.training.signals import Stop
+from nmt.utils.progress import TimeLeft
+
+WORK = (
+    *("updates", "validations", "training sample"),
+    *("tests", "statistical aligners", "figures", "page"),
+)
+
+
+@dataclass
+class Run:
+    """A run at work.
+
+    Attributes:
+        config: checked.
+        folder: what it writes into.
+        checkpoint: what it resumes, or evaluates; None where there is none.
+        stop: handles the signals that stop a training.
+        code: fingerprint of the code that makes it; None where parts of it were made by other code.
+        text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
+        logger: where scores go, on rank 0 and inside `at_work`.
+        trainer: of its updates and tests, once there is one.
+        left: what it has still to do, in the order in which it does it.
+        others: further members of the ensemble that it evaluates.
+    """
+
+    config: Config
+    folder: RunFolder
+    checkpoint: Checkpoint | None = None
+    stop: Stop | None = None
+    code: str | None = None
+    text: dict[str, Any] | None = None
+    logger: Logger | None = None
+    trainer: pl.Trainer | None = None
+    left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
+    others: Sequence[Checkpoint] = ()
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether Lightning's `fast_dev_run` was typed: a few batches, of which nothing is kept."""
+        return bool(self.config.trainer.lightning.get("fast_dev_run"))
