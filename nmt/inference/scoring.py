@@ -9,10 +9,9 @@ import torch
 
 from nmt.data.batch import collate
 from nmt.data.batches import evaluation_batches
-from nmt.data.tokenise import split, tokeniser
 from nmt.evaluation.records import Record
 from nmt.inference.force_decoding import alignment_row, force_decode
-from nmt.inference.trained import TrainedModel
+from nmt.inference.lines import LineProcessor
 from nmt.utils.workers import map_batches
 
 
@@ -36,30 +35,13 @@ class ScoredPair:
     row: Record | None = None
 
 
-class PairScorer:
-    """Force-decodes pairs of lines in batches, and counts them.
-
-    Args:
-        trained: the model; it is moved to the device of `trainer.accelerator`.
-        tokenised: lines hold tokens separated by spaces.
-        attention: describe each pair word by word (`ScoredPair.row`).
-    """
-
-    def __init__(
-        self, trained: TrainedModel, *, tokenised: bool = False, attention: bool = False
-    ) -> None:
-        config = trained.config
-        self.device = trained.place()
-        self.trained = trained
-        self.attention = attention
-        moses = [tokeniser(code, config.tokenizer.normalise) for code in config.data.languages]
-        self.tokenise = [split if tokenised else side.tokenise for side in moses]
-        self.lines = 0
+class PairScorer(LineProcessor):
+    """Force-decodes pairs of lines in batches, and counts them; arguments as `LineProcessor`."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
         """Some (source, target) lines with their likelihoods, in order."""
         codec = self.trained.codec
-        words = [(self.tokenise[0](source), self.tokenise[1](target)) for source, target in pairs]
+        words = [(self.source_words(source), self.target_words(target)) for source, target in pairs]
         ids = [(codec.source.encode(s), codec.target.encode(t)) for s, t in words]
         first = self.lines + 1
 

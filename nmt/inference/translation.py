@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.data.tokenise import split, tokeniser
 from nmt.data.vocabulary import END_SYMBOL, spelt
 from nmt.evaluation.records import Record
 from nmt.inference.force_decoding import alignment_row, force_decode
-from nmt.inference.trained import TrainedModel
+from nmt.inference.lines import LineProcessor
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search import Hypothesis, search_sentences
 
@@ -33,38 +32,23 @@ class TranslatedLine:
     translations: list[Translation]
 
 
-class LineTranslator:
-    """Translates lines in batches, and counts them.
+class LineTranslator(LineProcessor):
+    """Translates lines in batches, and counts them; arguments as `LineProcessor`.
 
-    Args:
-        trained: the model; it is moved to the device of `trainer.accelerator`.
-        tokenised: lines hold tokens separated by spaces.
-        attention: force-decode each translation, for alignments and heatmaps.
+    With `attention`, or a replacement of unknown words, each translation is force-decoded.
     """
-
-    def __init__(
-        self, trained: TrainedModel, *, tokenised: bool = False, attention: bool = False
-    ) -> None:
-        config = trained.config
-        self.device = trained.place()
-        self.trained = trained
-        self.search = config.search
-        self.attention = attention or config.search.replace_unk != "none"
-        moses = tokeniser(config.data.languages[0], config.tokenizer.normalise)
-        self.tokenise = split if tokenised else moses.tokenise
-        self.lines = 0
 
     def translate(self, lines: Sequence[str]) -> list[TranslatedLine]:
         """The translations of some lines, in order."""
-        words = [self.tokenise(line) for line in lines]
+        trained = self.trained
+        words = [self.source_words(line) for line in lines]
         filled = [place for place, found in enumerate(words) if found]
-        sources = [self.trained.codec.source.encode(words[place]) for place in filled]
+        sources = [trained.codec.source.encode(words[place]) for place in filled]
         translations: dict[int, list[Translation]] = {}
-        with self.trained.autocast():
-            search = search_sentences(
-                self.trained.model, sources, self.search, self.device, self.trained.workers
-            )
-            for at, hypotheses in search:
+        with trained.autocast():
+            for at, hypotheses in search_sentences(
+                trained.model, sources, trained.config.search, self.device, trained.workers
+            ):
                 place = filled[at]
                 number = self.lines + place + 1
                 translations[place] = self._finish(number, words[place], sources[at], hypotheses)
@@ -81,7 +65,8 @@ class LineTranslator:
         """Words and text of the hypotheses of one sentence, force-decoded where asked for."""
         codec = self.trained.codec
         decode, detokenise = codec.target.decode, codec.detokenise
-        if not self.attention:
+        settings = self.trained.config.search
+        if not self.attention and settings.replace_unk == "none":
             words = [decode(hypothesis.tokens) for hypothesis in hypotheses]
             return [
                 Translation(found, detokenise(found), hypothesis.score)
@@ -92,9 +77,8 @@ class LineTranslator:
             self.trained.model, [ids] * len(hypotheses), [h.tokens for h in hypotheses]
         )
         for hypothesis, decoding in zip(hypotheses, decodings, strict=True):
-            found = spelt(
-                replace_unknown_words(decoding, codec, source, self.search, self.trained.dictionary)
-            )
+            dictionary = self.trained.dictionary
+            found = spelt(replace_unknown_words(decoding, codec, source, settings, dictionary))
             row = alignment_row(codec, number, source, decoding, score=hypothesis.score)
             row["target"] = [*found, END_SYMBOL]
             finished.append(Translation(found, detokenise(found), hypothesis.score, row))

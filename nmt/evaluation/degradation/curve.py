@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmt.evaluation.buckets import assign
-from nmt.evaluation.degradation.fit import LengthAxis, Range
+from nmt.evaluation.degradation.fit import LengthAxis, Range, inside
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import SEED, bucket_sums
 from nmt.evaluation.scores import Score
 
 WIDTH = 5  # words of a bucket
-FEWEST_SENTENCES = (
-    20  # of a bucket that is fitted to: BLEU of fewer is biased, its resamples more so
-)
+FEWEST_SENTENCES = 20  # of a bucket that is fitted to: BLEU of fewer is biased
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,7 @@ class ResampledText:
 
     def inside(self, part: Range, cap: int | None) -> np.ndarray:
         """Which cells (C,) lie in a range as a whole."""
-        if part == "all":
-            return np.ones(len(self.first), dtype=bool)
-        if cap is None:
-            return np.zeros(len(self.first), dtype=bool)
-        return self.last <= cap if part == "to_cap" else self.first > cap
+        return inside(self.first, self.last, part, cap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +67,9 @@ class Curve:
     def corpus(self, part: Range, cap: int | None) -> np.ndarray | None:
         """(M,) the score of all sentences of a range; None where it has none."""
         if (part, cap) not in self._corpora:
-            inside = self.text.inside(part, cap)
-            sums = np.matmul(inside.astype(np.float64), self.sums)
-            self._corpora[part, cap] = self.score.values(sums) if inside.any() else None
+            cells = self.text.inside(part, cap)
+            sums = np.matmul(cells.astype(np.float64), self.sums)
+            self._corpora[part, cap] = self.score.values(sums) if cells.any() else None
         return self._corpora[part, cap]
 
     @functools.cached_property

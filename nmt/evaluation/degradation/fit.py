@@ -27,6 +27,20 @@ WORDS = 10  # that a slope is the change for
 TINY = np.finfo(np.float64).tiny  # in place of no weight at all
 
 
+def inside(first: np.ndarray, last: np.ndarray, part: Range, cap: int | None) -> np.ndarray:
+    """Which of some stretches of lengths lie in a range as a whole: a bool for each.
+
+    Args:
+        first, last: the lengths they begin and end with.
+        cap: None: none of them lies on a side of it.
+    """
+    if part == "all":
+        return np.ones(len(first), dtype=bool)
+    if cap is None:
+        return np.zeros(len(first), dtype=bool)
+    return last <= cap if part == "to_cap" else first > cap
+
+
 @dataclass(frozen=True)
 class LengthAxis:
     """The buckets of some samples of sentences.
@@ -43,12 +57,8 @@ class LengthAxis:
     lengths: np.ndarray
 
     def inside(self, part: Range, cap: int | None) -> np.ndarray:
-        """Which buckets (B,) lie in a range as a whole: none of the two at a cap where it is None."""
-        if part == "all":
-            return np.ones(len(self.first), dtype=bool)
-        if cap is None:
-            return np.zeros(len(self.first), dtype=bool)
-        return self.last <= cap if part == "to_cap" else self.first > cap
+        """Which buckets (B,) lie in a range as a whole."""
+        return inside(self.first, self.last, part, cap)
 
     def slope(self, part: Range, cap: int | None) -> np.ndarray | None:
         """The coefficients of the slope over a range.
