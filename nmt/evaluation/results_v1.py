@@ -27,6 +27,7 @@ _ALIGNMENT_KEYS = {
     "recall": "recall",
     "on_end_of_sentence": "eos_share",
 }
+_ALIGNMENT_SECTIONS = {"yardstick": "statistical_aligners"}
 _NUMBERS = {  # of a set or of a bucket: a number in schema 1
     "nll_per_sentence": "nll_per_sentence",
     "nll_per_word": "nll_per_word",
@@ -85,7 +86,7 @@ def _test_set(result: Mapping[str, Any]) -> dict[str, Any]:
     buckets: dict[tuple[int, int | None], Mapping[str, Any]] = {}
     if aligned is not None:
         converted["alignment"] = {"sentences": aligned["sentences"]} | _alignment(aligned)
-        beside = aligned.get("statistical_aligners", aligned.get("yardstick"))
+        beside = renamed(aligned, _ALIGNMENT_SECTIONS).get("statistical_aligners")
         if beside is not None:
             converted["alignment"]["statistical_aligners"] = {
                 name: {"sentences": value["sentences"]} | _alignment(value)

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
-from nmt.report.table import Column, Table, levels
+from nmt.report.table import Column, Table, levels, score_column
 
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
 
@@ -44,7 +44,7 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
     columns = [
         Column("group", "Runs", text=True),
         Column("runs", "Seeds", 0),
-        Column("score", "Score", text=True),
+        score_column(scores),
         *(Column(part, f"Slope, {title}", None) for part, title in RANGE_TITLES.items()),
         Column("tenth", "A tenth lost at", text=True),
         Column("half", "Half lost at", text=True),
@@ -85,7 +85,7 @@ def slope_differences_table(
                 }
             )
     columns = [
-        Column("score", "Score", text=True),
+        score_column(scores),
         Column("a", "A", text=True),
         Column("b", "B", text=True),
         Column("range", "Lengths", text=True),

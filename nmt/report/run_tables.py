@@ -25,8 +25,8 @@ def paper_table() -> Table:
     ]
     title = f"Published by the paper, on {TEST_SET} (not measured here)"
     notes = [
-        f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats a sentence. They are "
-        "no yardstick of scores on another test set."
+        f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats a sentence. "
+        "Scores on another test set cannot be compared with them."
     ]
     return Table("published", title, columns, paper_rows(), notes)
 

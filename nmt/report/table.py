@@ -15,12 +15,14 @@ class Column:
 
     Attributes:
         digits: decimals; None: as the row's own `digits` says.
+        titles: what people read in place of a key in a cell; CSV keeps the key.
     """
 
     key: str
     title: str
     digits: int | None = 2
     text: bool = False
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, row: Mapping[str, Any]) -> Column:
         """The column as it is shown in a row."""
@@ -96,7 +98,7 @@ def show(value: Any, column: Column) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool | str):
-        return str(value)
+        return column.titles.get(str(value), str(value))
     # a true minus sign, which a hyphen is not, and none before what is rounded to 0
     return _number(value, column).replace("-", "\N{MINUS SIGN}")
 
@@ -112,6 +114,12 @@ def _number(value: Any, column: Column) -> str:
     if isinstance(value, int) or column.digits == 0:
         return f"{value:z,.0f}".replace(",", "\u202f")
     return f"{value:z,.{column.digits}f}".replace(",", "\u202f")
+
+
+def score_column(known: Mapping[str, Mapping[str, Any]]) -> Column:
+    """The column of a table with a row for each score; `known`: how to show each, by key."""
+    titles = {key: about["title"] for key, about in known.items()}
+    return Column("score", "Score", text=True, titles=titles)
 
 
 def heading(about: Mapping[str, Any]) -> str:

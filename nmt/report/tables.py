@@ -18,7 +18,7 @@ from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
-from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels
+from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels, score_column
 from nmt.utils.files import write_text
 
 WRITTEN = re.compile(
@@ -120,7 +120,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
             if fall:
                 cells["slope"] = _range(fall["all"]["slope"])
             rows.append(cells)
-    several = [Column("score", "Score", text=True)] if len(scores) > 1 else []
+    several = [score_column(known)] if len(scores) > 1 else []
     columns = [
         Column("run", "Run", text=True),
         *several,
@@ -141,7 +141,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
 def significance_table(comparison: SetComparison) -> Table:
     """Every pair of runs by every score, on the whole set and in each bucket."""
     columns = [
-        Column("score", "Score", text=True),
+        score_column(comparison.known),
         Column("a", "A", text=True),
         Column("b", "B", text=True),
         Column("bucket", "Words", text=True),

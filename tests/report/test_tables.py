@@ -128,11 +128,9 @@ def test_lengths_have_a_row_a_score_in_its_own_digits(comparison: SetComparison)
     ]
     assert row["11-20"] == (0.08 + 11 / 400, 0.07, 0.3)
     assert "drop" not in row
-    line = next(
-        line
-        for line in table.markdown().splitlines()
-        if line.startswith("| RNNsearch-50 seed 1 | alignment_error_rate |")
-    )
+    title = comparison.known["alignment_error_rate"]["title"]
+    lines = table.markdown().splitlines()
+    [line] = [line for line in lines if line.startswith(f"| RNNsearch-50 seed 1 | {title} |")]
     assert "| 0.107 [0.070, 0.300] |" in line
     runs = {row["run"] for row in table.rows if row["score"] == "attention_entropy"}
     assert runs == {"RNNsearch-50 seed 1", "RNNsearch-50 seed 2"}
