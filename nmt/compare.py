@@ -24,9 +24,9 @@ def main(composed: DictConfig) -> None:
     from nmt.report.comparison import compare_set, scored_sets
     from nmt.report.disambiguation import disambiguate_test_sets
     from nmt.report.figures import draw_for_papers
+    from nmt.report.finding import find_runs
     from nmt.report.outside import read_system
     from nmt.report.page import build_page
-    from nmt.report.runs import find_runs
     from nmt.report.tables import write_tables
     from nmt.report.wandb import dashboards
     from nmt.utils.files import check_writable

@@ -21,7 +21,7 @@ from nmt.data.cache import build_once
 from nmt.data.checksums import damage
 from nmt.models.checkpoint import write_checkpoint
 from nmt.report.comparison import compare_set
-from nmt.report.runs import read_run as read_finished
+from nmt.report.finding import read_run as read_finished
 from nmt.report.tables import write_tables
 from nmt.run.folder import RunFolder
 from nmt.training.checkpoint_folder import CheckpointFolder

@@ -26,8 +26,9 @@ from nmt.models.checkpoint import (
     write_checkpoint,
 )
 from nmt.report.comparison import compare_set
+from nmt.report.finding import find_runs, read_run
 from nmt.report.page.builder import build_page
-from nmt.report.runs import find_runs, label_apart, read_run
+from nmt.report.runs import label_apart
 from nmt.report.tables import all_tables
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, as_json, attacks, copied, nested, outcomes, spread

@@ -12,7 +12,8 @@ from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import choose_scores
 from nmt.report.comparison import SetComparison, compare_set, scored_sets
 from nmt.report.disambiguation import disambiguate_test_sets
-from nmt.report.runs import find_runs, known_scores, read_run
+from nmt.report.finding import find_runs, read_run
+from nmt.report.runs import known_scores
 
 COLUMNS = ["run", "set", "score", "from", "to", "value", "low", "high", "sentences"]
 """Of `read_results` and `compare_runs`."""

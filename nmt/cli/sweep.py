@@ -60,8 +60,8 @@ class ComparisonPage(Callback):
         # Charts and tables load libraries that a job, which has this callback too, never needs.
         from nmt.report.comparison import compare_set, scored_sets
         from nmt.report.disambiguation import disambiguate_test_sets
+        from nmt.report.finding import find_runs
         from nmt.report.page import build_page
-        from nmt.report.runs import find_runs
         from nmt.report.tables import write_tables
         from nmt.utils.progress import counted
 

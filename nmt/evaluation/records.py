@@ -30,7 +30,7 @@ from typing import Any
 
 from nmt.config.validation import check_set_name
 from nmt.evaluation.buckets import assign
-from nmt.evaluation.formats import check_alignment, check_translation
+from nmt.evaluation.records_schema import check_alignment, check_translation
 from nmt.evaluation.results_v1 import RECORD_KEYS, renamed
 from nmt.utils.errors import InputError
 from nmt.utils.untrusted import read_json

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation import formats, results_v1
+from nmt.evaluation import results_v1
+from nmt.evaluation.results_schema import check_results
 from nmt.evaluation.scores import Score
 from nmt.utils import untrusted
 from nmt.utils.errors import InputError
@@ -223,4 +224,4 @@ def check(content: Any, where: str) -> None:
         raise InputError(
             f"{where}: schema={found!r:.40} is {age}; this version of nmt reads 1 to {SCHEMA}"
         )
-    formats.check_results(content, where)
+    check_results(content, where)

@@ -9,10 +9,10 @@ from pydantic import Field, InstanceOf, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from nmt.config import Config
-from nmt.evaluation.formats import STRICT, TrainFigures
+from nmt.evaluation.results_schema import TrainFigures
 from nmt.models.build import build_model
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import Count, bounded, check_against
+from nmt.utils.untrusted import STRICT, Count, bounded, check_against
 
 MOST_SETTINGS = 100_000  # values of a stored configuration
 

@@ -16,6 +16,7 @@ from hydra.utils import get_method, instantiate
 from nmt.config import ReportConfig
 from nmt.config.targets import named_by
 from nmt.report.comparison import SetComparison
+from nmt.report.finding import read_run
 from nmt.report.groups import grouped
 from nmt.report.heatmap import (
     choose_four,
@@ -31,7 +32,7 @@ from nmt.report.lengths import (
     draw_lengths,
     lengths_figure,
 )
-from nmt.report.runs import FinishedRun, read_run
+from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, file_name, save_figure, style
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text

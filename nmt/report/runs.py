@@ -1,13 +1,9 @@
-"""Run folders as they lie on disk: found by path, glob or sweep, and read back.
-
-Nothing here imports a model: a report is made from files alone, on any machine, after training.
-"""
+"""Finished runs: what a report reads of each, in what they differ, and how they are told apart."""
 
 from __future__ import annotations
 
-import glob
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +13,6 @@ from nmt.config.keys import CONFIDENCE, is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
-from nmt.utils.errors import InputError
-from nmt.utils.untrusted import bounded
 
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
@@ -119,73 +113,6 @@ class FinishedRun:
         return read(self.folder, name)
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a list of folders and patterns led to."""
-
-    runs: list[FinishedRun]
-    unfinished: list[Path]
-
-
-def read_run(folder: str | Path) -> FinishedRun:
-    """Reads a finished run's folder.
-
-    Raises:
-        InputError: if there is no such folder, the run has not finished, or its results cannot be read.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise InputError(
-            f"runs: {folder} is not a folder; name run folders, sweep folders or globs"
-        )
-    content = results.read(folder)
-    overrides = content.get("overrides") or _overrides(folder / ".hydra" / "overrides.yaml")
-    return FinishedRun(
-        str(content.get("name") or folder.name), content, folder, tuple(map(str, overrides))
-    )
-
-
-def find_runs(patterns: Iterable[str | Path]) -> Found:
-    """The runs that folders, sweep folders and globs name, each once, with unique labels.
-
-    A folder named outright must be a finished run or hold some; jobs of a sweep and matches of a glob that have not
-    finished are passed over and listed.
-
-    Raises:
-        InputError: if a pattern leads to nothing that can be read.
-    """
-    runs: dict[Path, FinishedRun] = {}
-    unfinished: list[Path] = []
-    wanted = list(map(str, patterns))
-    if not wanted:
-        raise InputError("runs: empty; name run folders, sweep folders or globs")
-    for pattern in wanted:
-        named = Path(pattern).is_dir()
-        folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
-        if not folders:
-            raise InputError(
-                f"runs: nothing matches {pattern}; name run folders, sweep folders or globs"
-            )
-        before = len(runs), len(unfinished)
-        finished_before = False
-        for folder in folders:
-            jobs = [folder] if (folder / results.FILE).is_file() else _jobs(folder)
-            for job in jobs:
-                if not (job / results.FILE).is_file():
-                    unfinished.append(job)
-                elif job.resolve() in runs:
-                    finished_before = True
-                else:
-                    runs[job.resolve()] = read_run(job)
-        if len(runs) == before[0] and not finished_before:
-            if named and len(unfinished) == before[1]:
-                read_run(pattern)
-            raise InputError(
-                f"runs: no folder under {pattern} has a {results.FILE}: no run there finished"
-            )
-    return Found(label_apart(list(runs.values())), unfinished)
-
-
 def known_scores(runs: Sequence[FinishedRun]) -> dict[str, dict[str, Any]]:
     """How to show the scores that the runs have: those of nmt in their order, then others."""
     found = {key: about for run in runs for key, about in run.results.get("scores", {}).items()}
@@ -231,42 +158,6 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{name}"] = value
     return flat
-
-
-def _overrides(path: Path) -> list[str]:
-    """The entries of Hydra's flat YAML list of overrides.
-
-    Raises:
-        InputError: where the file is no such list.
-    """
-    if not path.is_file():
-        return []
-    import yaml
-
-    try:
-        entries = yaml.safe_load(path.read_bytes()) or []
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: damaged, not YAML") from error
-    if not isinstance(entries, list) or not all(isinstance(e, str | int | float) for e in entries):
-        raise InputError(f"{path}: damaged: must be a list of overrides")
-    bounded(entries, str(path))
-    return list(map(str, entries))
-
-
-def _jobs(folder: Path) -> list[Path]:
-    """Folders under a sweep's that are runs, finished or not, in the order of their numbers."""
-    if not folder.is_dir():
-        return []
-    inside = [path for path in folder.iterdir() if path.is_dir()]
-    jobs = [
-        path for path in inside if (path / results.FILE).is_file() or (path / ".hydra").is_dir()
-    ]
-    return sorted(jobs, key=_order)
-
-
-def _order(path: Path) -> tuple[str, int, str]:
-    number = int(path.name) if path.name.isdecimal() else -1
-    return str(path.parent), number, path.name
 
 
 def is_incidental(key: str) -> bool:

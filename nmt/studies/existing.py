@@ -11,7 +11,8 @@ from typing import Any
 
 from nmt.config import Config
 from nmt.evaluation import results
-from nmt.report.runs import FinishedRun, find_runs, read_run
+from nmt.report.finding import find_runs, read_run
+from nmt.report.runs import FinishedRun
 from nmt.studies.plan import PlannedRun, RunGroup, Study, SweepPoint, identity
 from nmt.utils.code import code_fingerprint
 from nmt.utils.errors import InputError

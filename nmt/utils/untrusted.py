@@ -7,13 +7,14 @@ import re
 import reprlib
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from nmt.utils.errors import InputError
 
 DEEPEST = 100  # levels of nesting; the files of this program have fewer than ten
 INTEGERS = 2**63
+STRICT = ConfigDict(strict=True, extra="allow")  # types as they are; further keys are kept
 _LARGE = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")  # what may not fit into a machine's number
 
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]

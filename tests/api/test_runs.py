@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import nmt
-from nmt.report.runs import find_runs
+from nmt.report.finding import find_runs
 from tests.helpers.run_folders import make_run
 
 

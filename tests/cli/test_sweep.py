@@ -31,7 +31,7 @@ def build_page(runs, path, **kwargs):
 
 module("nmt.report.comparison", scored_sets=lambda runs: ["a"], compare_set=lambda runs, name: 0)
 module("nmt.report.page", build_page=build_page)
-module("nmt.report.runs", find_runs=lambda patterns: Found(*patterns))
+module("nmt.report.finding", find_runs=lambda patterns: Found(*patterns))
 module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())
 module("nmt.report.disambiguation", disambiguate_test_sets=lambda runs: runs)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.evaluation import formats, results
+from nmt.evaluation import results, results_schema
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
 
@@ -130,5 +130,5 @@ def test_missing_and_damaged_files_are_refused(tmp_path):
 def test_every_key_is_documented():
     text = DOCUMENT.read_text("utf-8")
     documented = set(re.findall(r"`([^`]+)`", text))
-    used = set(formats.Results.__annotations__) | set(formats.TestSet.__annotations__)
+    used = set(results_schema.Results.__annotations__) | set(results_schema.TestSet.__annotations__)
     assert used <= documented

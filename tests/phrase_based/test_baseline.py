@@ -72,7 +72,7 @@ def test_phrases_reorder_and_unknown_words_are_copied(extra, tmp_path):
 @pytest.mark.slow
 def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
     from nmt import baseline
-    from nmt.report.runs import read_run
+    from nmt.report.finding import read_run
 
     options = {"logger": "none", "regime": "tiny", "data": "text", "data.cache": tmp_path / "cache"}
     for name, (count, seed) in {"train": (600, 1), "valid": (20, 2), "test.t": (30, 3)}.items():

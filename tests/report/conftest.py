@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from nmt.report.comparison import SetComparison, compare_set
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.finding import find_runs
+from nmt.report.runs import FinishedRun
 from tests.helpers.run_folders import make_run
 
 

@@ -11,9 +11,10 @@ from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import read, score_of
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.report.comparison import SetComparison, compare_set, measure_decay
+from nmt.report.finding import read_run
 from nmt.report.page import build_page
 from nmt.report.page.overview import overview
-from nmt.report.runs import FinishedRun, read_run
+from nmt.report.runs import FinishedRun
 from nmt.report.tables import lengths_table, scores_table, significance_table, write_tables
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1
 

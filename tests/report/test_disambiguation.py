@@ -6,9 +6,10 @@ import pytest
 
 from nmt.report import comparison
 from nmt.report.disambiguation import disambiguate_test_sets
+from nmt.report.finding import find_runs
 from nmt.report.page import build_page
 from nmt.report.page.sentences import alignment_rows, translation_rows
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.runs import FinishedRun
 from nmt.report.tables import scores_table
 from tests.helpers.run_folders import make_run
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from nmt.evaluation import formats
 from nmt.evaluation.degradation import Group, curves, degradation_of, estimate
+from nmt.evaluation.results_schema import DegradationOfScore
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.comparison import SetComparison, compare_set
 from nmt.report.fall_tables import falls_table, slope_differences_table
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.finding import find_runs
+from nmt.report.runs import FinishedRun
 from nmt.report.tables import shown_scores, write_tables
 from nmt.utils.untrusted import check_against
 from tests.helpers.run_folders import make_run
@@ -66,8 +67,9 @@ def test_tables_say_how_steep_and_whether_two_differ(seeds: SetComparison) -> No
     bleu = [row for row in differences.rows if row["score"] == "bleu"]
     assert [row["range"] for row in bleu] == ["all lengths", "up to the cap", "beyond the cap"]
     assert bleu[0]["p_difference"] < 0.01
-    read = csv.DictReader(io.StringIO(table.csv()))
-    assert float(next(read)["to_cap_high"]) == encdec["to_cap"][2]
+    row = next(csv.DictReader(io.StringIO(table.csv())))
+    assert (float(row["to_cap_high"]), row["score"]) == (encdec["to_cap"][2], "bleu")
+    assert " | BLEU, all | " in table.markdown()  # people read titles
     assert search["tenth"]
 
 
@@ -85,7 +87,7 @@ def test_tables_are_written_for_papers_too(seeds: SetComparison, tmp_path: Path)
 
 
 def test_what_is_found_is_what_results_json_may_hold(seeds: SetComparison) -> None:
-    adapter = TypeAdapter(dict[str, formats.DegradationOfScore])
+    adapter = TypeAdapter(dict[str, DegradationOfScore])
     for result in seeds.results.values():
         check_against(result["degradation"], adapter, "results.json")
 

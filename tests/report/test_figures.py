@@ -11,8 +11,8 @@ from nmt.config import Config, ReportConfig
 from nmt.report import figures
 from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_run
+from nmt.report.finding import find_runs, read_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.runs import find_runs, read_run
 from nmt.report.style import file_name, shown, style
 from nmt.utils.progress import TimeLeft
 from tests.helpers.run_folders import make_run

@@ -7,8 +7,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from nmt.evaluation.scores import REGISTERED
+from nmt.report.finding import read_run
 from nmt.report.lengths import caption, details_figure, draw_lengths, lengths_figure
-from nmt.report.runs import FinishedRun, read_run
+from nmt.report.runs import FinishedRun
 from nmt.report.style import COLOURS, style
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run

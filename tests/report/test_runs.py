@@ -6,15 +6,14 @@ from omegaconf import OmegaConf
 
 from nmt.config import EvaluationConfig
 from nmt.models.checkpoint import stored_config
+from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import (
     MISSING,
     FinishedRun,
     differing_keys,
-    find_runs,
     flatten,
     label_apart,
     outside_system,
-    read_run,
 )
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run

@@ -61,7 +61,7 @@ def build_page(
     """Writes the comparison page of some runs.
 
     Args:
-        runs: with unique labels (`nmt.report.runs.find_runs`).
+        runs: with unique labels (`nmt.report.finding.find_runs`).
         path: the HTML file to write.
         report: `sentences` bounds the sentences a run and test set in the alignment explorer; `live` and
             `live_bits` say which models the page holds, and how.

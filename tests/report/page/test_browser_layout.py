@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from nmt.report.finding import find_runs
 from nmt.report.page import build_explorer, build_page
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.runs import FinishedRun
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, drawn_after, lines
 from tests.helpers.run_folders import make_run, make_ten
 

@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
+from nmt.report.finding import find_runs
 from nmt.report.live_file import write_live
 from nmt.report.page import build_page
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.runs import FinishedRun
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
 from tests.helpers.live import drawn_model, exported, laptop_model, rounded
 from tests.helpers.run_folders import ENGLISH, make_run

@@ -8,9 +8,10 @@ import pytest
 
 from nmt.config import PageConfig
 from nmt.report.comparison import compare_set
+from nmt.report.finding import find_runs
 from nmt.report.live_file import write_live
 from nmt.report.page import build_explorer, build_page, fitting, live
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.runs import FinishedRun
 from tests.helpers.live import drawn_model, exported
 from tests.helpers.run_folders import MARKUP
 from tests.report.page.elements import Elements

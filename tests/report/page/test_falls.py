@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from nmt.report.comparison import compare_set
+from nmt.report.finding import find_runs
 from nmt.report.page import build_page
 from nmt.report.page.falls import falls_payload
-from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.runs import FinishedRun
 from tests.helpers.browser import IN_BROWSER, Opened, until
 from tests.helpers.run_folders import make_run
 from tests.report.page.elements import Elements

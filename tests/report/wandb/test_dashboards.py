@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.report.runs import find_runs
+from nmt.report.finding import find_runs
 from nmt.report.wandb import dashboards
 from nmt.report.wandb.dashboards import (
     OVER_UPDATES,

@@ -1,8 +1,6 @@
-"""What the files of a run folder may hold: types, ranges and lengths, checked before anything is used.
+"""What results.json may hold: types, ranges and lengths, checked before anything is used.
 
 A run folder may be a stranger's. Keys that are not named here are kept and used by nobody.
-
-Legend: S source tokens, T target tokens.
 """
 
 from __future__ import annotations
@@ -11,15 +9,14 @@ import itertools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from nmt.config.validation import check_set_name
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import Count, Number, check_against
+from nmt.utils.untrusted import STRICT, Count, Number, check_against
 
-STRICT = ConfigDict(strict=True, extra="allow")
 NO_SCORES = frozenset(  # of a test set and of its rows
     {"from", "to", "sentences", "no_unk", "mean_length", "score", "low", "high"}
     | {"pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "bleu"}
@@ -27,13 +24,10 @@ NO_SCORES = frozenset(  # of a test set and of its rows
 )
 
 ShortText = Annotated[str, Field(max_length=1000)]
-Tokens = list[str]
 Share = Annotated[float, Field(gt=0, lt=1)]
 BleuPoints = Annotated[float, Field(ge=0, le=100.001, allow_inf_nan=False)]
 Length = Annotated[int, Field(ge=1, le=10**9)]
-Statistic = Annotated[int, Field(ge=0, le=10**9)]
 Figures = dict[str, Number | None]  # of a validation
-Weight = Annotated[float, Field(ge=0, le=1.01, allow_inf_nan=False)]
 
 
 @with_config(STRICT)
@@ -230,53 +224,7 @@ class Results(TypedDict):
     text: NotRequired[TextFingerprints | None]
 
 
-@with_config(STRICT)
-class TranslationRow(TypedDict):
-    """A line of translations/<set>.jsonl."""
-
-    id: Count
-    source: Tokens
-    reference: Tokens
-    hypothesis: Tokens
-    detokenised: str
-    length: Statistic
-    bleu_stats: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
-    raw_reference: NotRequired[str | None]
-    no_unk: NotRequired[bool | None]
-    nll: NotRequired[Number | None]
-    score: NotRequired[Number | None]
-    hypothesis_no_unk: NotRequired[Tokens]
-    bleu_stats_no_unk: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
-    attention_entropy: NotRequired[Number | None]
-    eos_weight: NotRequired[Number | None]
-    alignment_counts: NotRequired[
-        Annotated[list[Statistic], Field(min_length=6, max_length=6)] | None
-    ]
-    statistics: NotRequired[dict[str, Annotated[list[Number], Field(min_length=1)]] | None]
-
-
-@with_config(STRICT)
-class AlignmentRow(TypedDict):
-    """A line of alignments/<set>.jsonl."""
-
-    id: Count
-    source: Annotated[Tokens, Field(min_length=1)]
-    target: Annotated[Tokens, Field(min_length=1)]
-    weights: list[list[Weight]] | None
-    length: NotRequired[Statistic]
-    reference: NotRequired[Tokens | None]
-    score: NotRequired[Number | None]
-    log_normaliser: NotRequired[list[Number | None] | None]
-    attention_entropy: NotRequired[list[Number | None] | None]
-    log_probability: NotRequired[list[Number | None] | None]
-    runners_up: NotRequired[
-        list[list[Annotated[list[str | Number | None], Field(min_length=2, max_length=2)]]] | None
-    ]
-
-
 RESULTS = TypeAdapter(Results)
-TRANSLATION = TypeAdapter(TranslationRow)
-ALIGNMENT = TypeAdapter(AlignmentRow)
 _VALUE = TypeAdapter(ScoreValue | None)
 
 
@@ -299,33 +247,6 @@ def check_results(content: dict[str, Any], where: str) -> None:
         for path, part in parts:
             _check_scores(part, known, where, path)
         _check_rows(result["by_length"], where, f"{key}.by_length")
-
-
-def check_translation(row: Any, where: str) -> None:
-    """Holds a sentence's record against the schema; raises InputError as `check_against`."""
-    check_against(row, TRANSLATION, where)
-    for key in ("bleu_stats", "bleu_stats_no_unk"):
-        *counts, hypothesis, _ = row.get(key) or [0] * 10
-        if any(map(int.__gt__, counts[:4], counts[4:])) or max(counts[4:]) > hypothesis:
-            raise InputError(f"{where}: {key}: more n-grams correct than written, or than words")
-
-
-def check_alignment(row: Any, where: str) -> None:
-    """Holds an alignment against the schema, its lengths included; raises InputError as `check_against`."""
-    check_against(row, ALIGNMENT, where)
-    steps, words = len(row["target"]), len(row["source"])
-    for key in (
-        *("weights", "log_normaliser", "attention_entropy"),
-        *("log_probability", "runners_up"),
-    ):
-        found = row.get(key)
-        if found and len(found) != steps:
-            raise InputError(f"{where}: {key}: {len(found)} entries for {steps} target words")
-    if any(len(weights) != words for weights in row["weights"] or ()):
-        raise InputError(f"{where}: weights: each row must have {words} entries, one a source word")
-    for step in row.get("runners_up") or ():
-        if not all(isinstance(token, str) and not isinstance(p, str) for token, p in step):
-            raise InputError(f"{where}: runners_up: each must be a token and its log-probability")
 
 
 def _check_scores(part: Mapping[str, Any], known: set[str], where: str, path: str) -> None:
