@@ -10,6 +10,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from nmt.utils.standard_output import print_whole, say
+
 
 def commands() -> dict[str, str]:
     """The commands by name, each with the first line of its module's docstring."""
@@ -22,6 +24,14 @@ def summary(file: Path) -> str:
     return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
+def list_of_commands(known: dict[str, str]) -> str:
+    """The list of commands, and how one is run."""
+    width = max(map(len, known))
+    lines = [f"  {command:{width}}  {line}" for command, line in known.items()]
+    usage = "usage: python -m nmt COMMAND [key=value …], or python -m nmt COMMAND --help"
+    return "\n".join([usage, "", *lines, ""])
+
+
 def main() -> None:
     """Runs the command that the first argument names, as `python -m nmt.<name>` would.
 
@@ -31,12 +41,9 @@ def main() -> None:
     known = commands()
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in ("-h", "--help"):
-        width = max(map(len, known))
-        print("usage: python -m nmt COMMAND [key=value …], or python -m nmt COMMAND --help\n")
-        print("\n".join(f"  {command:{width}}  {line}" for command, line in known.items()))
-        return
+        sys.exit(print_whole(list_of_commands(known)))
     if name not in known:
-        print(f"nmt: {name}: no such command; there are: {', '.join(known)}", file=sys.stderr)
+        say(f"{name}: no such command; there are: {', '.join(known)}")
         sys.exit(2)
     del sys.argv[1]
     runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)

@@ -17,10 +17,12 @@ from nmt.config.validation import load
 @command("prepare")
 def main(composed: DictConfig) -> None:
     from nmt.data.prepare import prepare
+    from nmt.utils.standard_output import open_output, write_output
 
+    open_output()
     config = load(composed)
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
-    print(prepared.summary())
+    write_output(f"{prepared.summary()}\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -35,8 +34,12 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.scoring import PairScorer
     from nmt.report.page import build_explorer
     from nmt.run import start
+    from nmt.run.failures import memory_errors
     from nmt.utils.files import check_writable
+    from nmt.utils.progress import has_terminal
+    from nmt.utils.standard_output import open_output, write_output
 
+    open_output()
     files = [check_file(composed[side], side) for side in ("source", "target")]
     if composed.page:
         check_writable("page", Path(composed.page))
@@ -47,15 +50,15 @@ def main(composed: DictConfig) -> None:
     layout = PairFormat(composed.mean, composed.alignments, config.evaluation.alignment.null)
     rows: list[dict[str, Any]] = []
     total, symbols = 0.0, 0
-    with tqdm(unit="pair", disable=not sys.stderr.isatty(), dynamic_ncols=True) as bar:
+    shown = tqdm(unit="pair", disable=not has_terminal(), dynamic_ncols=True)
+    with memory_errors(config), shown as bar:
         for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
             for pair in scorer.score(pairs):
                 total, symbols = total + pair.score, symbols + pair.symbols
-                sys.stdout.write(f"{layout.line(pair)}\n")
+                write_output(f"{layout.line(pair)}\n")
                 if composed.page and pair.row is not None:
                     rows.append(pair.row)
             bar.update(len(pairs))
-            sys.stdout.flush()
     if composed.page:
         build_explorer(rows, composed.page, label=config.name)
     if scorer.lines:

@@ -12,7 +12,6 @@ an ensemble. At a terminal each line is answered when it is typed.
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
 from pathlib import Path
@@ -34,16 +33,15 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
+    from nmt.run.failures import memory_errors
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable
     from nmt.utils.progress import has_terminal
+    from nmt.utils.standard_output import open_output, write_output
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
-    if sys.stdout is None:
-        raise InputError("standard output: closed; give it a file, such as `> translation.txt`")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # as the input is read, whatever the locale
+    open_output()
     if composed.page:
         check_writable("page", Path(composed.page))
     if composed.heatmap:
@@ -69,7 +67,8 @@ def main(composed: DictConfig) -> None:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
     most = 16 * config.search.batch_size
-    with tqdm(unit="line", disable=typed or not has_terminal(), dynamic_ncols=True) as bar:
+    shown = tqdm(unit="line", disable=typed or not has_terminal(), dynamic_ncols=True)
+    with memory_errors(config), shown as bar:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):
                 if sentence.translations and drawn:
@@ -77,9 +76,8 @@ def main(composed: DictConfig) -> None:
                     assert row is not None
                     draw_best(row, composed.heatmap, sentence.number)
                     rows.append(row)
-                sys.stdout.writelines(f"{line}\n" for line in layout.lines(sentence))
+                write_output("".join(f"{line}\n" for line in layout.lines(sentence)))
                 bar.update(1)
-            sys.stdout.flush()
             if typed:
                 ask(config.data.languages[0])
     if typed:

@@ -34,6 +34,7 @@ from nmt.training.ranks import STARTER, watch_ranks
 from nmt.utils.cores import bound_spinning
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
+from nmt.utils.standard_output import open_output, say, write_output
 from nmt.utils.startup import obey_signals
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,11 @@ UNUSABLE = {
 # a sweep would have to make a folder for each
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
 NOT_SWEPT = (*WITHOUT_FOLDER, "study")  # whose folder has its name, and which sweeps itself
+
+LONGEST_KEY = 240  # bytes: Hydra looks for a file of its name
+
+# what has Hydra print and end
+PRINTING = {"-h", "--help", "--hydra-help", "--version", "-c", "--cfg", "-i", "--info"}
 
 # an InputError's own words are said; those of the libraries are explained
 REFUSALS = (InputError, HydraException, OmegaConfBaseException)
@@ -110,6 +116,12 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
                     raise InputError(
                         f"the working folder cannot be used ({gone.strerror}); change to another"
                     ) from gone
+                keys = [word.partition("=")[0] for word in sys.argv[1:]]
+                if PRINTING & set(keys):
+                    open_output()
+                for key in keys:
+                    if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
+                        raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
                 if {"-m", "--multirun"} & set(sys.argv[1:]):
                     if name in NOT_SWEPT:
                         raise InputError(
@@ -194,7 +206,12 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         typed: its arguments.
     """
     try:
-        application()
+        try:
+            application()
+        except SystemExit as ended:
+            if ended.code:
+                raise
+        write_output()  # what Hydra has printed, after which it ends the process
     except InputError as refusal:
         _say(str(refusal))
         return 2
@@ -209,7 +226,8 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         # what started the other ranks takes a code above 0 for a crash, and kills the first one
         return 0 if rank() else 128 + stopped.signal
     except BrokenPipeError:  # whoever read our output has had enough: `… | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(BrokenPipeError, RunError):
+            write_output()
         return 0
     except KeyboardInterrupt:
         _say("stopped by Ctrl-C")
@@ -221,7 +239,8 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         if str(error).startswith("Unable to configure handler"):  # the log: Hydra's words for it
             error = error.__cause__ if isinstance(error.__cause__, OSError) else error
         if isinstance(error, OSError) and error.errno in UNUSABLE:
-            where = f"{error.filename}: " if error.filename else ""
+            name = error.filename2 or error.filename  # of a rename the name that was to be had
+            where = f"{name}: " if name else ""
             _say(f"{where}cannot be read or written: {error.strerror}", everywhere=True)
             return 1
         traceback.print_exc()
@@ -231,8 +250,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
 
 def _say(message: str, everywhere: bool = False) -> None:
     """Says it on stderr, on rank 0 or, with its number, on every rank."""
-    with contextlib.suppress(OSError):  # nobody can be told: the exit code says it
-        if rank() == 0:
-            print(f"nmt: {message}", file=sys.stderr)
-        elif everywhere:
-            print(f"nmt: rank {rank()}: {message}", file=sys.stderr)
+    if rank() == 0:
+        say(message)
+    elif everywhere:
+        say(f"rank {rank()}: {message}")

@@ -15,6 +15,25 @@ class TestRefusals:
         said = "the working folder cannot be used (No such file or directory); change to another"
         assert ended.err == f"nmt: {said}\n"
 
+    @pytest.mark.parametrize(
+        ("command", "typed"),
+        [
+            ("train", ("--help",)),
+            ("prepare", ()),
+            ("score", ("checkpoint=x", "source=y", "target=z")),
+            ("translate", ("checkpoint=x",)),
+        ],
+    )
+    def test_a_closed_standard_output(self, program, command, typed):
+        ended = program(command, *typed, hook="import sys; sys.stdout = None")
+        assert ended.code == 2
+        assert ended.err == "nmt: standard output: closed; give it a file, such as `> file.txt`\n"
+
+    def test_a_key_that_no_file_could_be_named_after(self, program):
+        ended = program("compare", "runs=[x]", f"+external.{'n' * 300}.test=y")
+        assert ended.code == 2
+        assert ended.err == f"nmt: +external.{'n' * 30}…: a key of 315 letters; there is none\n"
+
     def test_wmt14_without_network_is_refused_within_seconds(self, program):
         ended = program("prepare", "data=wmt14", "data.cache=elsewhere")
         assert ended.cpu_seconds < 20
