@@ -15,13 +15,16 @@ from typing import Any
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from nmt.cli.claim import claim
 from nmt.data.cache import build_once
 from nmt.data.checksums import damage
+from nmt.evaluation.records import write_translations
 from nmt.models.checkpoint import write_checkpoint
 from nmt.report.comparison import compare_set
 from nmt.report.finding import read_run as read_finished
+from nmt.report.style import save_figure, style
 from nmt.report.tables import write_tables
 from nmt.run.folder import RunFolder
 from nmt.training.checkpoint_folder import CheckpointFolder
@@ -113,14 +116,45 @@ def read_either(folder: Path) -> int | None:
     return max((n for n in found if n is not None), default=None)
 
 
+def write_run(folder: Path, n: int) -> None:
+    """As the tests at the end of a run do."""
+    row = {"id": 0, "hypothesis": [str(n)] * 9, "detokenised": f"{n} " * 9}
+    write_translations(folder, "test", [row])
+    with style():
+        save_figure(Figure((1, 1)), folder / "figures/a", ["png"])
+
+
+def read_translated(folder: Path) -> int | None:
+    """The version of the hypotheses, each file of which is whole, as is the figure."""
+    stem = folder / "translations/test"
+    row = json.loads(Path(f"{stem}.jsonl").read_text())
+    found = {int(text) for text in row["hypothesis"]}
+    for text in (
+        row["detokenised"],
+        *(Path(f"{stem}{end}.txt").read_text() for end in ("", ".detok")),
+    ):
+        found |= {int(word) for word in text.split()}
+        assert len(text.split()) == 9
+    assert (folder / "figures/a.png").read_bytes().endswith(b"IEND\xaeB`\x82")
+    return min(found)
+
+
 WRITERS = {
     "a file": Writer(lambda f, n: files.write_json(f / "a.json", {"n": n}), lambda f: read_json(f / "a.json")),
     "checkpoints": Writer(write_best, read_best),
     "prepared text": Writer(write_text, read_text),
     "a run folder": Writer(work_in, read_run),
     "results": Writer(go_on, read_either),
+    "translations": Writer(write_run, read_translated),
 }  # fmt: skip
-KILLS = {"a file": 14, "checkpoints": 116, "prepared text": 20, "a run folder": 20, "results": 16}
+KILLS = {
+    "a file": 14,
+    "checkpoints": 116,
+    "prepared text": 20,
+    "a run folder": 20,
+    "results": 16,
+    "translations": 58,
+}
 assert sum(KILLS.values()) >= 100
 
 
@@ -182,7 +216,8 @@ def test_killed_at_every_file_operation(name, step, tmp_path, quick):
 
 def test_what_others_have_left_in_a_folder_that_was_typed_stays(tmp_path):
     """Such as a person's own: what is removed lies where a run writes."""
-    for name in (".results.json.x.partial", "checkpoints/.last.ckpt.x.partial", "mine/.a.partial"):
+    ours = (".results.json.x", "checkpoints/.last.ckpt.x", "translations/.a.txt.x", "figures/.a.x")
+    for name in (*(f"{name}.partial" for name in ours), "mine/.a.partial"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     RunFolder(tmp_path).remove_partial()

@@ -21,7 +21,6 @@ A record is one dict a sentence, a line of `translations/<set>.jsonl`:
 import hashlib
 import itertools
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +32,7 @@ from nmt.evaluation.buckets import assign
 from nmt.evaluation.records_schema import check_alignment, check_translation
 from nmt.evaluation.results_v1 import RECORD_KEYS, renamed
 from nmt.utils.errors import InputError
+from nmt.utils.files import write_atomically
 from nmt.utils.untrusted import read_json
 
 Record = dict[str, Any]
@@ -139,12 +139,9 @@ def _one_line(text: str) -> str:
 
 
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     # A lone surrogate cannot be UTF-8; the tokens of a damaged line must not end an evaluation.
-    with open(path, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())
+    encoded = (f"{line}\n".encode("utf-8", "replace") for line in lines)
+    write_atomically(Path(path), lambda stream: stream.writelines(encoded))
 
 
 def _read_lines(path: Path, check: Callable[[Any, str], None]) -> list[Record]:

@@ -10,7 +10,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from nmt.utils.errors import InputError
+from nmt.utils.files import write_atomically
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -118,7 +119,8 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
     for name in formats:
         file = path.with_name(f"{file_name(path.name)}.{name}")
         undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[name]
-        figure.savefig(file, bbox_inches=box, metadata=undated)
+        draw = partial(figure.savefig, format=name, bbox_inches=box, metadata=undated)
+        write_atomically(file, draw)
         written.append(file)
     return written
 

@@ -48,7 +48,8 @@ class RunFolder:
 
         Only where a run writes such files: a folder that was typed may hold much else.
         """
-        for folder in (self.path, self.checkpoints.path):
+        own = ("translations", "alignments", "figures", "wandb")
+        for folder in (self.path, self.checkpoints.path, *(self.path / name for name in own)):
             for path in folder.glob(f".*{PARTIAL}"):
                 path.unlink(missing_ok=True)
 

@@ -45,8 +45,12 @@ class CheckpointFolder:
         """Makes the folder.
 
         Raises:
-            InputError: when the folder cannot be written to.
+            InputError: when the folder cannot be written to, or what is no file has a checkpoint's name.
         """
+        for checkpoint in (self.last, self.previous, self.best):
+            for path in (checkpoint, Path(f"{checkpoint}{files.CHECKSUM}")):
+                if path.exists() and not path.is_file():
+                    raise InputError(f"{path}: is not a file; move it away")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             probe = self.path / ".writable"

@@ -332,6 +332,5 @@ def run_id(folder: Path) -> str:
 
     given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
     drawn: str = given or wandb.sdk.lib.runid.generate_id()
-    identity.parent.mkdir(parents=True, exist_ok=True)
-    identity.write_text(drawn)
+    write_text(identity, drawn)
     return drawn

@@ -77,6 +77,15 @@ def test_a_damaged_checkpoint_never_takes_the_place_of_a_whole_one(folder):
     assert updates_of(folder.previous) == 4
 
 
+@pytest.mark.parametrize("name", ["last.ckpt.sha256", "previous.ckpt", "best.ckpt"])
+def test_a_folder_with_the_name_of_a_checkpoint_is_refused_before_any_update(folder, name):
+    folder.prepare()
+    (folder.path / name).unlink()
+    (folder.path / name).mkdir()
+    with pytest.raises(InputError, match=rf"{name}: is not a file; move it away"):
+        folder.prepare()
+
+
 @pytest.mark.parametrize(("best", "copied"), [(6.0, 6), (2.0, 2)])
 def test_a_best_one_that_was_not_copied_is_copied(folder, best, copied):
     folder.repair(read(folder.last, 6, best))
