@@ -38,7 +38,14 @@ class ExistingRun:
 
     @cached_property
     def identity(self) -> str:
-        return identity(self.run.config)
+        """As `nmt.studies.plan.identity`; raises InputError where it is no such configuration."""
+        try:
+            return identity(self.run.config)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            assert self.run.folder is not None
+            raise InputError(
+                f"{self.run.folder / results.FILE}: config: is not one of nmt.train ({error!r:.80})"
+            ) from error
 
     @property
     def same_code(self) -> bool:

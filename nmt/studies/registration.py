@@ -7,13 +7,18 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from nmt.config import StudySection
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_json
+from nmt.utils.untrusted import Count, Number, check_against, read_json
 
 FILE = "claims.json"
+HOLDS = "it holds the claims that runs were made for"
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,31 @@ class Registration:
     sha256: str
     runs: int
     content: dict[str, Any]
+
+
+@with_config(ConfigDict(strict=True, extra="allow"))
+class _Claim(TypedDict):
+    runs: list[str]
+
+
+@with_config(ConfigDict(strict=True, extra="allow"))
+class _Content(TypedDict):
+    overrides: list[str]
+    seeds: list[int]
+    resamples: Count
+    confidence: Number
+    claims: dict[str, _Claim]
+    runs: dict[str, dict[str, Any]]
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
+class _Stored(TypedDict):
+    sha256: str
+    runs: Count
+    content: _Content
+
+
+REGISTRATIONS = TypeAdapter(Annotated[list[_Stored], Field(min_length=1)])
 
 
 def registered_content(section: StudySection) -> dict[str, Any]:
@@ -104,11 +134,13 @@ def _read(path: Path) -> list[Registration]:
     if not path.is_file():
         return []
     try:
-        found = [Registration(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
-        if any(content_hash(each.content) != each.sha256 for each in found) or not found:
-            raise ValueError("its hash is not that of its content")
-        return found
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"{path}: damaged: {error}; it holds the claims that runs were made for"
-        ) from error
+        stored = read_json(path.read_bytes(), str(path))
+        check_against(stored, REGISTRATIONS, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except InputError as refused:
+        raise InputError(f"{refused}; {HOLDS}") from refused
+    found = [Registration(**each) for each in stored]
+    if any(content_hash(each.content) != each.sha256 for each in found):
+        raise InputError(f"{path}: damaged: its hash is not that of its content; {HOLDS}")
+    return found

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from typing import Any
 
 import pytest
 
-from nmt.studies.existing import RUNS, find_existing
+from nmt.config.schema import to_containers
+from nmt.report.runs import FinishedRun
+from nmt.studies.existing import RUNS, ExistingRun, find_existing
 from nmt.studies.launch import folder_name
 from nmt.utils.errors import InputError
+from tests.helpers.hostile import Attack, attacks, outcomes
 from tests.studies.conftest import TEXT, asked, make
 
 
@@ -53,6 +57,26 @@ def test_runs_from_elsewhere(tiny, tmp_path, look, made, taken, accepted):
 def test_a_run_of_another_configuration_is_not_taken(tiny, swept, tmp_path, look):
     make(swept, tmp_path, swept.groups["fixed"].points[2].run)
     assert len(look(tiny, tmp_path).missing()) == 4
+
+
+def test_a_strangers_configuration_is_used_or_refused_in_a_line(tiny, tmp_path):
+    """Every section and every key of it made wrong in every way."""
+    stored = to_containers(tiny.groups["rnnencdec50"].runs[0].config)
+    tried = [attack for attack in attacks(stored, most=1) if 0 < len(attack.path) < 3]
+    config: dict[str, Any] = {}
+
+    def write(attack: Attack) -> None:
+        config.update(attack.of(stored))
+
+    def use() -> None:
+        run = FinishedRun("theirs", {"config": dict(config)}, tmp_path)
+        config.clear()
+        assert len(ExistingRun(run, taken=True).identity) == 64
+
+    found = outcomes(tried, write, use, "results.json: config")
+    assert not found["raised"]
+    assert len(found["refused"]) > 10
+    assert len(found["used"]) > 1000  # verdicts need no more of it than that it is the planned one
 
 
 def test_an_evaluation_is_no_training(tiny, tmp_path, look):

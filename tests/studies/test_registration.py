@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
 from nmt.config import StudyClaim, StudyRuns, StudySection
-from nmt.studies.registration import FILE, changed_claims, register_claims
+from nmt.studies.registration import FILE, changed_claims, content_hash, register_claims
 from nmt.utils.errors import InputError
+from tests.helpers.hostile import Attack, as_json, attacks, outcomes
 
 
 def section(**claims: dict) -> StudySection:
@@ -72,3 +74,25 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path, damage: str):
     file.write_text(json.dumps(content) if damage == "margin" else file.read_text()[:50])
     with pytest.raises(InputError, match=r"claims\.json: damaged"):
         register_claims(section(a={}), tmp_path, 0)
+
+
+def test_a_hostile_file_is_refused_in_a_line(tmp_path: Path):
+    """Every field made wrong in every way, its hash the right one as far as it has any."""
+    register_claims(section(a={}), tmp_path, 0)
+    file = tmp_path / FILE
+    content = json.loads(file.read_text())
+
+    def write(attack: Attack) -> None:
+        changed = attack.of(content)
+        with contextlib.suppress(TypeError, ValueError, KeyError, IndexError, RecursionError):
+            changed[0]["sha256"] = content_hash(changed[0]["content"])
+        file.write_bytes(as_json(changed))
+
+    def use() -> None:
+        changed_claims(register_claims(section(a={}, b={}), tmp_path, 1))
+
+    tried = attacks(content)
+    found = outcomes(tried, write, use, FILE)
+    assert not found["raised"]
+    assert len(found["refused"]) > 100
+    assert len(tried) > 300

@@ -22,6 +22,7 @@ from nmt.utils.files import sha256
 
 @dataclass(frozen=True)
 class _Hub:
+    name: str  # for messages
     dataset: Any
     languages: tuple[str, str]
     start: int
@@ -32,11 +33,14 @@ class _Hub:
         nested = "translation" in self.dataset.column_names
         for start in range(self.start, self.stop, 1000):
             rows = self.dataset[start : min(start + 1000, self.stop)]
-            pairs = rows["translation"] if nested else None
-            sources = [pair[source] for pair in pairs] if pairs else rows[source]
-            targets = [pair[target] for pair in pairs] if pairs else rows[target]
-            for left, right in zip(sources, targets, strict=True):
-                yield Row(left or "", right or "", None)
+            pairs = [pair or {} for pair in rows["translation"]] if nested else None
+            sources = [pair.get(source) for pair in pairs] if pairs else rows[source]
+            targets = [pair.get(target) for pair in pairs] if pairs else rows[target]
+            for number, row in enumerate(zip(sources, targets, strict=True), start):
+                for language, text in zip(self.languages, row, strict=True):
+                    if not (text is None or isinstance(text, str)):
+                        raise InputError(f"{self.name}: row {number}: {language} is not text")
+                yield Row(row[0] or "", row[1] or "", None)
 
 
 REMOTE = ("sacrebleu", "hub")  # the keys of a section that name a remote text
@@ -99,7 +103,8 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
     columns = dataset.features
     if "translation" in columns:
         translation = columns["translation"]
-        columns = getattr(translation, "languages", None) or list(translation)
+        inner = translation if isinstance(translation, dict) else ()
+        columns = getattr(translation, "languages", None) or inner
     for language in (source, target):
         if language not in columns:
             raise InputError(
@@ -116,7 +121,7 @@ def from_hub(text: TextConfig, data: DataConfig, key: str) -> Corpus:
         named = ("hub", text.hub, hub_config(text, data, key), text.hub_split, commits)
     identity = digest(*named, list(data.languages), pairs, text.tokenised)
     parts = tuple(
-        _Hub(dataset, (source, target), start, min(start + PART, pairs))
+        _Hub(f"{key}.hub={text.hub}", dataset, (source, target), start, min(start + PART, pairs))
         for start in range(0, pairs, PART)
     )
     return Corpus(key, identity, text.tokenised, parts)
@@ -138,6 +143,9 @@ def _saved(text: TextConfig, key: str) -> Any:
             f"{key}.hub_revision={text.hub_revision}: {text.hub} is a folder of this machine, which"
             " has no revisions; leave it out"
         )
+    for path in folder.rglob("*"):  # a pipe would be waited for, a device read for ever
+        if not (path.is_file() or path.is_dir()):
+            raise InputError(f"{key}.hub={text.hub}: {path} is not a file")
     try:
         found = datasets.load_from_disk(str(folder))
     except Exception as error:  # whatever the library raises, the key is what can be changed

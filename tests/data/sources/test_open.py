@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -357,6 +358,37 @@ class TestSavedDatasets:
         datasets.DatasetDict({"train": rows}).save_to_disk(tmp_path / "set")
         with pytest.raises(InputError, match=rf"^data\.train\.{said}"):
             open_text(TextConfig(**{"hub": str(tmp_path / "set"), "hub_split": "train", **keys}))
+
+    @pytest.mark.parametrize(
+        ("rows", "said"),
+        [
+            ([{"en": "a", "fr": 2.5}], "row 0: fr is not text"),
+            ([{"en": ["a"], "fr": ["b"]}], "row 0: en is not text"),
+            ([{"translation": {"en": 1, "fr": 2}}], "row 0: en is not text"),
+            ([{"translation": "x"}], "no column 'en'"),
+        ],
+    )
+    def test_what_is_no_text_is_refused(self, tmp_path: Path, rows: list, said: str) -> None:
+        import datasets
+
+        datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "set")
+        with pytest.raises(InputError, match=rf"^data\.train\.hub=.*set: {said}"):
+            list(open_text(TextConfig(hub=str(tmp_path / "set"))))
+
+    def test_a_missing_pair_is_an_empty_one(self, tmp_path: Path) -> None:
+        import datasets
+
+        rows = [{"translation": {"en": "a", "fr": None}}, {"translation": None}]
+        datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "set")
+        corpus = open_text(TextConfig(hub=str(tmp_path / "set")))
+        assert [row[:2] for row in corpus] == [("a", ""), ("", "")]
+
+    def test_a_pipe_inside_is_not_waited_for(self, tmp_path: Path) -> None:
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set/state.json").write_text("{}")
+        os.mkfifo(tmp_path / "set/dataset_info.json")
+        with pytest.raises(InputError, match=r"hub=.*set: .*dataset_info\.json is not a file"):
+            open_text(TextConfig(hub=str(tmp_path / "set")))
 
     def test_a_damaged_one_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "set").mkdir()
