@@ -11,15 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import hydra
 import pytest
 from filelock import FileLock
 from omegaconf import DictConfig
 
 from nmt.cli.command import exit_code
-from nmt.cli.composition import conf_folder, register_configs
 from nmt.config.study_checks import load_study
 from nmt.config.validation import load, validate_keys
+from tests.helpers.composition import compose, register_once, share_compositions
 from tests.helpers.processes import Ended, Process, run, start
 from tests.helpers.server import WORKER, launch_server
 
@@ -62,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
         torch.set_num_threads(1)  # the workers of a test run share the cores
         if not torch.cuda.is_available():
             os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
+        share_compositions()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -84,11 +84,10 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def composer() -> Callable[..., DictConfig]:
     """compose(*overrides, command="train"): a configuration as the command would get it."""
-    register_configs()
+    register_once()
 
     def composed(*overrides: str, command: str = "train") -> DictConfig:
-        with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            return hydra.compose(command, overrides=list(overrides))
+        return compose(command, list(overrides))
 
     return composed
 

@@ -11,18 +11,17 @@ from itertools import zip_longest
 from pathlib import Path
 from textwrap import indent
 
-import hydra
 import pytest
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.cli.composition import conf_folder, register_configs
+from nmt.cli.composition import conf_folder
 from nmt.config.validation import load
 from nmt.utils.errors import InputError
 from tests.conftest import CHECKS
-from tests.helpers import ROOT
+from tests.helpers import ROOT, composition
 from tests.helpers.documentation import PAGES, Shown, blocks, commands, files, in_block, recipe
 
 # what stands for a thing of the reader's own, and what the test takes for it
@@ -133,12 +132,9 @@ def compose(name: str, words: list[str], folder: Path) -> None:
         # of an extra: what it takes is known only where it is there
         values = [each for each in values if not re.match(r"hydra[/.]launcher", each[0])]
     own = [f"hydra.searchpath=[file://{folder / typed.config_dir}]"] if typed.config_dir else []
-    register_configs()
     for job in zip_longest(*values):
         job = [value or first[0] for value, first in zip(job, values, strict=True)]
-        with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config = hydra.compose(name, overrides=[*own, *job])
-        CHECKS.get(name, load)(config)
+        CHECKS.get(name, load)(composition.compose(name, [*own, *job]))
 
 
 @pytest.mark.parametrize(

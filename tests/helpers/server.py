@@ -75,6 +75,7 @@ def start_server() -> Path:
 def serve(folder: Path, session: int) -> None:
     """Forks for every request until the process `session`, whose tests are served, has ended."""
     _import_everything()
+    _compose_choices()
     _bundle_charts()
     gc.collect()
     gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
@@ -114,6 +115,19 @@ def _import_everything() -> None:
         if not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of a package that only an extra brings
                 importlib.import_module(module.name)
+
+
+def _compose_choices() -> None:
+    """Has at hand what most programs choose."""
+    from nmt.config.schema import SCHEMAS
+    from tests.helpers.composition import compose, share_compositions
+
+    share_compositions()
+    for command in SCHEMAS:
+        compose(command, [])
+    tiny = ["regime=tiny", "trainer=cpu", "logger=none"]
+    for choices in (["regime=tiny"], tiny, [*tiny, "trainer=ddp"]):
+        compose("train", choices)
 
 
 def _bundle_charts() -> None:

@@ -1,0 +1,77 @@
+"""Hydra composes each choice of options once in a test run.
+
+It takes a fifth of a second, and a program composes twice. What is typed beside the choice is applied by
+Hydra to a copy, as it is to what has been composed anew.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra._internal import config_loader_impl
+from hydra._internal.defaults_list import DefaultsList
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig
+
+from nmt.cli.composition import conf_folder, register_configs
+
+Loader = config_loader_impl.ConfigLoaderImpl
+create_list, compose_list = (
+    config_loader_impl.create_defaults_list,
+    Loader._compose_config_from_defaults_list,
+)
+register_once = functools.cache(register_configs)
+lists: dict[Any, DefaultsList] = {}
+composed: dict[Any, DictConfig] = {}
+
+
+def share_compositions() -> None:
+    """From here on this process, and its forks, compose no choice twice."""
+    config_loader_impl.create_defaults_list = _shared_list
+    Loader._compose_config_from_defaults_list = _shared_config
+
+
+def compose(command: str, overrides: list[str], **options: bool) -> DictConfig:
+    """The configuration as a command gets it; arguments and errors as `hydra.compose`."""
+    register_once()
+    with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        return hydra.compose(command, overrides=overrides, **options)
+
+
+def _shared_list(
+    repo: Any, config_name: str, overrides_list: list[Override], *options: Any, **named: Any
+) -> DefaultsList:
+    """In place of Hydra's `create_defaults_list`, which reads the options that are chosen."""
+    values, choices = [], []
+    for each in overrides_list:
+        value = not each.is_sweep_override() and (
+            isinstance(each.value(), dict) or not repo.group_exists(each.key_or_group)
+        )
+        (values if value else choices).append(each)
+    if not _is_ours(repo):
+        return create_list(repo, config_name, overrides_list, *options, **named)
+    key = (config_name, tuple(each.input_line for each in choices), options, *named.items())
+    if key not in lists:
+        lists[key] = create_list(repo, config_name, choices, *options, **named)
+    return dataclasses.replace(lists[key], config_overrides=values)
+
+
+def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
+    """In place of Hydra's `_compose_config_from_defaults_list`, which merges them."""
+    if not _is_ours(repo):
+        return compose_list(self, defaults, repo)
+    key = repr(defaults)
+    if key not in composed:
+        composed[key] = compose_list(self, defaults, repo)
+    return copy.deepcopy(composed[key])
+
+
+def _is_ours(repo: Any) -> bool:
+    """Whether all options are the project's and Hydra's own, which no test changes."""
+    folders = [source.path for source in repo.get_sources() if source.scheme() == "file"]
+    return [Path(folder).resolve() for folder in folders] == [conf_folder().resolve()]
