@@ -21,13 +21,16 @@ from nmt.training.signals import Stop, stoppable
 
 
 @command("train")
-def main(composed: DictConfig) -> None:
+def main(composed: DictConfig) -> float | None:
     with stoppable(output_folder(), requeue=composed.resume == "auto") as stop:
-        train(composed, stop)
+        return train(composed, stop)
 
 
-def train(composed: DictConfig, stop: Stop) -> None:
-    """A run from its start, or from its last checkpoint, to results.json; a trial ends before it."""
+def train(composed: DictConfig, stop: Stop) -> float | None:
+    """A run from its start, or from its last checkpoint, to results.json; a trial ends before it.
+
+    Returns the score of the best checkpoint that `trainer.monitor` names, which a sweeper may aim at.
+    """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.run import fit, resume, start, test
         from nmt.run.finish import finish
@@ -42,12 +45,14 @@ def train(composed: DictConfig, stop: Stop) -> None:
             test.expect_tests(run, sets)
             training.fit()
             if run.is_trial:
-                return training.say_tried()
+                training.say_tried()
+                return None
             trained, outcome = training.finish()
             scores = test.evaluate_test_sets(run, trained, sets)
             if run.config.evaluation.alignment.statistical_aligners:
                 test.add_statistical_aligners(run, scores, sets, text.train)
             finish(run, trained, scores, outcome)
+            return training.checkpoints.best_score()
 
 
 if __name__ == "__main__":

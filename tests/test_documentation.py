@@ -14,6 +14,7 @@ from textwrap import indent
 import pytest
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep, Override
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
@@ -106,6 +107,17 @@ def parses(module: str, words: list[str]) -> None:
             main()
 
 
+def swept(override: Override) -> list[object]:
+    """The values of a sweep's override, of an interval its ends; none where it is no sweep's."""
+    if not override.is_sweep_override():
+        return []
+    if override.is_interval_sweep():
+        interval = override.value()
+        assert isinstance(interval, IntervalSweep)
+        return [interval.start, interval.end]
+    return list(override.sweep_string_iterator())
+
+
 def compose(name: str, words: list[str], folder: Path) -> None:
     """Composes a command's configuration; of a sweep, jobs in which every option occurs.
 
@@ -115,9 +127,8 @@ def compose(name: str, words: list[str], folder: Path) -> None:
     typed = get_args_parser().parse_args(words)
     overrides = OverridesParser.create().parse_overrides(typed.overrides)
     values = [
-        [f"{each.input_line.partition('=')[0]}={value}" for value in each.sweep_string_iterator()]
-        if each.is_sweep_override()
-        else [each.input_line]
+        [f"{each.input_line.partition('=')[0]}={value}" for value in swept(each)]
+        or [each.input_line]
         for each in overrides
     ]
     assert typed.multirun or all(len(each) == 1 for each in values), "a sweep without -m"
@@ -126,11 +137,14 @@ def compose(name: str, words: list[str], folder: Path) -> None:
         [first] if all(re.fullmatch(numbers, each) for each in (first, *more)) else [first, *more]
         for first, *more in values
     ]
-    if "hydra/launcher=submitit_slurm" in typed.overrides and not find_spec(
-        "hydra_plugins.hydra_submitit_launcher"
+    for option, plugin in (
+        ("launcher=submitit_slurm", "submitit_launcher"),
+        ("sweeper=optuna", "optuna_sweeper"),
     ):
-        # of an extra: what it takes is known only where it is there
-        values = [each for each in values if not re.match(r"hydra[/.]launcher", each[0])]
+        if f"hydra/{option}" in typed.overrides and not find_spec(f"hydra_plugins.hydra_{plugin}"):
+            # of an extra: what it takes is known only where it is there
+            kind = option.partition("=")[0]
+            values = [each for each in values if not re.match(rf"hydra[/.]{kind}", each[0])]
     own = [f"hydra.searchpath=[file://{folder / typed.config_dir}]"] if typed.config_dir else []
     for job in zip_longest(*values):
         job = [value or first[0] for value, first in zip(job, values, strict=True)]

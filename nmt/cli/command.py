@@ -15,6 +15,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -73,15 +74,15 @@ PRINTING = {"-h", "--help", "--hydra-help", "--version", "-c", "--cfg", "-i", "-
 REFUSALS = (InputError, HydraException, OmegaConfBaseException)
 
 
-def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
+def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
     """Turns `main(config)` into a command line program composed from `conf/<name>.yaml`.
 
     A refusal (exit code 2) or a failure (1) prints its one or two lines without a traceback; so do
     Hydra's own errors of composition, grammar and type. Anything else is a defect and shows its
-    traceback.
+    traceback. In a sweep the sweeper gets what `main` returns.
     """
 
-    def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
+    def decorate(main: Callable[[DictConfig], Any]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
             bound_spinning()  # before anything imports torch
@@ -96,18 +97,19 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
             failed: list[Exception] = []
 
             @functools.wraps(main)
-            def job(config: DictConfig) -> None:
+            def job(config: DictConfig) -> Any:
                 single = HydraConfig.get().mode is RunMode.RUN
                 try:
                     if name in WITHOUT_FOLDER:
-                        run_job(main, config)
+                        return run_job(main, config)
                     else:
                         with claimed(output_folder()) as claim:
-                            run_job(main, config, claim if single else None, name)
+                            return run_job(main, config, claim if single else None, name)
                 except Exception as error:
                     if not single:
                         raise  # a launcher in this process counts the job as failed
                     failed.append(error)  # past Hydra, which would print its own lines about it
+                    return None
 
             def application() -> None:
                 try:
@@ -144,19 +146,19 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
 
 
 def run_job(
-    main: Callable[[DictConfig], None],
+    main: Callable[[DictConfig], Any],
     config: DictConfig,
     claim: Claim | None = None,
     name: str = "",
-) -> None:
-    """Checks a configuration and does the work; its log says how that ended.
+) -> Any:
+    """Checks a configuration and does the work; its log says how that ended, and `main` its value.
 
     Of a command that is refused before its work has begun nothing stays in the folder `claim`, its
     log included.
     """
     try:
         check_composed(config)
-        main(config)
+        return main(config)
     except REFUSALS as refusal:
         if getattr(refusal, "at_work", False):
             log_ending(refusal)

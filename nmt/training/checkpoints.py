@@ -76,6 +76,11 @@ class Checkpoints(pl.Callback):
         """Hours of training so far, over all resumes."""
         return (self.progress.seconds + time.monotonic() - self._started) / 3600
 
+    def best_score(self) -> float | None:
+        """The score of the best checkpoint that `trainer.monitor` names; None before a validation."""
+        best = self.progress.best
+        return None if best is None else best[self.monitor]
+
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
