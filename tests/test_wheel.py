@@ -41,6 +41,66 @@ class Bilinear(torch.nn.Module):
     def forward(self, query, keys):
         return query @ self.M @ keys.transpose(1, 2)
 """,
+    "mine/conf/model/mean.yaml": """\
+# RNNsearch whose first state is of the mean annotation
+_target_: mine.model.RNNmean
+title: RNNmean
+hidden: ${size.hidden}
+embedding: ${size.embedding}
+alignment: ${size.alignment}
+maxout: ${size.maxout}
+""",
+    "mine/model.py": """\
+from nmt.layers import BidirectionalEncoder
+from nmt.models import RNNsearch
+
+
+class MeanEncoder(BidirectionalEncoder):
+    def forward(self, source, mask):
+        states, _ = super().forward(source, mask)
+        real = mask.unsqueeze(2).to(states.dtype)
+        return states, ((states * real).sum(1) / real.sum(1))[:, : self.size // 2]
+
+
+class RNNmean(RNNsearch):
+    def make_encoder(self, *sizes, **options):
+        return MeanEncoder(*sizes, **options)
+""",
+    "mine/conf/callbacks/count.yaml": """\
+# Counts updates into a file
+count:
+  _target_: mine.callbacks.Count
+  file: updates.txt
+""",
+    "mine/callbacks.py": """\
+from pathlib import Path
+
+import pytorch_lightning as pl
+
+
+class Count(pl.Callback):
+    def __init__(self, file):
+        self.file = file
+
+    def on_train_end(self, trainer, pl_module):
+        Path(self.file).write_text(str(trainer.global_step))
+""",
+    "mine/conf/study/mine.yaml": """\
+# A claim of one's own
+title: A claim of one's own
+overrides: [regime=tiny, trainer=cpu]
+runs:
+  mean: {overrides: [model=mean, scoring=bilinear]}
+  paper: {overrides: [+experiment=rnnsearch50]}
+claims:
+  no-better:
+    claim: A mean is as good
+    source: nobody
+    runs: [mean, paper]
+    statistic: score
+    rule: equal
+    margin: 1
+""",
     "mine/score.py": """\
 from nmt.evaluation.scores import Score
 
@@ -93,7 +153,7 @@ def test_it_works_in_an_empty_folder_with_a_package_of_ones_own(wheel, tmp_path)
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
 
-    def run(*words: str, stdin: str = "") -> str:
+    def run(*words: str, stdin: str = "", logged: bool = False) -> str:
         inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [str(environment / "bin/python"), *words],
@@ -105,18 +165,23 @@ def test_it_works_in_an_empty_folder_with_a_package_of_ones_own(wheel, tmp_path)
             timeout=300,
         )
         assert done.returncode == 0, f"{words}\n{done.stderr}"
-        return done.stdout
+        return done.stderr if logged else done.stdout
 
     home = run("-c", "import nmt; print(nmt.__file__, nmt.__version__)").split()
     assert home == [str(packages / "nmt/__init__.py"), __version__]
-    own = ("hydra.searchpath=[pkg://mine.conf]", "scoring=bilinear", "optimizer=slow")
+    search = "hydra.searchpath=[pkg://mine.conf]"
+    own = (search, "scoring=bilinear", "optimizer=slow", "model=mean", "callbacks=count")
     score = "evaluation.scores=[default,mine.score.Words]"
-    run("-m", "nmt.train", "+experiment=rnnsearch50", *own, score, *TINY, "hydra.run.dir=own")
+    run("-m", "nmt.train", *own, score, *TINY, "hydra.run.dir=own")
     run("-m", "nmt", "train", "-m", "seed=1", *TINY, "hydra.sweep.dir=plain")
 
     found = json.loads((work / "own/results.json").read_text())
     assert found["scoring"] == "Bilinear"
+    assert found["model"] == "RNNmean"
     assert found["config"]["optimizer"]["lr"] == 0.0001
+    assert (work / "updates.txt").read_text() == "4"
+    planned = run("-m", "nmt.study", "+study=mine", search, "study.plan_only=true", logged=True)
+    assert "to train: 6 runs" in planned
     assert found["test"]["test"]["words"]["score"] >= 0
     named = ("checkpoint=own/checkpoints/best.ckpt", "trust=[mine]")
     assert run("-m", "nmt.translate", *named, stdin="the cat sees .\n\n").count("\n") == 2
