@@ -4,6 +4,7 @@ python -m nmt.evaluate checkpoint=outputs/2026-01-31/12-00-00/checkpoints/best.c
 python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy
 python -m nmt.evaluate checkpoint=FILE +data.test.mine.source=FILE +data.test.mine.target=FILE
 python -m nmt.evaluate checkpoint=FILE +stress=lengths
+python -m nmt.evaluate checkpoint=wandb:my-team/nmt/model-1a2b3c4d:best
 python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 """
 
@@ -18,7 +19,7 @@ from nmt.cli.command import command
 def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.run import start, test
-    from nmt.run.finish import Outcome, finish
+    from nmt.run.finish import Outcome, finish, log_checkpoints_used
     from nmt.training.trainer import make_trainer
 
     with start.evaluation(composed) as run:
@@ -27,6 +28,7 @@ def main(composed: DictConfig) -> None:
         text = start.prepare_text(run) if aligners else None
         trained = start.model_of(run)
         with start.at_work(run):
+            log_checkpoints_used(run)
             run.trainer = make_trainer(run.config, run.folder.path, [], run.logger)
             scores = test.evaluate_test_sets(run, trained, sets)
             if text is not None:

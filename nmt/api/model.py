@@ -166,8 +166,9 @@ def open_model(
     """A trained model, ready to translate (`nmt.load`).
 
     Args:
-        path: a checkpoint, or a run folder, whose best one is taken; several are an ensemble,
-            which averages the probabilities of each word (`nmt.models.ensemble`).
+        path: a checkpoint; a run folder, whose best one is taken; or a W&B artifact,
+            `wandb:entity/project/name:alias`. Several are an ensemble, which averages the
+            probabilities of each word (`nmt.models.ensemble`).
         accelerator: `auto` (a GPU where there is one), `gpu` or `cpu`.
         threads: of the CPU, or `auto`.
         precision: `32`, `bf16-mixed` or `auto`; None: as in training.
@@ -178,7 +179,7 @@ def open_model(
             where the vocabularies of several differ.
     """
     paths = [path] if isinstance(path, str | Path) else path
-    members = read_members([_file(Path(each)) for each in paths], trust)
+    members = read_members([_file(each) for each in paths], trust)
     config = members[0].config.copy()
     check_accelerator(accelerator)
     config.trainer.accelerator = accelerator
@@ -188,9 +189,9 @@ def open_model(
     return Model(members, config)
 
 
-def _file(path: Path) -> Path:
-    """The checkpoint that a path stands for."""
-    return path / "checkpoints" / "best.ckpt" if path.is_dir() else path
+def _file(path: str | Path) -> str | Path:
+    """The checkpoint that a path stands for; a W&B artifact as it is named."""
+    return Path(path) / "checkpoints" / "best.ckpt" if Path(path).is_dir() else path
 
 
 def _listed(sentences: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ from nmt.config.model import ModelConfig, SizeConfig
 from nmt.config.study import StudyConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
-CHECKPOINT = "file of the trained model; several, as [a,b,c]: their ensemble"
+CHECKPOINT = "file of the trained model, or wandb:ENTITY/PROJECT/NAME:ALIAS; several, as [a,b,c]: their ensemble"
 
 
 @dataclass

@@ -96,6 +96,9 @@ class LoggerConfig:
     entity: str | None = key(None, "wandb: user or team")
     group: str | None = key(None, "wandb: group; in a sweep the sweep's folder by default")
     tags: list[str] = key([], "wandb: tags")
+    log_checkpoints: bool = key(
+        True, "wandb: log best.ckpt and last.ckpt as artifacts when a training has finished"
+    )
 
 
 @dataclass

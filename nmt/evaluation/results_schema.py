@@ -198,6 +198,24 @@ class TextFingerprints(TypedDict):
 
 
 @with_config(STRICT)
+class LoggedSource(TypedDict):
+    """`sources.wandb`: the W&B run that trained a checkpoint, and the artifact that holds it."""
+
+    run: ShortText | None
+    artifact: ShortText | None
+
+
+@with_config(STRICT)
+class Sources(TypedDict):
+    """`sources` of a run that evaluates a checkpoint."""
+
+    checkpoint: NotRequired[str]
+    sha256: NotRequired[ShortText]
+    wandb: NotRequired[LoggedSource | None]
+    others: NotRequired[list[Sources]]
+
+
+@with_config(STRICT)
 class Results(TypedDict):
     """results.json of the present schema (docs/results_schema.md)."""
 
@@ -222,6 +240,7 @@ class Results(TypedDict):
     scores: dict[Annotated[str, Field(max_length=200)], Description]
     code: NotRequired[ShortText | None]
     text: NotRequired[TextFingerprints | None]
+    sources: NotRequired[Sources | None]
 
 
 RESULTS = TypeAdapter(Results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from nmt.layers import Attention, Intervention
 from nmt.models.base import Translator
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
+from nmt.report.wandb.artifacts import PREFIX, check_references, download, is_reference
 from nmt.utils.devices import resolve_precision, use_threads, uses_gpu
 from nmt.utils.errors import InputError
 
@@ -74,14 +76,17 @@ class TrainedModel:
 def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
     """The checkpoints that `checkpoint=FILE` names, or the members of `checkpoint=[a,b,c]`.
 
+    One of `wandb:entity/project/name:alias` is downloaded, and read like any other file.
+
     Raises:
-        InputError: as `read_checkpoint`; for what names no file; and where the vocabularies, the
-            languages or the tokenisation of two of them differ.
+        InputError: as `read_checkpoint` and `download`; for what names no file; and where the
+            vocabularies, the languages or the tokenisation of two of them differ.
     """
     files = [named] if isinstance(named, str | Path) else named
     if not isinstance(files, Sequence) or not files:
         raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
-    members = [read_checkpoint(str(file), trust) for file in files]
+    check_references(files)
+    members = [_read(file, trust) for file in files]
     first, *others = members
     for other in others:
         for what, one, two in zip(
@@ -96,6 +101,14 @@ def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
                     "averaged word by word, so that all must be trained on one prepared text"
                 )
     return members
+
+
+def _read(file: str | Path, trust: Sequence[str]) -> Checkpoint:
+    """A checkpoint from a file or from W&B."""
+    if not is_reference(file):
+        return read_checkpoint(str(file), trust)
+    checkpoint = read_checkpoint(download(str(file)), trust)
+    return dataclasses.replace(checkpoint, artifact=str(file).removeprefix(PREFIX))
 
 
 def _shared(checkpoint: Checkpoint) -> tuple[Any, ...]:

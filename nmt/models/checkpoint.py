@@ -3,9 +3,9 @@
 A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
 `fingerprint` (of the data), `text_files` (SHA-256 of the files of each text), `progress` (of the
-validations, see `ValidationProgress`). Once a run is finished, its best checkpoint also has
-`training` (`train` of results.json) and, where the model has attention, `dictionary` (source word
-to target word).
+validations, see `ValidationProgress`), `wandb` (the run that logs it). Once a run is finished, its
+best checkpoint also has `training` (`train` of results.json) and, where the model has attention,
+`dictionary` (source word to target word).
 
 Format 1 had the progress among the states of Lightning's callbacks; it is read, too.
 """
@@ -73,6 +73,8 @@ class Checkpoint:
     weights: dict[str, torch.Tensor]
     text_files: dict[str, dict[str, str]]  # SHA-256 of the files of a section such as data.valid
     code: str | None  # of `nmt.utils.code`; None: not known, or of more than one
+    wandb: dict[str, str | None] | None = None  # run that logged it; None: none, or not known
+    artifact: str | None = None  # of W&B, that it was downloaded from
 
     def translator(self, config: Config | None = None) -> Translator:
         """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
@@ -115,12 +117,14 @@ def description(
     fingerprint: str,
     text_files: Mapping[str, Mapping[str, str]] | None = None,
     code: str | None = None,
+    wandb: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
     """What the checkpoints of a run say of it from the first one on (`Translator.description`).
 
     Args:
         text_files: of `nmt.data.sources.open.file_digests`.
         code: fingerprint of the code that makes the updates; None: of more than one.
+        wandb: of `nmt.training.loggers.ResumableWandbLogger.identity`.
     """
     return {
         "format": FORMAT,
@@ -131,6 +135,7 @@ def description(
         "text_files": {key: dict(files) for key, files in (text_files or {}).items()},
         "progress": asdict(ValidationProgress()),  # until `store_progress` says more
         "code": code,
+        "wandb": None if wandb is None else dict(wandb),
     }
 
 
@@ -255,6 +260,7 @@ def read_checkpoint(
         weights=content["state_dict"],
         text_files=stored.get("text_files") or {},
         code=stored.get("code"),
+        wandb=stored.get("wandb"),
     )
 
 

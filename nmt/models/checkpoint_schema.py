@@ -28,6 +28,15 @@ class StoredProgress(TypedDict, total=False):
 
 
 @with_config(STRICT)
+class StoredRun(TypedDict):
+    """`nmt.wandb`: the W&B run that logs the training."""
+
+    entity: Annotated[str, Field(max_length=200)] | None
+    project: Annotated[str, Field(max_length=200)]
+    run: Annotated[str, Field(max_length=200)]
+
+
+@with_config(STRICT)
 class Stored(TypedDict):
     """The key `nmt` of a checkpoint."""
 
@@ -41,6 +50,7 @@ class Stored(TypedDict):
     training: NotRequired[TrainFigures | None]
     text_files: NotRequired[dict[str, dict[str, str]] | None]
     code: NotRequired[Annotated[str, Field(max_length=200)] | None]
+    wandb: NotRequired[StoredRun | None]
 
 
 @with_config({**STRICT, "arbitrary_types_allowed": True})

@@ -20,7 +20,9 @@ from nmt.report.live_file import FILE, write_live
 from nmt.report.page import build_page
 from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.report.runs import FinishedRun
-from nmt.report.wandb.panels import log_test
+from nmt.report.wandb.artifacts import log_checkpoint
+from nmt.report.wandb.lineage import artifact_path, log_sources, run_path
+from nmt.report.wandb.panels import log_test, log_translations, warn_on_error
 from nmt.run.run import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.training.ranks import need_no_rank
@@ -28,6 +30,7 @@ from nmt.training.test_scores import log_test_scores
 from nmt.utils.commands import command_line
 from nmt.utils.devices import name_of
 from nmt.utils.environment import rank
+from nmt.utils.files import verify
 from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
@@ -62,9 +65,62 @@ class Outcome:
         )
 
 
-def _named(checkpoint: Checkpoint) -> dict[str, str]:
-    """A checkpoint by its file and its content."""
-    return {"checkpoint": str(checkpoint.path.resolve()), "sha256": checkpoint.sha256}
+def _named(checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint by its file, its content and, where it is known there, its place in W&B."""
+    found: dict[str, Any] = {
+        "checkpoint": str(checkpoint.path.resolve()),
+        "sha256": checkpoint.sha256,
+    }
+    logged, artifact = checkpoint.wandb, checkpoint.artifact
+    if logged and artifact is None and checkpoint.config.logger.log_checkpoints:
+        artifact = artifact_path(logged, checkpoint.path.stem)
+    if logged or artifact:
+        found["wandb"] = {"run": run_path(logged) if logged else None, "artifact": artifact}
+    return found
+
+
+def log_checkpoints_used(run: Run) -> None:
+    """Stores which checkpoints a run evaluates in its W&B configuration; on rank 0."""
+    if isinstance(run.logger, ResumableWandbLogger):
+        assert run.checkpoint is not None
+        log_sources(
+            run.logger.experiment,
+            [
+                {
+                    **(named.pop("wandb", None) or {"run": None, "artifact": None}),
+                    **named,
+                    "update": each.update,
+                    "text": each.fingerprint,
+                }
+                for each in [run.checkpoint, *run.others]
+                for named in [_named(each)]
+            ],
+        )
+
+
+def log_checkpoints(run: Run, content: dict[str, Any]) -> None:
+    """Logs what a training leaves in `checkpoints/` as W&B artifacts, with update, score and text.
+
+    `last` comes after `best`, so that W&B's own alias `latest` is of the last update.
+    """
+    assert isinstance(run.logger, ResumableWandbLogger)
+    if not run.config.logger.log_checkpoints or content.get("sources") is not None:
+        return
+    history, folder = content["history"], run.folder.checkpoints
+    for file, entry, update in (
+        (folder.best, content["valid"], content["valid"].get("update", 0)),
+        (folder.last, history[-1] if history else {}, content["train"]["updates"]),
+    ):
+        if file.is_file():
+            metadata = {
+                "update": int(update),
+                "score": {key: value for key, value in entry.items() if key != "update"},
+                "text": (run.text or {}).get("training"),
+                "sha256": verify(file),
+                "name": content["name"],
+                "seed": content["seed"],
+            }
+            log_checkpoint(run.logger.experiment, file, metadata)
 
 
 def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Outcome) -> None:
@@ -159,6 +215,11 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         if isinstance(run.logger, ResumableWandbLogger):
             with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
                 if new:
+                    with warn_on_error("logging what the run has written"):
+                        log_checkpoints(run, content)
+                        kept = FinishedRun(config.name, content, folder.path)
+                        sentences = {name: kept.alignments(name) for name in kept.sets}
+                        log_translations(run.logger.experiment, sentences, figures)
                     log_test(run.logger.experiment, content, figures, page)
         elif run.logger is not None:
             log_test_scores(run.logger, content, figures)

@@ -28,6 +28,7 @@ from nmt.run.test import training_sample
 from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.lightning import is_of_restoring, on_every_rank
+from nmt.training.loggers import ResumableWandbLogger
 from nmt.training.progress import Progress
 from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
@@ -58,7 +59,12 @@ class Training:
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
         self.model.description = description(
-            config, *vocabularies, text.fingerprint, file_digests(config.data), run.code
+            config,
+            *vocabularies,
+            text.fingerprint,
+            file_digests(config.data),
+            run.code,
+            run.logger.identity() if isinstance(run.logger, ResumableWandbLogger) else None,
         )
         self.progress = Progress(
             show=config.trainer.progress,

@@ -198,6 +198,15 @@ class ResumableWandbLogger(WandbLogger):
         with warn_on_error("closing the run"):
             super().finalize(status)
 
+    def identity(self) -> dict[str, str | None]:
+        """What finds the run in W&B: its `entity` (None: the user's own), `project` and id (`run`)."""
+        settings = wandb_settings(self)
+        return {
+            "entity": settings["entity"],
+            "project": settings["project"],
+            "run": settings["id"],
+        }
+
     @contextlib.contextmanager
     def row(self, update: int | None, entry: LogEntry) -> Iterator[bool]:
         """Whether a row of an update has yet to be logged; after what is inside it counts as so."""

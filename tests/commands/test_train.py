@@ -191,6 +191,28 @@ class TestTrain:
         content = run.parent / "files"
         assert list(content.glob("media/table/test/*.table.json"))
         assert len(list(content.glob("media/images/valid/alignment/*.png"))) == 8
+        [table] = content.glob("media/table/test/translations*.table.json")
+        assert {row[0] for row in json.loads(table.read_text())["data"]} == set(SETS)
+
+        logged = [record["artifact"] for record in records if record["type"] == "artifact"]
+        models = {tuple(each["aliases"][:1]): each for each in logged if each["type"] == "model"}
+        assert set(models) == {("best",), ("last",)}
+        identity = (rnnsearch / "wandb/id").read_text()
+        for (alias,), model in models.items():
+            file = rnnsearch / f"checkpoints/{alias}.ckpt"
+            assert model["name"] == f"model-{identity}"
+            [entry] = model["manifest"]["contents"]
+            assert entry["path"] == file.name
+            assert Path(entry["local_path"]).read_bytes() == file.read_bytes()
+            told = json.loads(model["metadata"])
+            assert told["update"] == {"best": measured["valid"]["update"], "last": 12}[alias]
+            assert told["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+            assert told["text"] == measured["text"]["training"]
+            assert told["score"]["nll_per_word"] == pytest.approx(
+                {"best": measured["valid"], "last": measured["history"][-1]}[alias]["nll_per_word"]
+            )
+            content = torch.load(file, weights_only=True)
+            assert content["nmt"]["wandb"] == {"entity": None, "project": "nmt", "run": identity}
 
     def test_the_log_tells_the_scores(self, rnnsearch):
         log = (rnnsearch / "train.log").read_text()

@@ -7,6 +7,9 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+# of W&B itself, by its names: `wandb login` writes the key under the one its version knows
+SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
+
 
 def has_key() -> bool:
     """Whether W&B would find a key without asking for one."""
@@ -14,7 +17,9 @@ def has_key() -> bool:
         return True
     try:
         path = os.environ.get("NETRC", str(Path.home() / ".netrc"))
-        server = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
-        return netrc.netrc(path).authenticators(str(server)) is not None
+        given = os.environ.get("WANDB_BASE_URL")
+        servers = [str(urlsplit(given).hostname)] if given else SERVERS
+        found = netrc.netrc(path)
+        return any(found.authenticators(server) is not None for server in servers)
     except (OSError, netrc.NetrcParseError):
         return False

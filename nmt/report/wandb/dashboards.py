@@ -18,16 +18,17 @@ from nmt.report.fall_tables import RANGE_TITLES
 from nmt.report.runs import MISSING, FinishedRun, differing_keys, is_incidental
 from nmt.report.style import file_name
 from nmt.report.wandb.account import has_key
+from nmt.report.wandb.lineage import COMPARISON, log_comparison, wandb_id
 from nmt.report.wandb.panels import (
     ALIGNMENT,
     FIGURES,
     LENGTH,
     PAGE,
     TABLE,
+    TRANSLATIONS,
     UPDATE,
     length_curves,
     length_metric,
-    log_page,
     score_titles,
     slope_metric,
     slopes_of,
@@ -37,7 +38,6 @@ from nmt.report.wandb.panels import (
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.optional import need
 
-COMPARISON = "comparison/page"
 PICTURED = 4  # alignments logged at every validation
 
 OVER_UPDATES = {
@@ -119,6 +119,9 @@ def parts(runs: Sequence[FinishedRun]) -> list[Part]:
     )
     found.append(_slopes(reports, runs, sets))
     found.append(_scores(reports, runs, sets))
+    tables = [reports.WeavePanelSummaryTable(table_name=TRANSLATIONS)] if sets else []
+    text = "Sentences of all lengths with their translations; of some, the weights of attention."
+    found.append(Part("Translations", text, tables))
     if attention:
         keys = [f"{ALIGNMENT}/{place}" for place in range(1, PICTURED + 1)]
         panels = [
@@ -207,40 +210,13 @@ def save_dashboards(project: Project, runs: Sequence[FinishedRun], page: Path) -
         RunError: if W&B does not take them, in one line.
     """
     try:
-        comparison = log_comparison(project, page)
+        comparison = log_comparison(project.entity, project.name, page, runs)
         report = build_report(project, runs, comparison).save()
         workspace = build_workspace(project, runs).save()
         return [report.url, workspace.url]
     except Exception as error:  # the network, the key, the rights, the service
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise RunError(f"wandb={project}: not saved ({reason}); the page is {page}") from error
-
-
-def log_comparison(project: Project, page: Path, mode: str = "online") -> str:
-    """Logs the comparison page in a W&B run of its own and returns the run's id."""
-    import wandb
-
-    run = wandb.init(
-        entity=project.entity,
-        project=project.name,
-        name=f"comparison: {page.parent.resolve().name}",
-        job_type="comparison",
-        dir=str(page.parent),
-        mode=mode,  # type: ignore[arg-type]
-        reinit="create_new",
-        settings=wandb.Settings(console="off", silent=True),
-    )
-    try:
-        log_page(run, page, COMPARISON)
-    finally:
-        run.finish()
-    return str(run.id)
-
-
-def wandb_id(run: FinishedRun) -> str | None:
-    """The id that a run logged to W&B under; none where it did not."""
-    file = run.folder / "wandb" / "id" if run.folder else None
-    return file.read_text().strip() if file and file.is_file() else None
 
 
 def _libraries() -> tuple[ModuleType, ModuleType]:

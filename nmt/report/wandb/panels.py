@@ -19,7 +19,7 @@ from nmt.evaluation.degradation import RANGES
 from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.heatmap import heatmap_figure
-from nmt.report.style import style
+from nmt.report.style import file_name, style
 from nmt.report.table import heading
 
 log = logging.getLogger(__name__)
@@ -27,9 +27,11 @@ log = logging.getLogger(__name__)
 LENGTH = "length/words"
 UPDATE = "trainer/global_step"
 TABLE = "test/by_length"
+TRANSLATIONS = "test/translations"
 PAGE = "test/page"
 ALIGNMENT = "valid/alignment"
 FIGURES = "figures"
+BEST = "best"
 
 _reported: set[str] = set()
 
@@ -89,7 +91,8 @@ def log_test(
 
     The curves are `length/<set>/bleu` and the like over `length/words`, the last length of a bucket
     (of the open one: as if it were as wide as the one before): a line panel with that axis overlays
-    runs. The table `test/by_length` carries counts and intervals.
+    runs. The table `test/by_length` carries counts and intervals. The summary's `best/<score>` are of
+    the development set at the update of the best checkpoint, numbers that a sweep can aim at.
 
     Args:
         results: content of results.json.
@@ -128,11 +131,40 @@ def log_test(
         for name in ("parameters", "max_length", "model", "scoring"):
             if results.get(name) is not None:
                 run.summary[name] = results[name]
+        for name, value in (results.get("valid") or {}).items():
+            if isinstance(value, int | float):
+                run.summary[f"{BEST}/{name}"] = value
         for name in ("hours", "target_words_per_second", "peak_memory"):
             if results.get("train", {}).get(name) is not None:
                 run.summary[f"train/{name}"] = results["train"][name]
         if page is not None:
             log_page(run, page)
+
+
+def log_translations(
+    run: Any, sentences: Mapping[str, Sequence[Mapping[str, Any]]], figures: Iterable[Path] = ()
+) -> None:
+    """Logs the table `test/translations`: kept sentences of each set with their translations.
+
+    Args:
+        sentences: lines of alignments/<set>.jsonl, by test set.
+        figures: files of `draw_run`; the heatmaps among them stand beside their sentences.
+    """
+    with warn_on_error("logging the translations"):
+        import wandb
+
+        drawn = {Path(file).stem: Path(file) for file in figures if Path(file).suffix == ".png"}
+        columns = ("set", "id", "words", "source", "reference", "translation", "score", "attention")
+        table = wandb.Table(columns=list(columns))
+        for name, rows in sentences.items():
+            for row in sorted(rows, key=lambda row: (row["length"], row["id"])):
+                heatmap = drawn.get(file_name(f"{name}-heatmap-{row['id']}"))
+                picture = None if heatmap is None else wandb.Image(str(heatmap))
+                sides = row["source"][:-1], row["reference"], row["target"][:-1]  # without </s>
+                texts = map(" ".join, sides)
+                table.add_data(name, row["id"], row["length"], *texts, row["score"], picture)
+        if table.data:
+            run.log({TRANSLATIONS: table})
 
 
 def log_page(run: Any, page: Path, key: str = PAGE) -> None:

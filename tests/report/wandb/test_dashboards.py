@@ -66,6 +66,8 @@ def test_a_key_for_another_server_is_none_for_this_one(monkeypatch, no_key, tmp_
     (tmp_path / "none").write_text("machine api.wandb.ai login user password secret\n")
     monkeypatch.setattr(dashboards, "check_workspaces", lambda: None)
     assert check_project("team/nmt") == PROJECT
+    (tmp_path / "none").write_text("machine api.forge.coreweave.com login user password secret\n")
+    assert check_project("team/nmt") == PROJECT
     monkeypatch.setenv("WANDB_BASE_URL", "https://wandb.example.org")
     with pytest.raises(InputError, match="no key here"):
         check_project("team/nmt")
@@ -131,6 +133,7 @@ def test_panels_show_what_runs_log(pair, tmp_path):
         "By length: mine",
         "Validation",
         "Scores",
+        "Translations",
         "Alignments",
         "Pages",
     ]
@@ -148,6 +151,7 @@ def test_panels_show_what_runs_log(pair, tmp_path):
     assert {"test/newstest/bleu", "test/mine/alignment_error_rate"} <= drawn(bars)
     assert found["Scores"][-2].table_name == "test/by_length"
     assert "test/by_length" in logged.names
+    assert [panel.table_name for panel in found["Translations"]] == ["test/translations"]
     pictures = drawn(found["Alignments"])
     assert {f"valid/alignment/{place}" for place in range(1, 5)} < pictures
     assert {name for name in pictures if name.startswith("figures/")} <= logged.names
@@ -190,7 +194,7 @@ def test_the_report_shows_the_runs_that_were_compared(pair):
     report = build_report(PROJECT, pair, "page77")
     assert (report.entity, report.project) == ("team", "nmt")
     grids = [block for block in report.blocks if type(block).__name__ == "PanelGrid"]
-    assert len(grids) == 6
+    assert len(grids) == 7
     [runset] = grids[0].runsets
     assert (runset.entity, runset.project) == ("team", "nmt")
     assert "abc123" in runset.filters
@@ -218,7 +222,7 @@ def test_the_comparison_page_has_a_run_of_its_own(tmp_path, monkeypatch):
     page = tmp_path / "mine" / "comparison.html"
     page.parent.mkdir()
     page.write_text("<!doctype html><title>é</title>", encoding="utf-8")
-    number = dashboards.log_comparison(PROJECT, page, mode="offline")
+    number = dashboards.log_comparison("team", "nmt", page, [], mode="offline")
     [file] = page.parent.glob("wandb/offline-run-*/*.wandb")
     assert file.name == f"run-{number}.wandb"
     [kept] = file.parent.glob("files/media/html/comparison/page_*.html")

@@ -14,6 +14,7 @@ from nmt.report.wandb import panels as wandb_panels
 from nmt.report.wandb.panels import (
     define_metrics,
     log_test,
+    log_translations,
     log_validation,
     warn_on_error,
 )
@@ -165,6 +166,35 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert summary["parameters"] == 2_345_678
     for name in ("hours", "target_words_per_second", "peak_memory"):
         assert summary[f"train/{name}"] == results["train"][name], name
+
+
+def test_the_table_of_translations_has_each_sentence_and_the_heatmaps_there_are(tmp_path):
+    wandb = pytest.importorskip("wandb")
+    from PIL import Image
+
+    short, long = ({"id": 7, "length": 2}, {"id": 3, "length": 9})
+    for row, score in ((short, -1.5), (long, -4.0)):
+        row.update(
+            source=["a", "</s>"], target=["un", "chat", "</s>"], reference=["le"], score=score
+        )
+    heatmap = tmp_path / "newstest-heatmap-3.png"
+    Image.new("L", (2, 2)).save(heatmap)
+    run = Recorder()
+    figures = [heatmap, tmp_path / "newstest-heatmap-7.pdf", tmp_path / "other-heatmap-7.png"]
+    log_translations(run, {"newstest": [long, short]}, figures)
+    [row] = run.rows
+    table = row["test/translations"]
+    assert isinstance(table, wandb.Table)
+    first, second = (dict(zip(table.columns, data, strict=True)) for data in table.data)
+    assert first.pop("attention") is None
+    assert first == {
+        **{"set": "newstest", "id": 7, "words": 2, "score": -1.5},
+        **{"source": "a", "translation": "un chat", "reference": "le"},
+    }
+    assert (second["id"], second["words"], second["score"]) == (3, 9, -4.0)
+    assert isinstance(second["attention"], wandb.Image)
+    log_translations(run, {"newstest": []}, figures)
+    assert len(run.rows) == 1
 
 
 def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer, monkeypatch):
