@@ -34,9 +34,9 @@ import torch
 
 
 class Bilinear(torch.nn.Module):
-    def __init__(self, size):
+    def __init__(self, query_size, key_size):
         super().__init__()
-        self.M = torch.nn.Parameter(torch.eye(size))
+        self.M = torch.nn.Parameter(torch.eye(query_size, key_size))
 
     def forward(self, query, keys):
         return query @ self.M @ keys.transpose(1, 2)
