@@ -193,6 +193,7 @@ def test_every_example_of_a_help_can_be_typed():
         "evaluate",
         "translate",
         "score",
+        "probe",
         "compare",
         "prepare",
         "baseline",

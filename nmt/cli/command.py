@@ -63,7 +63,7 @@ UNUSABLE = {
 
 # a sweep would have to make a folder for each
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
-NOT_SWEPT = (*WITHOUT_FOLDER, "study")  # whose folder has its name, and which sweeps itself
+NOT_SWEPT = (*WITHOUT_FOLDER, "probe", "study")  # a study sweeps itself
 
 LONGEST_KEY = 240  # bytes: Hydra looks for a file of its name
 

@@ -114,6 +114,33 @@ class EvaluateConfig(Config):
 
 
 @dataclass
+class ProbeConfig(Config):
+    """`nmt.probe`: linear probes of the vectors that a trained model makes of source sentences."""
+
+    overridable: ClassVar = (
+        "name",
+        "evaluation.edges",
+        "evaluation.resamples",
+        "evaluation.confidence",
+        "report.figures",
+        "search.batch_size",
+        "stress",
+        "trainer",
+        "data.test",
+        "data.root",
+        "data.cache",
+        "data.verify",
+    )
+
+    checkpoint: str = key(MISSING, "file of the trained model")
+    sets: list[str] = key([], "test sets that the probes read, by name; empty: all")
+    sentences: int = key(10000, "training sentences that the probes learn from", minimum=1)
+    positions: int = key(50, "source words that are read, from either end", minimum=1)
+    classes: int = key(2000, "most frequent words, which probes tell apart", minimum=2)
+    epochs: int = key(20, "passes over these sentences, at most", minimum=1)
+
+
+@dataclass
 class BaselineConfig(Config):
     """`nmt.baseline`: a phrase-based system on the text of a training run."""
 
@@ -194,6 +221,7 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
     "evaluate": EvaluateConfig,
     "translate": TranslateConfig,
     "score": ScoreConfig,
+    "probe": ProbeConfig,
     "compare": CompareConfig,
     "baseline": BaselineConfig,
     "study": StudyConfig,

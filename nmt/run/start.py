@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers.logger import DummyLogger
 
-from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
+from nmt.config import Config, EvaluateConfig, ProbeConfig, ScoreConfig, TranslateConfig
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
@@ -64,22 +64,30 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def evaluation(composed: DictConfig) -> Iterator[Run]:
-    """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`."""
+def evaluation(
+    composed: DictConfig, command: type[EvaluateConfig | ProbeConfig] = EvaluateConfig
+) -> Iterator[Run]:
+    """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`.
+
+    Args:
+        composed: by Hydra.
+        command: schema of the command; `ProbeConfig` reads the training text, too.
+    """
     folder = RunFolder.of_this_command()
     quieten()
     folder.refuse_used()
     checkpoint, *others = read_members(named_checkpoints(composed), composed.trust)
     typed = HydraConfig.get().overrides.task
-    stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig, here=EVALUATED_HERE)
-    if others and "name" not in typed_paths(typed, EvaluateConfig):
+    stored = apply_typed(checkpoint.config, composed, typed, command, here=EVALUATED_HERE)
+    if others and "name" not in typed_paths(typed, command):
         stored.name = f"{stored.name}, {1 + len(others)} models"
     refuse_untrusted_scores(stored, typed, composed.trust)
-    config = _with_threads(load(stored, training=False), typed_paths(typed, EvaluateConfig))
+    config = _with_threads(load(stored, training=False), typed_paths(typed, command))
     watch(config)
     check_early(config)
-    refuse_stored_files(checkpoint, config, list(composed.sets), typed)
-    say_what_is_read([checkpoint, *others], config, list(composed.sets), folder.path)
+    sets, training = list(composed.sets), command is ProbeConfig
+    refuse_stored_files(checkpoint, config, sets, typed, command, training)
+    say_what_is_read([checkpoint, *others], config, sets, folder.path, training)
     warn_of_memory(config)
     with machine_errors(config):
         yield Run(config, folder, checkpoint, code=code_fingerprint(), others=others)

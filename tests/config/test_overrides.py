@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.config import EvaluateConfig, ScoreConfig, TrainConfig, TranslateConfig
+from nmt.config import EvaluateConfig, ProbeConfig, ScoreConfig, TrainConfig, TranslateConfig
 from nmt.config.overrides import (
     FROZEN,
     RESUMABLE,
@@ -135,7 +135,12 @@ def test_the_keys_of_the_command_itself_are_passed_over():
 
 @pytest.mark.parametrize(
     ("command", "schema"),
-    [("evaluate", EvaluateConfig), ("translate", TranslateConfig), ("score", ScoreConfig)],
+    [
+        ("evaluate", EvaluateConfig),
+        ("probe", ProbeConfig),
+        ("translate", TranslateConfig),
+        ("score", ScoreConfig),
+    ],
 )
 def test_what_a_command_owns_names_keys(composer, command, schema):
     files = ["source=a", "target=b"] if command == "score" else []

@@ -1,0 +1,98 @@
+"""What probes read: shares of the source words, by position and by length, with intervals.
+
+Legend: N sentences, P positions. A table (N, P) has 1 where a word was read, 0 where another was,
+and NaN where there is none to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.resampling import scored
+from nmt.evaluation.scores.base import quotient
+
+
+def at_positions(
+    sentences: Sequence[Sequence[int]], positions: int, *, from_end: bool = False
+) -> np.ndarray:
+    """Symbols by position: N sentences -> (N, P) int64, -1 where a sentence is shorter.
+
+    >>> at_positions([[5, 6, 7], [8]], 2).tolist(), at_positions([[5, 6, 7]], 2, from_end=True).tolist()
+    ([[5, 6], [8, -1]], [[7, 6]])
+    """
+    table = np.full((len(sentences), positions), -1, dtype=np.int64)
+    for row, sentence in zip(table, sentences, strict=True):
+        symbols = (sentence[::-1] if from_end else sentence)[:positions]
+        row[: len(symbols)] = symbols
+    return table
+
+
+def shares(
+    tables: Mapping[str, np.ndarray],
+    lengths: Sequence[int] | np.ndarray,
+    edges: Sequence[int],
+    *,
+    resamples: int,
+    confidence: float,
+) -> dict[str, Any]:
+    """The share of words that each of some readers has read.
+
+    Args:
+        tables: (N, P) by reader, all NaN at the same places.
+        lengths: (N,) of the sentences.
+        edges: last length of each bucket.
+        resamples, confidence: of the bootstrap over sentences.
+
+    Returns:
+        `words`, and by reader `score`, `low` and `high`; `by_length`, `by_position` (from 1) and
+        `by_length_and_position` with the same of each part that has a word.
+    """
+    first = next(iter(tables.values()))
+    everyone = np.ones(len(first), dtype=bool)
+    everywhere = slice(None)
+
+    def part(inside: np.ndarray, columns: slice) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "words": int(np.isfinite(first[inside, columns]).sum()),
+        }
+        for reader, table in tables.items():
+            rows = table[inside, columns]
+            known = np.isfinite(rows)
+            some = known.any(1)
+            sums = np.stack([np.nansum(rows, 1), known.sum(1)], 1)[some]
+            found[reader] = scored(sums, _share, resamples, confidence)
+        return found
+
+    places = assign(lengths, edges)
+    held = [
+        (bucket.row(), places == place)
+        for place, bucket in enumerate(buckets(edges))
+        if np.isfinite(first[places == place]).any()
+    ]
+    at = [
+        (number + 1, slice(number, number + 1))
+        for number in range(first.shape[1])
+        if np.isfinite(first[:, number]).any()
+    ]
+    return {
+        **part(everyone, everywhere),
+        "by_length": [
+            {**row, "sentences": int(inside.sum()), **part(inside, everywhere)}
+            for row, inside in held
+        ],
+        "by_position": [{"position": number, **part(everyone, column)} for number, column in at],
+        "by_length_and_position": [
+            {**row, "position": number, **part(inside, column)}
+            for row, inside in held
+            for number, column in at
+            if np.isfinite(first[inside, column]).any()
+        ],
+    }
+
+
+def _share(sums: np.ndarray) -> np.ndarray:
+    return quotient(sums[..., 0], sums[..., 1])

@@ -1,0 +1,105 @@
+"""A run of `nmt.probe`: the probes, and the files that it leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import DictConfig
+
+from nmt.data.prepare import Prepared
+from nmt.evaluation.reading import shares
+from nmt.evaluation.results import as_json, versions
+from nmt.inference.probing.protocol import ProbeSettings, probe_vectors
+from nmt.inference.trained import TrainedModel
+from nmt.report.probing import draw_readings, readings_table
+from nmt.run.run import Run
+from nmt.run.test import Sets
+from nmt.utils.files import write_json, write_text
+from nmt.utils.progress import Stage
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+FILE = "probe.json"
+
+
+def settings_of(composed: DictConfig, run: Run) -> ProbeSettings:
+    """The settings typed to `nmt.probe`, with the seed of the trained model."""
+    return ProbeSettings(
+        composed.sentences, composed.positions, composed.classes, composed.epochs, run.config.seed
+    )
+
+
+def probe(
+    run: Run, trained: TrainedModel, text: Prepared, sets: Sets, settings: ProbeSettings
+) -> None:
+    """Probes a model's vectors; writes probe.md, figures and, last of all, probe.json.
+
+    Args:
+        run: of the command.
+        trained: its model.
+        text: of which training sentences are taken, evenly spaced.
+        sets: test sets that the probes read.
+        settings: of the probes.
+
+    Raises:
+        InputError: for an ensemble.
+    """
+    config, folder = run.config, run.folder.path
+    evaluation, encode = config.evaluation, trained.codec.source.encode
+    numbers = np.linspace(0, len(text.train) - 1, min(settings.sentences, len(text.train)))
+    training = [encode(text.train.text(int(n))[0].split(" "))[:-1] for n in numbers]
+    tests = {name: [encode(e.source)[:-1] for e in examples] for name, examples in sets.items()}
+    total = len(training) + sum(map(len, tests.values()))
+    readings: list[dict[str, Any]] = []
+    with Stage("encoding and probing", total, "sentence", shown=config.trainer.progress) as stage:
+        for found in probe_vectors(trained, training, tests, settings, stage.advance):
+            for name, tables in found.read.items():
+                lengths = [len(sentence) for sentence in tests[name]]
+                measured = shares(
+                    tables,
+                    lengths,
+                    evaluation.edges,
+                    resamples=evaluation.resamples,
+                    confidence=evaluation.confidence,
+                )
+                readings.append(
+                    {"set": name, "vectors": found.vectors, "order": found.order, **measured}
+                )
+                read, chance = measured["probe"]["score"], measured["chance"]["score"]
+                log.info(
+                    "%s: %s, %s: %.1f %% of the words read, chance %.1f %%",
+                    name, found.vectors, found.order.replace("_", " "), 100 * read, 100 * chance
+                )  # fmt: skip
+    assert run.checkpoint is not None
+    content = as_json(
+        {
+            "schema": SCHEMA,
+            "name": config.name,
+            "model": config.model._target_.rpartition(".")[2],
+            "checkpoint": str(run.checkpoint.path.resolve()),
+            "sha256": run.checkpoint.sha256,
+            "settings": {**dataclasses.asdict(settings), "sentences": len(training)},
+            "confidence": evaluation.confidence,
+            "readings": readings,
+            "versions": versions(),
+            "code": run.code,
+            "text": run.text,
+        }
+    )
+    figures = _draw(content, folder, list(config.report.figures))
+    write_text(folder / "probe.md", readings_table(content).markdown())
+    write_json(folder / FILE, content)
+    log.info("%s, probe.md and %d figures: %s", FILE, len(figures), folder)
+
+
+def _draw(content: dict[str, Any], folder: Path, formats: list[str]) -> list[Path]:
+    return [
+        file
+        for name in dict.fromkeys(row["set"] for row in content["readings"])
+        for file in draw_readings(content, name, folder / "figures" / f"{name}-probe", formats)
+    ]
