@@ -17,6 +17,8 @@ from functools import partial
 
 import torch
 
+from benchmarks.length import LENGTHS as BY_LENGTH
+from benchmarks.length import by_length
 from benchmarks.memory import measure
 from benchmarks.threads import threads
 from benchmarks.work import BATCH, POOL, SIZES, Net, Size, Trainer, pool, rectangle, seconds
@@ -101,7 +103,13 @@ def memory(size: Size, args: argparse.Namespace) -> None:
         print(f"{name(*version):14}" + "".join(f" {peak:9.0f}" for peak in peaks), flush=True)
 
 
-PARTS = {"training": training, "decoding": decoding, "memory": memory, "threads": threads}
+PARTS = {
+    "training": training,
+    "decoding": decoding,
+    "memory": memory,
+    "threads": threads,
+    "length": by_length,
+}
 
 
 def main() -> None:
@@ -112,6 +120,9 @@ def main() -> None:
     parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
     parser.add_argument("--scoring", choices=["additive", "dot", "scaled_dot"], default="additive")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", default=BY_LENGTH, help="of the part length: symbols"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     torch.set_num_threads(1)
