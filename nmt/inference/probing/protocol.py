@@ -23,7 +23,7 @@ from nmt.utils.progress import unseen
 FEWEST = 100  # training sentences with a word at a position that is probed
 WORDS = 5  # annotations of a training sentence that the probe of annotations learns from
 
-Sources = Sequence[Sequence[int]]  # ids of each sentence, without END
+SourceIds = Sequence[Sequence[int]]  # ids of each sentence, without END
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Probing:
 
 def probe_vectors(
     trained: TrainedModel,
-    training: Sources,
-    tests: Mapping[str, Sources],
+    training: SourceIds,
+    tests: Mapping[str, SourceIds],
     settings: ProbeSettings,
     done: Callable[[int], object] = unseen,
 ) -> Iterator[Probing]:
@@ -100,7 +100,7 @@ class ReadingTask:
         settings: of the probes.
     """
 
-    def __init__(self, training: Sources, from_end: bool, settings: ProbeSettings) -> None:
+    def __init__(self, training: SourceIds, from_end: bool, settings: ProbeSettings) -> None:
         self.settings, self.from_end = settings, from_end
         counts = Counter(symbol for sentence in training for symbol in sentence)
         known = [symbol for symbol, _ in counts.most_common(settings.classes)]
@@ -117,7 +117,7 @@ class ReadingTask:
             row += np.bincount(known_here, minlength=self.classes)
         self.prior = np.log(seen / seen.sum(1, keepdims=True))  # (P, C)
 
-    def words(self, sentences: Sources) -> np.ndarray:
+    def words(self, sentences: SourceIds) -> np.ndarray:
         """(N, P) the class of the word at each position; C without a class, -1 without a word."""
         symbols = at_positions(sentences, self.settings.positions, from_end=self.from_end)
         classes = self.class_of[np.minimum(symbols, len(self.class_of) - 1)]
@@ -128,7 +128,7 @@ class ReadingTask:
         self,
         learnt: Vectors,
         tests: Mapping[str, Vectors],
-        sources: Mapping[str, Sources],
+        sources: Mapping[str, SourceIds],
         _: Sequence[Tensor],
     ) -> dict[str, dict[str, np.ndarray]]:
         """Reads vectors of whole sentences: a probe of its own for each position."""
@@ -152,7 +152,7 @@ class ReadingTask:
         self,
         learnt: Vectors,
         tests: Mapping[str, Vectors],
-        sources: Mapping[str, Sources],
+        sources: Mapping[str, SourceIds],
         places: Sequence[Tensor],
     ) -> dict[str, dict[str, np.ndarray]]:
         """Reads the annotation of each word: one probe, whose prior alone knows the position.
@@ -189,7 +189,7 @@ class ReadingTask:
         labels = torch.from_numpy(words).to(vectors.device)
         return fit_probe(vectors, labels, prior, epochs=settings.epochs, seed=settings.seed)
 
-    def _chance(self, sources: Mapping[str, Sources]) -> dict[str, dict[str, np.ndarray]]:
+    def _chance(self, sources: Mapping[str, SourceIds]) -> dict[str, dict[str, np.ndarray]]:
         """Tables of each test set: that of the most frequent word at a position, others empty."""
         frequent = self.prior.argmax(1)
         found = {}
