@@ -44,6 +44,16 @@ class AlignmentConfig:
     null: float = key(
         0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
     )
+    unread: float = key(
+        0.2,
+        "unread_words: a source word is unread if its weights, summed over the target words, are below this",
+        minimum=0,
+    )
+    reverse_checkpoint: str | None = key(
+        None,
+        "nmt.evaluate: file of a model of the other direction, whose alignments are scored too, alone "
+        "and symmetrised",
+    )
     statistical_aligners: bool = key(False, "also align with statistical aligners (extra `thot`)")
     statistical_aligner_pairs: int = key(
         30000, "training pairs for these aligners, in addition to the test pairs", minimum=0
@@ -68,7 +78,7 @@ class EvaluationConfig:
     scores: list[str] | None = key(
         None,
         "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "
-        "MODULE.NAME; null: default, which is all but ter",
+        "MODULE.NAME; null: default, which leaves out ter, repeated_ngrams, unread_words and aer_*",
     )
     edges: list[int] = key(
         list(EDGES),

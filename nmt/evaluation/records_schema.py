@@ -37,6 +37,7 @@ class TranslationRow(TypedDict):
     alignment_counts: NotRequired[
         Annotated[list[Statistic], Field(min_length=6, max_length=6)] | None
     ]
+    attention_mass: NotRequired[list[Number] | None]
     statistics: NotRequired[dict[str, Annotated[list[Number], Field(min_length=1)]] | None]
 
 

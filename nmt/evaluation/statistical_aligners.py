@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from nmt.config.keys import CONFIDENCE
-from nmt.evaluation.alignment import Gold, Link, link_counts
-from nmt.evaluation.resampling import scored
-from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.alignment import Gold, Link
+from nmt.evaluation.outside_links import alignment_scores
 from nmt.utils.optional import need
 from nmt.utils.progress import Stage
 
@@ -61,10 +60,8 @@ def statistical_alignment_scores(
         for aligner, train in (("hmm", _train_hmm), ("fast_align", _train_fast_align)):
             align = symmetrised(everything, functools.partial(train, done=stage.advance))
             for name, pairs in sets.items():
-                counts = np.array(
-                    [link_counts(align(s, t), gold, words=len(t)) for s, t, gold in pairs], np.int64
-                )
-                found[name][aligner] = _scores(counts, resamples, confidence)
+                made = [(align(s, t), gold, len(t)) for s, t, gold in pairs]
+                found[name][aligner] = alignment_scores(made, resamples, confidence)
     return found
 
 
@@ -91,13 +88,6 @@ def symmetrised(
         return [(int(j), int(i)) for j, i in np.argwhere(matrix.to_numpy())]
 
     return align
-
-
-def _scores(counts: np.ndarray, resamples: int, confidence: float) -> dict[str, Any]:
-    keys = ("alignment_error_rate", "precision", "recall")
-    return {"sentences": len(counts)} | {
-        key: scored(counts, REGISTERED[key].combine, resamples, confidence) for key in keys
-    }
 
 
 def _train_hmm(pairs: Sequence[TokenPair], done: Callable[[], Any]) -> Any:

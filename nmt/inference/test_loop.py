@@ -11,19 +11,38 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import UNKNOWN, all_known, spelt, written_words
-from nmt.evaluation.alignment import Gold, attention_entropy, eos_weight, sentence_counts
+from nmt.evaluation.alignment import (
+    Gold,
+    Link,
+    attention_entropy,
+    counts_of_words,
+    eos_weight,
+    hard_links,
+    sentence_counts,
+    shifted_links,
+)
 from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record, in_order
-from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
+from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.scores.closer import OF_CLASSES, SHIFTS, UNREAD
+from nmt.evaluation.word_classes import class_of, function_words
+from nmt.inference.force_decoding import (
+    ForcedDecoding,
+    alignment_row,
+    force_decode,
+    weights_between_words,
+)
 from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search import Hypothesis, beam_search
@@ -41,6 +60,7 @@ class Example:
         source, target: words, without `</s>`.
         text: the reference as the file has it, for scores of detokenised text.
         gold: its gold alignment, where there is one.
+        links: its links by other systems, by name.
     """
 
     id: int
@@ -48,6 +68,7 @@ class Example:
     target: Sequence[str]
     text: str | None = None
     gold: Gold | None = None
+    links: Mapping[str, Collection[Link]] = field(default_factory=dict)
 
 
 def make_batches(trained: TrainedModel, examples: Sequence[Example]) -> list[Batch]:
@@ -80,7 +101,11 @@ def run_test_set(
         On every rank a record of each sentence (`nmt.evaluation.records`) and a row of each one in
         `kept`, both in the order of the set.
     """
-    step = _Step(trained, examples, frozenset(kept))
+    settings = trained.config.evaluation
+    wanted = frozenset(score.key for score in choose_scores(settings.scores))
+    classed = examples if wanted & OF_CLASSES.keys() else ()
+    function = function_words(example.target for example in classed)
+    step = _Step(trained, examples, frozenset(kept), wanted, function)
     records: list[Record] = []
     alignments: list[Record] = []
     filled = [batch for batch in make_batches(trained, examples) if len(batch)]
@@ -127,6 +152,8 @@ class _Step:
     trained: TrainedModel
     examples: Sequence[Example]
     kept: frozenset[int]
+    wanted: frozenset[str] = frozenset()  # keys of the scores that are chosen
+    function: frozenset[str] = frozenset()  # function words of the target side, if asked for
 
     def __call__(self, batch: Batch) -> tuple[list[Record], list[Record]]:
         """The records of the batch's sentences, and the alignments of those that are kept."""
@@ -140,7 +167,7 @@ class _Step:
         without = self._without_unknown(batch, free)
         weights = decoded.teacher_forced.weights
         best = [hypotheses[0] for hypotheses in found]
-        words, alignments = self._force_decode(batch, best, examples)
+        words, alignments, coverage = self._force_decode(batch, best, examples)
         records = []
         for place, example in enumerate(examples):
             record = self._record(example, best[place], words[place])
@@ -149,10 +176,13 @@ class _Step:
             if weights is not None:
                 ends = int(batch.target_mask[place].sum()), int(batch.source_mask[place].sum())
                 record |= self._attention(weights[place, : ends[0], : ends[1]], example)
+            if place in coverage:
+                statistics = record.get("statistics", {}) | coverage[place]["statistics"]
+                record |= coverage[place] | {"statistics": statistics}
             if free[place]:
                 record["hypothesis_no_unk"] = without[place]
-                statistics = sentence_statistics(without[place], example.target)
-                record["bleu_stats_no_unk"] = statistics.tolist()
+                free_stats = sentence_statistics(without[place], example.target)
+                record["bleu_stats_no_unk"] = free_stats.tolist()
             records.append(record)
         return records, alignments
 
@@ -186,7 +216,39 @@ class _Step:
         if example.gold is not None:
             null = self.trained.config.evaluation.alignment.null
             scores["alignment_counts"] = sentence_counts(between, example.gold, null)
+            detailed = self._detailed(between, example, example.gold, null)
+            if detailed:
+                scores["statistics"] = detailed
         return scores
+
+    def _detailed(
+        self, weights: np.ndarray, example: Example, gold: Gold, null: float
+    ) -> dict[str, list[int]]:
+        """Statistics of the chosen scores of `nmt.evaluation.scores.closer` that need gold links."""
+        words = range(len(example.target))
+        found = {
+            key: counts_of_words(shifted_links(weights, shift, null), gold, words)
+            for key, shift in SHIFTS.items()
+            if key in self.wanted
+        }
+        classes = [class_of(word, self.function) for word in example.target]
+        for key, name in OF_CLASSES.items():
+            if key in self.wanted:
+                chosen = {i for i in words if classes[i] == name}
+                found[key] = counts_of_words(hard_links(weights, null), gold, chosen)
+        return found
+
+    def _unread(self, decoding: ForcedDecoding, example: Example) -> Record:
+        """The attention that each source word has from a translation, and how many have little."""
+        assert decoding.weights is not None
+        codec, settings = self.trained.codec, self.trained.config.evaluation.alignment
+        between = weights_between_words(decoding.weights, codec, example.source, decoding.ids)
+        mass = attention_mass(between)
+        unread = int((mass < settings.unread).sum())
+        return {
+            "attention_mass": mass.round(4).tolist(),
+            "statistics": {UNREAD: [unread, len(mass)]},
+        }
 
     def _record(self, example: Example, best: Hypothesis, words: list[str | None]) -> Record:
         statistics, hypothesis = sentence_statistics(words, example.target), spelt(words)
@@ -205,24 +267,29 @@ class _Step:
 
     def _force_decode(
         self, batch: Batch, best: list[Hypothesis], examples: list[Example]
-    ) -> tuple[list[list[str | None]], list[Record]]:
-        """The hypotheses' words, None for an `<unk>` that stays, and the alignments of those kept.
+    ) -> tuple[list[list[str | None]], list[Record], dict[int, Record]]:
+        """The hypotheses' words, None for an `<unk>` that stays; alignments of those kept; coverage.
 
-        Attention is asked for where a sentence is kept, or where a word stands for `<unk>`.
+        Attention is asked for where a sentence is kept, where a word stands for `<unk>`, and of all
+        sentences for `unread_words`, by their place in the batch.
         """
         trained, codec, search = self.trained, self.trained.codec, self.trained.config.search
         replace = search.replace_unk != "none"
+        covered = UNREAD in self.wanted
+        coverage: dict[int, Record] = {}
         words = [written_words(codec.target, hypothesis.tokens) for hypothesis in best]
         alignments = []
         places = [
             place
             for place, (example, hypothesis) in enumerate(zip(examples, best, strict=True))
-            if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens)
+            if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens) or covered
         ]
         sources = [batch.source[place][batch.source_mask[place]].tolist() for place in places]
         decodings = force_decode(trained.model, sources, [best[place].tokens for place in places])
         for place, decoding in zip(places, decodings, strict=True):
             example = examples[place]
+            if covered and decoding.weights is not None:
+                coverage[place] = self._unread(decoding, example)
             if replace:
                 words[place] = replace_unknown_words(
                     decoding, codec, example.source, search, trained.dictionary
@@ -237,4 +304,4 @@ class _Step:
                     reference=example.target,
                 )
                 alignments.append(row)
-        return words, alignments
+        return words, alignments, coverage

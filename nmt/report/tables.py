@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -221,7 +222,37 @@ def _score_notes(comparison: SetComparison) -> list[str]:
         notes += [f"{about['title']} signature: {signature}" for signature in sorted(signatures)]
     searches = {_search(result.get("search")) for result in comparison.results.values()}
     notes += [f"Search: {search}." for search in sorted(searches) if search]
+    related = correlation_of_alignment(comparison)
+    if related is not None:
+        runs, (value, low, high) = related
+        notes.append(
+            f"Over {runs} runs AER and BLEU correlate by {value:.2f} (Pearson's r, 95 % interval by "
+            f"Fisher's z {low:.2f} to {high:.2f})."
+        )
     return notes
+
+
+def correlation_of_alignment(
+    comparison: SetComparison,
+) -> tuple[int, tuple[float, float, float]] | None:
+    """How the alignment error rate goes with BLEU over runs: their number, and r with its interval.
+
+    None for fewer than four runs that have both, or where one of the two is the same in all.
+    """
+    found = [
+        [score_of(result, key) for key in ("alignment_error_rate", "bleu")]
+        for result in comparison.results.values()
+    ]
+    pairs = [(rate["score"], bleu["score"]) for rate, bleu in found if rate and bleu]
+    if len(pairs) < 4:
+        return None
+    try:
+        r = statistics.correlation(*zip(*pairs, strict=True))
+    except statistics.StatisticsError:
+        return None
+    z = math.atanh(max(-1 + 1e-12, min(1 - 1e-12, r)))
+    half = statistics.NormalDist().inv_cdf(0.975) / math.sqrt(len(pairs) - 3)
+    return len(pairs), (r, math.tanh(z - half), math.tanh(z + half))
 
 
 def _search(settings: dict[str, Any] | None) -> str:

@@ -20,6 +20,7 @@ from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.external import system_record
+from nmt.evaluation.outside_links import alignment_scores, read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
@@ -130,7 +131,27 @@ def _evaluate(
         return {}
     records.write_alignments(run.folder.path, name, alignments)
     with timed(f"{name} scored"):
-        return _scores(run, name, made, dataclasses.asdict(config.search))
+        scores = _scores(run, name, made, dataclasses.asdict(config.search))
+    return _with_other_links(run, name, scores, examples)
+
+
+def _with_other_links(
+    run: Run, name: str, scores: dict[str, Any], examples: Sequence[Example]
+) -> dict[str, Any]:
+    """The scores of a test set, with those of other systems' links beside the model's."""
+    settings = run.config.evaluation
+    systems = dict.fromkeys(system for example in examples for system in example.links)
+    beside = {}
+    for system in systems:
+        pairs = [(e.links[system], e.gold, len(e.target)) for e in examples if e.gold is not None]
+        found = alignment_scores(pairs, settings.resamples, settings.confidence)
+        beside[system] = found
+        rate = found["alignment_error_rate"]["score"]
+        if rate is not None:
+            log.info("%s: AER %.3f by %s", name, rate, system)
+    if beside:
+        scores.setdefault("alignment", {})["systems"] = beside
+    return scores
 
 
 def evaluate_system(
@@ -251,18 +272,21 @@ def training_sample(config: Config, text: Prepared, pairs: int) -> list[Batch]:
     return [train.batch(rows[places]) for places in batches]
 
 
-def _examples(split: Split, text: TextConfig) -> list[Example]:
+def _examples(split: Split, text: TextConfig, root: str | None) -> list[Example]:
     """A prepared test set, sentence by sentence."""
-    found = []
-    for number, pair in enumerate(split):
+    found, pairs = [], list(split)
+    others = read_links(text, root, f"data.test.{split.name}", pairs) if text.links else None
+    for number, pair in enumerate(pairs):
         gold = gold_links(pair, text, f"data.test.{split.name}")
-        found.append(Example(number, pair["source"], pair["target"], pair["target_text"], gold))
+        links = others[number] if others else {}
+        words = pair["source"], pair["target"]
+        found.append(Example(number, *words, pair["target_text"], gold, links))
     return found
 
 
 def _with_stress(split: Split, config: Config) -> dict[str, list[Example]]:
     """A prepared test set by its name, and those of joined sentences that `stress` makes of it."""
-    examples = _examples(split, config.data.test[split.name])
+    examples = _examples(split, config.data.test[split.name], config.data.root)
     made = _joined_sets(split.name, examples, config.stress)
     taken = made.keys() & config.data.test.keys()
     if taken:

@@ -168,7 +168,7 @@ def make_run(
         "scores": {
             key: score.description()
             for key, score in REGISTERED.items()
-            if key != "ter" and (attention or key not in WITH_ATTENTION)
+            if score.default and (attention or key not in WITH_ATTENTION)
         },
     }
     (folder / "results.json").write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")

@@ -1,6 +1,10 @@
 import csv
 import io
 from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
 
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
@@ -8,6 +12,7 @@ from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.report.tables import (
+    correlation_of_alignment,
     lengths_table,
     scores_table,
     seeds_table,
@@ -176,3 +181,21 @@ def test_tables_of_an_earlier_comparison_go_and_other_files_stay(
     after = write_tables(runs[:1], [compared.compare_set(runs[:1], "newstest")], tmp_path)
     assert set(tmp_path.iterdir()) == {*after, tmp_path / "notes.csv"}
     assert len(after) < len(before)
+
+
+def test_alignment_and_bleu_over_runs():
+    """r of four pairs by hand, its interval by Fisher's z; nothing of three runs."""
+    rates, bleu = [0.1, 0.2, 0.3, 0.6], [30.0, 31.0, 20.0, 10.0]
+    results = {
+        str(n): {
+            "bleu": {"all": {"score": score}},
+            "alignment": {"alignment_error_rate": {"score": rate}},
+        }
+        for n, (rate, score) in enumerate(zip(rates, bleu, strict=True))
+    }
+    runs, (r, low, high) = correlation_of_alignment(SimpleNamespace(results=results))
+    assert runs == 4
+    assert r == pytest.approx(np.corrcoef(rates, bleu)[0, 1])
+    assert np.arctanh(high) - np.arctanh(low) == pytest.approx(2 * 1.959964, abs=1e-5)
+    del results["0"]
+    assert correlation_of_alignment(SimpleNamespace(results=results)) is None

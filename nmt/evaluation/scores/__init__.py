@@ -18,6 +18,7 @@ from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
 from nmt.evaluation.scores.base import Record, Score
 from nmt.evaluation.scores.bleu import Bleu, BrevityPenalty, LengthRatio
 from nmt.evaluation.scores.chrf import ChrF
+from nmt.evaluation.scores.closer import RepeatedNgrams, UnreadWords, detailed_error_rates
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
 from nmt.evaluation.scores.sacrebleu import SacreBleu
 from nmt.evaluation.scores.ter import Ter
@@ -43,6 +44,9 @@ REGISTERED: dict[str, Score] = {
         Precision(),
         Recall(),
         EosShare(),
+        *detailed_error_rates(),
+        UnreadWords(),
+        RepeatedNgrams(),
     )
 }
 

@@ -1,0 +1,127 @@
+"""Alignments made of two models, one a direction, and scored beside those of each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+
+from nmt.config import EvaluateConfig
+from nmt.config.keys import is_within
+from nmt.config.overrides import typed_paths
+from nmt.config.validation import load
+from nmt.data.batches import evaluation_batches
+from nmt.evaluation.alignment import Link, hard_links
+from nmt.evaluation.outside_links import alignment_scores
+from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
+from nmt.inference.force_decoding import force_decode, weights_between_words
+from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
+from nmt.run.run import Run
+from nmt.run.test import Sets
+from nmt.utils.environment import rank
+from nmt.utils.errors import InputError
+
+log = logging.getLogger(__name__)
+
+KEY = "evaluation.alignment.reverse_checkpoint"
+
+
+def reverse_model(run: Run) -> TrainedModel | None:
+    """The model of the other direction that was typed; None without one.
+
+    One that only a stored configuration names is not read: it may be a stranger's.
+
+    Raises:
+        InputError: for a file that is no checkpoint, or a model without attention or of other
+            languages; and where the run's own has no attention.
+    """
+    file = run.config.evaluation.alignment.reverse_checkpoint
+    typed = typed_paths(HydraConfig.get().overrides.task, EvaluateConfig)
+    if file is None or not is_within(KEY, typed):
+        return None
+    members = read_members(file, run.config.trust)
+    config = load(members[0].config.copy(), training=False)
+    ours, theirs = list(run.config.data.languages), list(config.data.languages)
+    if theirs != ours[::-1]:
+        raise InputError(
+            f"{KEY}={file}: translates {theirs[0]} to {theirs[1]}, not {ours[1]} to {ours[0]}"
+        )
+    for each, name in ((run.config, "checkpoint"), (config, f"{KEY}={file}")):
+        if each.model.alignment is None:
+            raise InputError(f"{name}: {each.model.title} has no attention to read links from")
+    config.trainer, config.search.batch_size = run.config.trainer, run.config.search.batch_size
+    return from_checkpoints(members, config)
+
+
+def add_symmetrised(
+    run: Run, trained: TrainedModel, reverse: TrainedModel, scores: dict[str, Any], sets: Sets
+) -> None:
+    """Puts AER of the other direction and of both together beside the model's, where gold links are.
+
+    Args:
+        run: of the evaluation.
+        trained: its model.
+        reverse: of the other direction.
+        scores: of each test set; `alignment.symmetrised` is added.
+        sets: the test sets.
+    """
+    if rank():
+        return
+    settings = run.config.evaluation
+    for name, examples in sets.items():
+        aligned = [example for example in examples if example.gold is not None]
+        if not aligned or "alignment" not in scores.get(name, {}):
+            continue
+        pairs = [(example.source, example.target) for example in aligned]
+        direct = model_links(trained, pairs)
+        inverse = [
+            {(j, i) for i, j in links}
+            for links in model_links(reverse, [(target, source) for source, target in pairs])
+        ]
+        ways = {
+            "reverse": inverse,
+            "intersection": map(intersection, direct, inverse),
+            "grow_diag_final_and": map(grow_diag_final_and, direct, inverse),
+        }
+        found = {
+            way: alignment_scores(
+                [
+                    (each, example.gold, len(example.target))
+                    for each, example in zip(links, aligned, strict=True)
+                    if example.gold is not None
+                ],
+                settings.resamples,
+                settings.confidence,
+            )
+            for way, links in ways.items()
+        }
+        scores[name]["alignment"]["symmetrised"] = found
+        rates = [found[way]["alignment_error_rate"]["score"] for way in ways]
+        if None not in rates:
+            log.info(
+                "%s: AER %.3f the other way, %.3f intersected, %.3f by grow-diag-final-and",
+                name, *rates
+            )  # fmt: skip
+
+
+def model_links(
+    trained: TrainedModel, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
+) -> list[set[Link]]:
+    """The links of a model's attention, each pair force-decoded, source word first."""
+    codec = trained.codec
+    trained.place()
+    null = trained.config.evaluation.alignment.null
+    ids = [(codec.source.encode(source), codec.target.encode(target)) for source, target in pairs]
+    found: list[set[Link]] = [set() for _ in pairs]
+    lengths = [max(len(source), len(target)) for source, target in ids]
+    with trained.autocast():
+        for rows in evaluation_batches(lengths, trained.config.search.batch_size):
+            made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
+            for row, decoding in zip(rows.tolist(), made, strict=True):
+                assert decoding.weights is not None
+                source, _ = pairs[row]
+                between = weights_between_words(decoding.weights, codec, source, decoding.ids)
+                found[row] = set(hard_links(between, null))
+    return found
