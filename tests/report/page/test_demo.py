@@ -1,0 +1,42 @@
+"""The page of trained models that the README opens with."""
+
+from typing import Any
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.browser import IN_BROWSER, Opened, until
+from tests.report.page.elements import Elements
+
+DEMO = ROOT / "docs" / "demo.html"
+
+
+@pytest.fixture(scope="module")
+def demo() -> Elements:
+    return Elements(DEMO.read_text(encoding="utf-8"))
+
+
+def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> None:
+    assert DEMO.stat().st_size <= 9e6
+    for payload in ("overview", "falls", "live"):
+        assert "/tmp/" not in str(demo.packed(payload))
+    page = DEMO.read_text(encoding="utf-8")
+    assert (
+        "python -m nmt.train +experiment=rnnsearch50<" in page
+    )  # the line that a person would type
+    labels = {run["label"] for run in demo.packed("overview")["runs"]}
+    assert labels == {"RNNencdec-50", "RNNsearch-50"}
+
+
+@IN_BROWSER[0]
+@IN_BROWSER[1]
+def test_its_models_translate_what_is_typed(chromium: Any) -> None:
+    opened = Opened(chromium, DEMO)
+    page = opened.page
+    until(page, "document.documentElement.dataset.translated === '1'")
+    page.fill("#live-text", "The young woman eats a red apple.")
+    page.press("#live-text", "Enter")
+    until(page, "document.documentElement.dataset.translated === '2'")
+    written = page.locator(".live-column").nth(1).locator(".written button").all_inner_texts()
+    assert written == ["La", "jeune", "femme", "mange", "une", "pomme", "rouge", ".", "</s>"]
+    opened.close()
