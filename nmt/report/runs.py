@@ -66,9 +66,11 @@ class FinishedRun:
     def flat(self) -> dict[str, Any]:
         """The configuration with dotted keys, lists kept whole: {"data.max_length": 50, ...}.
 
-        Without those that are null, which say as much as keys that an earlier version did not have.
+        Without those that are null or an empty dictionary, which say as much as keys that an
+        earlier version did not have.
         """
-        return {name: value for name, value in flatten(self.config).items() if value is not None}
+        found = flatten(self.config).items()
+        return {name: value for name, value in found if value is not None and value != {}}
 
     @cached_property
     def group(self) -> str:
