@@ -53,11 +53,13 @@ def main(composed: DictConfig) -> None:
     shown = tqdm(unit="pair", disable=not has_terminal(), dynamic_ncols=True)
     with memory_errors(config), shown as bar:
         for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
+            lines = []
             for pair in scorer.score(pairs):
                 total, symbols = total + pair.score, symbols + pair.symbols
-                write_output(f"{layout.line(pair)}\n")
+                lines.append(f"{layout.line(pair)}\n")
                 if composed.page and pair.row is not None:
                     rows.append(pair.row)
+            write_output("".join(lines))
             bar.update(len(pairs))
     if composed.page:
         build_explorer(rows, composed.page, label=config.name)

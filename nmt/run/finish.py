@@ -193,6 +193,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         scores=choose_scores(config.evaluation.scores),
         **described,
     )
+    finished = FinishedRun(config.name, content, folder.path)
     figures: list[Path] = []
     page: Path | None = None
     # what was measured is not lost over a picture of it, nor the page over a figure
@@ -203,7 +204,6 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     except Exception:
         log.exception("not all figures could be drawn; the run continues without them")
     try:
-        finished = FinishedRun(config.name, content, folder.path)
         title = f"{config.name} on {config.data.title}"
         with timed("page"), Stage(f"making {folder.page.name}", shown=config.trainer.progress):
             page = build_page([finished], folder.page, config.report, title=title)
@@ -217,8 +217,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
                 if new:
                     with warn_on_error("logging what the run has written"):
                         log_checkpoints(run, content)
-                        kept = FinishedRun(config.name, content, folder.path)
-                        sentences = {name: kept.alignments(name) for name in kept.sets}
+                        sentences = {name: finished.alignments(name) for name in finished.sets}
                         log_translations(run.logger.experiment, sentences, figures)
                     log_test(run.logger.experiment, content, figures, page)
         elif run.logger is not None:

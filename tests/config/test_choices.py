@@ -171,6 +171,12 @@ def test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime):
     assert (made.kind, made.source_size, made.target_size) == ("bpe", size, size)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "regime"), itertools.product(DATA, REGIMES))
+def test_a_tokenizer_that_is_typed_has_its_own_sizes_in_all_combinations(composer, data, regime):
+    test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime)
+
+
 def test_sizes_of_vocabularies_that_are_typed(composer):
     for typed, sizes in {
         "tokenizer=words": (2000, 3000),

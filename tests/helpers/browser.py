@@ -56,7 +56,7 @@ def drawn_after(page: Any, chart: str, act: Any) -> None:
     until(page, f"document.querySelector('{chart}').dataset.drawn !== '{before}'")
 
 
-def until(page: Any, condition: str, seconds: float = 30) -> None:
+def until(page: Any, condition: str, seconds: float = 60) -> None:
     """Waits for a condition in JavaScript.
 
     Playwright's own wait has the page evaluate it by `eval`, which the page's policy forbids.
@@ -67,13 +67,53 @@ def until(page: Any, condition: str, seconds: float = 30) -> None:
         page.wait_for_timeout(50)
 
 
+# axe-core does not look at text in SVG, at names of what is only focused, nor at ids
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((total, v, i) => total + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+  };
+  const found = [];
+  for (const element of document.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !element.checkVisibility() || element.matches("script, :disabled, option")) continue;
+    const style = getComputedStyle(element);
+    const ink = parse(element.ownerSVGElement ? style.fill : style.color);
+    const [a, b] = [light(ink), light(behind(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) found.push([element.tagName, ratio.toFixed(2), element.textContent.slice(0, 30)]);
+  }
+  return found;
+}"""
+
+UNNAMED = """() => [...document.querySelectorAll("input, select, button, [tabindex]")].filter((element) => {
+  if (!element.checkVisibility()) return false;
+  const label = element.labels?.length && [...element.labels].some((l) => l.textContent.trim());
+  return !(label || element.getAttribute("aria-label") || element.textContent.trim());
+}).map((element) => element.outerHTML.slice(0, 100))"""
+
+REPEATED = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+  return ids.filter((id, n) => ids.indexOf(id) !== n);
+}"""
+
+
 def barriers(page: Any) -> list[str]:
-    """What keeps people from using the page, as axe-core finds it (WCAG 2, and its best practices)."""
+    """What keeps people from using the page: as axe-core finds it, and what that passes over."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed"
     )
     found = axe.Axe().run(page).response["violations"]
-    return [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
+    named = [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
+    return named + [
+        str(each) for check in (CONTRAST, UNNAMED, REPEATED) for each in page.evaluate(check)
+    ]
 
 
 def lines(page: Any, chart: str = "#length-chart") -> int:

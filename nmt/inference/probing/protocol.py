@@ -84,8 +84,11 @@ def probe_vectors(
         held_out = {name: each[place] for name, each in found.items()}
         for order in ("from_start",) if vectors.of_words else ("from_start", "from_end"):
             task = ReadingTask(training, order == "from_end", settings)
-            read = task.of_words if vectors.of_words else task.of_sentences
-            yield Probing(vectors.kind, order, read(vectors, held_out, tests, some))
+            if vectors.of_words:
+                read = task.of_words(vectors, held_out, tests, some)
+            else:
+                read = task.of_sentences(vectors, held_out, tests)
+            yield Probing(vectors.kind, order, read)
 
 
 class ReadingTask:
@@ -129,19 +132,18 @@ class ReadingTask:
         learnt: Vectors,
         tests: Mapping[str, Vectors],
         sources: Mapping[str, SourceIds],
-        _: Sequence[Tensor],
     ) -> dict[str, dict[str, np.ndarray]]:
         """Reads vectors of whole sentences: a probe of its own for each position."""
         read = self._chance(sources)
         prior = torch.tensor(self.prior, dtype=torch.float32, device=learnt.rows.device)
         for position in range(self.positions):
             words = self.training[:, position]
-            rows = np.flatnonzero((words >= 0) & (words < self.classes))
-            for reader in ("probe", "shuffled"):
-                labels = words[rows]
-                if reader == "shuffled":
-                    labels = np.random.default_rng(self.settings.seed).permutation(labels)
-                probe = self._fit(learnt.rows[torch.from_numpy(rows)], labels, prior[position])
+            rows = self._readable(words)
+            at = np.full(len(rows), position)
+            probes = self._fit(
+                learnt.rows[torch.from_numpy(rows)], words[rows], at, prior[position]
+            )
+            for reader, probe in probes.items():
                 for name, vectors in tests.items():
                     truth = self.words(sources[name])[:, position]
                     guessed = probe.read(vectors.rows, prior[position]).cpu().numpy()
@@ -167,11 +169,10 @@ class ReadingTask:
         inside = at < self.positions
         words = np.full(len(at), -1)
         words[inside] = self.training[sentence[inside], at[inside]]
-        rows = np.flatnonzero((words >= 0) & (words < self.classes))
+        rows = self._readable(words)
         vectors, words, at = learnt.rows[torch.from_numpy(rows)], words[rows], at[rows]
-        for reader in ("probe", "shuffled"):
-            labels = _shuffled(words, at, self.settings.seed) if reader == "shuffled" else words
-            probe = self._fit(vectors, labels, prior[torch.from_numpy(at)])
+        probes = self._fit(vectors, words, at, prior[torch.from_numpy(at)])
+        for reader, probe in probes.items():
             for name, tested in tests.items():
                 truth = self.words(sources[name])[:, : self.positions]
                 ends = np.cumsum([len(source) for source in sources[name]])
@@ -184,10 +185,26 @@ class ReadingTask:
                     )
         return read
 
-    def _fit(self, vectors: Tensor, words: np.ndarray, prior: Tensor) -> LinearProbe:
-        settings = self.settings
-        labels = torch.from_numpy(words).to(vectors.device)
-        return fit_probe(vectors, labels, prior, epochs=settings.epochs, seed=settings.seed)
+    def _readable(self, words: np.ndarray) -> np.ndarray:
+        """Where there is a word that has a class."""
+        return np.flatnonzero((words >= 0) & (words < self.classes))
+
+    def _fit(
+        self, vectors: Tensor, words: np.ndarray, positions: np.ndarray, prior: Tensor
+    ) -> dict[str, LinearProbe]:
+        """A probe of vectors (N, D), words (N,) at positions (N,), and one of shuffled words."""
+        epochs, seed = self.settings.epochs, self.settings.seed
+        readers = {"probe": words, "shuffled": _shuffled(words, positions, seed)}
+        return {
+            reader: fit_probe(
+                vectors,
+                torch.from_numpy(labels).to(vectors.device),
+                prior,
+                epochs=epochs,
+                seed=seed,
+            )
+            for reader, labels in readers.items()
+        }
 
     def _chance(self, sources: Mapping[str, SourceIds]) -> dict[str, dict[str, np.ndarray]]:
         """Tables of each test set: that of the most frequent word at a position, others empty."""

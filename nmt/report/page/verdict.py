@@ -20,7 +20,7 @@ def verdict(comparison: SetComparison) -> str | None:
     A score is said to fall only where the interval of its slope does not hold 0.
     """
     falls = comparison.falls
-    digits = REGISTERED["bleu"].description()["digits"]
+    digits = REGISTERED["bleu"].digits
     fitted = []
     for name, found in falls.of_groups.get("bleu", {}).items():
         said = verdicts(found, "BLEU", falls.caps[name], digits)

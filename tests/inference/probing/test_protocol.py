@@ -41,7 +41,7 @@ def concatenation():
     learnt, tested = sentences(3000, 1), sentences(400, 2)
     task = ReadingTask(learnt, False, SETTINGS)
     vectors = {"t": Vectors(FIXED, concatenated(tested))}
-    read = task.of_sentences(Vectors(FIXED, concatenated(learnt)), vectors, {"t": tested}, [])["t"]
+    read = task.of_sentences(Vectors(FIXED, concatenated(learnt)), vectors, {"t": tested})["t"]
     return overall(read, [len(sentence) for sentence in tested]), tested
 
 
