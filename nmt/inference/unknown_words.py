@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from nmt.config import SearchConfig
 from nmt.data.batch import Batch
+from nmt.data.batches import Rows
 from nmt.data.splits import Split
 from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import Link, attended_words, hard_links
@@ -21,6 +24,9 @@ from nmt.models.base import Translator
 from nmt.utils.environment import gather
 from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
+
+# so often a word's link is counted, at least; more often hardly changes which target word wins
+OCCURRENCES = 10
 
 Aligned = tuple[Sequence[str], Sequence[str], list[Link]]
 
@@ -77,6 +83,27 @@ def learn_dictionary(
         done(len(made))
     parts: list[list[Aligned]] = gather(aligned)
     return count_links(pair for part in parts for pair in part)
+
+
+def pairs_of_rare_words(pairs: Split, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
+    """Those of the rows that teach something, gone through in their order.
+
+    A pair is passed over when each of its source words stands in `occurrences` of the pairs taken
+    before it: links of frequent words are then known, and most of a corpus is frequent words.
+
+    Args:
+        pairs: the split that `rows` are numbers of.
+        rows: (N,) numbers of pairs.
+        occurrences: pairs in which a word is wanted.
+    """
+    seen: Counter[str] = Counter()
+    taken = []
+    for row in rows.tolist():
+        words = set(pairs.text(row)[0].split(" "))
+        if any(seen[word] < occurrences for word in words):
+            seen.update(words)
+            taken.append(row)
+    return np.array(taken, np.int64)
 
 
 def count_links(

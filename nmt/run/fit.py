@@ -17,14 +17,14 @@ from nmt.data.prepare import Prepared
 from nmt.data.sources.open import file_digests
 from nmt.inference.test_loop import mean_nll
 from nmt.inference.trained import TrainedModel, make_codec
-from nmt.inference.unknown_words import learn_dictionary
+from nmt.inference.unknown_words import learn_dictionary, pairs_of_rare_words
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
 from nmt.run.early_checks import own_code
 from nmt.run.finish import Outcome
 from nmt.run.folder import RunFolder
 from nmt.run.run import Run
-from nmt.run.test import training_sample
+from nmt.run.test import training_batches, training_sample
 from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.lightning import is_of_restoring, on_every_rank
@@ -146,6 +146,7 @@ class Training:
         wanted = self._samples()["nll"]
         if not wanted:
             return None
+        train = self.text.train
         name = "likelihood of a sample of the training pairs"
         with timed(name), self._stage(name, wanted) as stage:
             return on_every_rank(
@@ -153,7 +154,7 @@ class Training:
                 trained.model,
                 lambda: mean_nll(
                     trained,
-                    training_sample(trained.config, self.text, wanted),
+                    training_batches(trained.config, train, training_sample(train, wanted)),
                     lambda pairs: stage.advance(pairs * self.trainer.world_size),
                 ),
             )
@@ -166,19 +167,22 @@ class Training:
         wanted = self._samples()["dictionary"]
         if not wanted:
             return None
-        name = "dictionary of unknown words"
-        with timed(name), self._stage(name, wanted) as stage:
+        name, train = "dictionary of unknown words", self.text.train
+        rows = pairs_of_rare_words(train, training_sample(train, wanted))
+        self.run.left.expect({"training sample": len(rows)})
+        with timed(name), self._stage(name, len(rows)) as stage:
             dictionary = on_every_rank(
                 self.trainer,
                 trained.model,
                 lambda: learn_dictionary(
                     trained,
-                    self.text.train,
-                    training_sample(trained.config, self.text, wanted),
+                    train,
+                    training_batches(trained.config, train, rows),
                     lambda pairs: stage.advance(pairs * self.trainer.world_size),
                 ),
             )
-        log.info("dictionary from attention: %s", counted(len(dictionary), "source word"))
+        words, learnt = counted(len(dictionary), "source word"), counted(len(rows), "pair")
+        log.info("dictionary from attention: %s of %s", words, learnt)
         return dictionary
 
     def _samples(self) -> dict[str, int]:

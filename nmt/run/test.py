@@ -11,7 +11,7 @@ import numpy as np
 
 from nmt.config import Config, StressConfig, TextConfig
 from nmt.data.batch import Batch
-from nmt.data.batches import evaluation_batches
+from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
@@ -242,8 +242,8 @@ def add_statistical_aligners(
     }
     if not gold:
         return
-    wanted = min(settings.alignment.statistical_aligner_pairs, len(train))
-    texts = [train.text(int(n)) for n in np.linspace(0, len(train) - 1, wanted)]
+    rows = training_sample(train, settings.alignment.statistical_aligner_pairs)
+    texts = [train.text(int(row)) for row in rows]
     found = statistical_alignment_scores(
         [(source.split(" "), target.split(" ")) for source, target in texts],
         gold,
@@ -260,13 +260,13 @@ def add_statistical_aligners(
             log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates)
 
 
-def training_sample(config: Config, text: Prepared, pairs: int) -> list[Batch]:
-    """This rank's share of the same training pairs for every run on a text.
+def training_sample(train: Split, pairs: int) -> Rows:
+    """Numbers of the same training pairs for every run on a text, evenly spaced over the corpus."""
+    return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
 
-    They are evenly spaced over the corpus, and sorted by length.
-    """
-    train, wanted = text.train, min(pairs, len(text.train))
-    rows = np.linspace(0, len(train) - 1, wanted).astype(np.int64)
+
+def training_batches(config: Config, train: Split, rows: Rows) -> list[Batch]:
+    """This rank's share of training pairs, sorted by length."""
     longer = train.sizes[rows].max(axis=1)
     batches = evaluation_batches(longer, config.search.batch_size, *rank_and_world())
     return [train.batch(rows[places]) for places in batches]

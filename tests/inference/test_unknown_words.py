@@ -10,7 +10,12 @@ from nmt.config.validation import validate
 from nmt.data.splits import HeldOut
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.inference.trained import Codec, TrainedModel
-from nmt.inference.unknown_words import count_links, learn_dictionary, replace_unknown
+from nmt.inference.unknown_words import (
+    count_links,
+    learn_dictionary,
+    pairs_of_rare_words,
+    replace_unknown,
+)
 from nmt.layers import TeacherForced
 from nmt.models import build_model
 from nmt.utils.errors import InputError
@@ -105,6 +110,18 @@ def test_words_are_learnt_from_hard_links_beyond_the_shortlist(monkeypatch, mode
 def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
     attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # </s> follows the last word
     assert learn(model) == {"cat": "chat", "red": "rouge"}
+
+
+def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
+    texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
+    rows = [{"source": text, "target": "le"} for text in texts]
+    pairs = HeldOut("train", rows, SOURCE, TARGET)
+    everything = np.arange(len(texts))
+    # a word counts once a pair: "the" is known after 0 and 1, "cat" after 0 and 2
+    assert pairs_of_rare_words(pairs, everything, 2).tolist() == [0, 1, 2, 3]
+    assert pairs_of_rare_words(pairs, everything, 1).tolist() == [0, 1, 3]
+    assert pairs_of_rare_words(pairs, everything[::-1], 1).tolist() == [6, 4, 3]
+    assert pairs_of_rare_words(pairs, everything[:0], 1).tolist() == []
 
 
 @pytest.mark.parametrize(
