@@ -62,6 +62,9 @@ class TextConfig:
         "sampled from the built-in grammar: with natural lengths, or equally many per length bucket",
         choices=("natural", "by_length"),
     )
+    optional: bool = key(
+        False, "of a test set: left out, with a line that says so, where a file of it is missing"
+    )
     pairs: int | None = key(
         None,
         "use at most this many pairs (built-in grammar: sample exactly this many)",

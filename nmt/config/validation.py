@@ -14,6 +14,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
+from nmt.config.optional_texts import leave_out_absent
 from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
 from nmt.utils.errors import InputError
@@ -55,10 +56,14 @@ LONGEST_NAME = 100  # bytes of a test set's name; a file name has 255, with what
 
 
 def load(config: DictConfig, training: bool = True) -> Config:
-    """A composed configuration as checked, plain objects. Raises InputError as `validate`."""
+    """A composed configuration as checked, plain objects. Raises InputError as `validate`.
+
+    Optional test sets whose files are missing are not in it.
+    """
     validate(config, training)
     loaded = OmegaConf.to_object(config)
     assert isinstance(loaded, Config)
+    leave_out_absent(loaded.data)
     return loaded
 
 

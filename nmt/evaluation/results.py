@@ -59,6 +59,8 @@ def assemble(
     scores: Sequence[Score] = (),
     sources: Mapping[str, Any] | None = None,
     code: str | None = None,
+    commit: str | None = None,
+    processor: str | None = None,
     text: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of results.json, with the schema's number and the versions that made it.
@@ -70,6 +72,8 @@ def assemble(
         sources: of a run that evaluates a trained model: the checkpoint, its SHA-256, and what it
             was tested on.
         code: fingerprint of the code that made it (`nmt.utils.code`); None where several did.
+        commit: of the code (`nmt.utils.code.git_commit`).
+        processor: of the machine.
         text: fingerprints of the text: `training`, and `test` by name of the set.
     """
     content: dict[str, Any] = {
@@ -88,6 +92,8 @@ def assemble(
         "command": command,
         "versions": versions(),
         "code": code,
+        "commit": commit,
+        "processor": processor,
         "text": text,
         "train": train,
         "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),

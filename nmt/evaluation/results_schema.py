@@ -239,6 +239,8 @@ class Results(TypedDict):
     test: dict[str, TestSet]
     scores: dict[Annotated[str, Field(max_length=200)], Description]
     code: NotRequired[ShortText | None]
+    commit: NotRequired[ShortText | None]
+    processor: NotRequired[ShortText | None]
     text: NotRequired[TextFingerprints | None]
     sources: NotRequired[Sources | None]
 

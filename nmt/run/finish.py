@@ -28,7 +28,7 @@ from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.training.ranks import need_no_rank
 from nmt.training.test_scores import log_test_scores
 from nmt.utils.commands import command_line
-from nmt.utils.devices import name_of
+from nmt.utils.devices import name_of, processor
 from nmt.utils.environment import rank
 from nmt.utils.files import verify
 from nmt.utils.progress import Stage, timed
@@ -189,6 +189,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         history=outcome.history,
         sources=outcome.sources,
         code=run.code,
+        commit=None if run.code is None else run.commit,
+        processor=processor(),
         text=run.text,
         scores=choose_scores(config.evaluation.scores),
         **described,

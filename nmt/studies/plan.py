@@ -6,9 +6,11 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -21,7 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import register_configs
 from nmt.cli.explain import explain
-from nmt.config import Config, StudyClaim, StudyRuns, StudySection
+from nmt.config import Config, StudyClaim, StudyRuns, StudySection, TextConfig
 from nmt.config.keys import completed, is_within
 from nmt.config.renamed import upgrade
 from nmt.config.schema import RUNTIME_KEYS, TrainConfig, to_containers
@@ -29,14 +31,15 @@ from nmt.config.study_checks import load_study
 from nmt.config.validation import load
 from nmt.evaluation.scores import choose_scores
 from nmt.report.runs import flatten
-from nmt.utils.commands import command_line, quoted
+from nmt.utils.commands import command_line, override, quoted
 from nmt.utils.errors import InputError
 
 # Names of a run, and what is measured in addition: they change neither weights nor translations.
 NEUTRAL = ("name", "experiment", "regime", "evaluation.scores", *RUNTIME_KEYS)
 
 # Keys that say what is decided, and how, in one place.
-HERE = tuple(f"study.{key}=" for key in ("only", "take", "accept", "missing", "plan_only"))
+HERE = tuple(f"study.{key}=" for key in ("only", "root", "take", "accept", "missing", "plan_only"))
+ROOT = "data.root"
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,9 @@ class PlannedRun:
 
     @property
     def command(self) -> str:
-        return command_line("train", self.overrides)
+        """What makes the run again, and not in this place: without the folder of its text."""
+        typed = [word for word in self.overrides if not word.startswith(f"{ROOT}=")]
+        return command_line("train", typed)
 
 
 @dataclass(frozen=True)
@@ -142,15 +147,40 @@ def plan_of(composed: DictConfig) -> Study:
 
 
 def identity(config: dict[str, Any]) -> str:
-    """Digest of what of a run's configuration, stored or planned, decides its weights and translations."""
+    """Digest of what of a run's configuration, stored or planned, decides its weights and translations.
+
+    A text is known by the names of its files, wherever they lie; what they hold, `text` of results.json says.
+    """
     whole = completed(TrainConfig, upgrade(config))
+    data = whole["data"]
+    data |= {name: _known_by(data[name]) for name in ("train", "valid", "in_domain")}
+    data["test"] = {name: _known_by(text) for name, text in data["test"].items()}
     kept = {path: value for path, value in flatten(whole).items() if not is_within(path, NEUTRAL)}
     text = json.dumps(kept, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _known_by(text: dict[str, Any]) -> dict[str, Any]:
+    """A text's section, files named one by one and those of `files` in the same way.
+
+    >>> one = _known_by({"source": "/a/train.en.xz", "target": "/a/train.fr.xz", "optional": True})
+    >>> one == _known_by({"files": ["train"]}), one == _known_by({"files": ["train", "more"]})
+    (True, False)
+    """
+    whole = completed(TextConfig, text)
+    sides = [whole.pop(side) for side in ("source", "target")]
+    if all(sides) and not whole["files"]:
+        names = {re.sub(r"\.\w+(\.(gz|xz|zst))?$", "", Path(side).name) for side in sides}
+        whole["files"] = sorted(names)
+    if whole["alignment"]:
+        whole["alignment"] = Path(whole["alignment"]).name
+    del whole["optional"]
+    return whole
+
+
 def _group(name: str, settings: StudyRuns, section: StudySection) -> RunGroup:
-    typed = (*section.overrides, *settings.overrides)
+    root = () if section.root is None else (override(ROOT, section.root),)
+    typed = (*root, *section.overrides, *settings.overrides)
     _check_overrides(f"study.runs.{name}.overrides", typed)
     seeds = tuple(section.seeds if settings.seeds is None else settings.seeds)
     if not settings.sweep:

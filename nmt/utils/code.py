@@ -1,10 +1,11 @@
-"""Which code made a run: a fingerprint of what its updates and its translations depend on."""
+"""Which code made a run: its git commit, and a fingerprint of what updates and translations depend on."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import hashlib
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,38 @@ SHOWN = (
 
 
 @functools.cache
-def code_fingerprint() -> str:
+def code_fingerprint(package: Path | None = None) -> str:
     """SHA-256 (hexadecimal) of the files of `PARTS` but for `SHOWN`, as they lie there at the first call.
 
     What Python makes of them is compared: comments, docstrings and the form of lines do not count.
     """
-    digest = hashlib.sha256()
-    for file in code_files(PACKAGE):
-        digest.update(f"{file.relative_to(PACKAGE).as_posix()}\n".encode())
+    digest, package = hashlib.sha256(), package or PACKAGE
+    for file in code_files(package):
+        digest.update(f"{file.relative_to(package).as_posix()}\n".encode())
         digest.update(repr(meaning(file.read_text(encoding="utf-8"))).encode())
     return digest.hexdigest()
+
+
+@functools.cache
+def git_commit(package: Path = PACKAGE) -> str | None:
+    """The commit that the package lies at, as it was at the first call; None outside its repository.
+
+    It ends in `-dirty` where tracked files differed from it.
+    """
+    git = ["git", "--no-optional-locks", "-C", str(package)]
+    tracked = [
+        *git,
+        "ls-files",
+        "--error-unmatch",
+        "__init__.py",
+    ]  # not one that it was copied into
+    described = [*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "check": True, "timeout": 20}
+    try:
+        subprocess.run(tracked, **options)
+        return subprocess.run(described, **options).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def code_files(package: Path) -> Iterator[Path]:

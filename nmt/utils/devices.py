@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import resource
 import sys
 from pathlib import Path
@@ -79,6 +80,15 @@ def name_of(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def processor() -> str:
+    """The processor's own name, or else its architecture."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def host_memory() -> int:

@@ -80,10 +80,10 @@ HELPS = {
     "evaluate": ("Runs the whole test protocol", "stress: lengths"),
     "translate": ("Translates standard input", "search: beam, greedy"),
     "score": ("Scores given translations", "search: beam, greedy"),
-    "probe": ("Reads source words back", "data: grammar, multi30k, text"),
+    "probe": ("Reads source words back", "data: europarl, grammar, multi30k, text"),
     "compare": ("Compares runs", "resamples: 1000"),
     "prepare": ("Tokenises, filters and encodes text", "tokenizer: bpe, words"),
-    "baseline": ("Trains a phrase-based system", "data: grammar, multi30k, text"),
+    "baseline": ("Trains a phrase-based system", "data: europarl, grammar, multi30k, text"),
     "study": ("Trains the runs that claims need", "plan_only: false"),
 }
 WRONG = [

@@ -117,7 +117,7 @@ REFUSED = [
         "scaled_dot",
     ),
     ("regime=desktop", "regime=desktop: no such; available: gpu, laptop, paper, tiny"),
-    ("data=wmt15", "available: grammar, multi30k, text, wmt14"),
+    ("data=wmt15", "available: europarl, grammar, multi30k, text, wmt14"),
     ("+data=text", "type data=… without the plus"),
     ("experiment=rnnsearch50", "type +experiment=…"),
     ("stress=lengths", "type +stress=…"),

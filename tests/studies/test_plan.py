@@ -142,3 +142,43 @@ def test_the_studies_that_come_with_it():
 
 def test_doctests():
     assert doctest.testmod(plan).failed == 0
+
+
+def test_the_folder_of_the_text_is_said_here_and_nowhere_else(tmp_path):
+    section = {
+        "overrides": ["regime=tiny", "data=multi30k"],
+        "claims": {"c": {**CLAIM, "runs": ["a"], "set": "test2016"}},
+        "runs": {"a": {}},
+    }
+    with composed("+study=tiny", f"study.root={tmp_path}", **section) as config:
+        study = plan_of(config)
+    (run, _) = study.groups["a"].runs
+    assert run.config.data.root == str(tmp_path)
+    assert f"data.root={tmp_path}" in run.overrides
+    assert run.command == "python -m nmt.train regime=tiny data=multi30k seed=1"
+    assert study.typed == ("+study=tiny",)
+
+
+def test_a_text_is_known_by_the_names_of_its_files(tiny):
+    config = to_containers(tiny.groups["rnnsearch50"].runs[0].config)
+
+    def with_train(**text: object) -> str:
+        return identity({**config, "data": {**config["data"], "root": "here", "train": text}})
+
+    files = with_train(files=["train"])
+    assert with_train(source="/a/train.en.xz", target="/b/train.fr.xz") == files
+    assert with_train(source="/a/more.en.xz", target="/b/more.fr.xz") != files
+    assert with_train(files=["train"], pairs=9) != files
+
+
+@pytest.mark.parametrize("name", ["europarl", "multi30k"])
+def test_studies_of_real_text_can_be_planned(tmp_path, name):
+    (tmp_path / "gold").mkdir()
+    for ending in ("en", "fr", "align"):
+        (tmp_path / f"gold/hansards-dev.{ending}").touch()
+    typed = ("study.only=[attention-wins]", f"study.root={tmp_path}")
+    with composed(f"+study={name}", *typed) as config:
+        study = plan_of(config)
+        claims, groups = config.study.claims, config.study.runs
+    assert {group for claim in claims.values() for group in claim.runs} == set(groups)
+    assert [run.seed for run in study.groups["rnnsearch50"].runs] == [1, 2, 3]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from nmt.utils import code
-from nmt.utils.code import PACKAGE, code_files, code_fingerprint, meaning
+from nmt.utils.code import PACKAGE, code_files, code_fingerprint, git_commit, meaning
 
 
 def test_what_counts_are_the_files_that_decide_weights_and_translations():
@@ -58,6 +60,35 @@ def test_it_is_a_digest_of_all_of_them(tmp_path, monkeypatch):
 def test_programs_that_do_not_do_the_same_differ(one, other):
     assert meaning(one) != meaning(other)
     assert meaning(one) == meaning(f"# said\n{one}\n\n")
+
+
+def git(folder: Path, *words: str) -> str:
+    name = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", "-C", folder, *name, *words], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_commit_that_a_package_lies_at(tmp_path):
+    package, copied = tmp_path / "package", tmp_path / "copied"
+    for folder in (package, copied):
+        folder.mkdir()
+        (folder / "__init__.py").write_text("a = 1\n")
+    assert git_commit(package) is None  # no repository
+    git_commit.cache_clear()
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "package")
+    git(tmp_path, "commit", "-qm", "one")
+    git(tmp_path, "tag", "-am", "a tag", "v1")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert git_commit(package) == commit
+    assert git_commit(copied) is None  # into a repository that is not its own
+    (package / "__init__.py").write_text("a = 2\n")
+    assert git_commit(package) == commit  # as it was when it was first asked for
+    git_commit.cache_clear()
+    assert git_commit(package) == f"{commit}-dirty"
+    git_commit.cache_clear()
 
 
 def test_doctests():

@@ -1,0 +1,59 @@
+"""Test sets that may be missing."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from nmt.config import DataConfig, TextConfig
+from nmt.config.optional_texts import ENDINGS, leave_out_absent
+from nmt.config.validation import load
+from nmt.data.sources.lines import OPENERS
+from nmt.utils.errors import InputError
+from tests.helpers import composition
+
+
+def section(root, **tests):
+    return DataConfig(
+        root=str(root), test={name: TextConfig(**text) for name, text in tests.items()}
+    )
+
+
+def test_what_is_missing_is_left_out_and_named(tmp_path, caplog):
+    for name in ("a.en.gz", "a.fr", "b.en", "c.en", "c.fr"):
+        (tmp_path / name).touch()
+    named = {"source": "c.en", "target": "c.fr"}
+    data = section(
+        tmp_path,
+        whole={"files": ["a"], "optional": True},
+        half={"files": ["b"], "optional": True},
+        named={**named, "optional": True},
+        gold={**named, "alignment": "c.align", "optional": True},
+        needed={"files": ["b"]},
+    )
+    with caplog.at_level(logging.INFO):
+        leave_out_absent(data)
+    assert list(data.test) == ["whole", "named", "needed"]
+    assert caplog.messages == [
+        f"data.test.half is left out: b.fr is not in {tmp_path} (data.root)",
+        f"data.test.gold is left out: c.align is not in {tmp_path} (data.root)",
+    ]
+
+
+def test_only_test_sets_are_optional():
+    data = DataConfig(valid=TextConfig(files=["a"], optional=True))
+    with pytest.raises(InputError, match=r"data\.valid\.optional=true: only a test set"):
+        leave_out_absent(data)
+
+
+def test_endings_are_those_that_can_be_read():
+    assert set(ENDINGS) == {"", *OPENERS}
+
+
+def test_multi30k_has_the_later_test_sets_where_they_are(tmp_path):
+    typed = ["data=multi30k", f"data.root={tmp_path}"]
+    assert list(load(composition.compose("train", typed)).data.test) == ["test2016"]
+    for language in ("en", "fr"):
+        (tmp_path / f"test_2017_mscoco.{language}.gz").touch()
+    assert list(load(composition.compose("train", typed)).data.test) == ["test2016", "mscoco"]
