@@ -1,0 +1,98 @@
+"""Makes the runs of a text's tables, as far as they are missing, and writes docs/results/ and docs/results.md.
+
+    python -m benchmarks.records multi30k study.root=FOLDER
+    python -m benchmarks.records multi30k study.root=FOLDER study.take=[runs] study.missing=leave --leave
+    python -m benchmarks.records                   # the tables alone, from docs/results/
+
+The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on;
+ensembles and phrase-based systems are made beside them. The same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.records.rows import HERE, Bench, record, write_record
+from benchmarks.records.tables import PAGE, RECORDS, read_records, with_tables
+from nmt.utils.code import PACKAGE, code_fingerprint
+from nmt.utils.devices import processor
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    texts = sorted(file.stem for file in HERE.glob("*.yaml"))
+    parser.add_argument("text", nargs="?", choices=texts)
+    parser.add_argument(
+        "typed", nargs="*", metavar="study.KEY=VALUE", help="passed on to nmt.study"
+    )
+    parser.add_argument("--leave", action="store_true", help="make nothing beside the study")
+    parser.add_argument(
+        "--folder", type=Path, help="of the study; studies/TEXT where none is given"
+    )
+    parser.add_argument(
+        "--made-here",
+        metavar="COMMIT",
+        help="runs that do not say so were made here, by this commit",
+    )
+    args = parser.parse_args()
+    if args.text:
+        folder = args.folder or Path("studies") / args.text
+        typed = [f"+study={args.text}", f"hydra.run.dir={folder}", *args.typed]
+        done = subprocess.run([sys.executable, "-m", "nmt.study", *typed], check=False)
+        if done.returncode:  # it has said why
+            raise SystemExit(done.returncode)
+        study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+        root = [
+            word.removeprefix("study.") for word in args.typed if word.startswith("study.root=")
+        ]
+        bench = Bench(folder, study, [f"data.{word}" for word in root], not args.leave)
+        lacking = said_of_earlier(args.made_here)
+        content = record(args.text, bench, lacking)
+        refuse_other_commits(content, args.made_here)
+        write_record(RECORDS / f"{args.text}.json", content)
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), read_records()), encoding="utf-8")
+
+
+def said_of_earlier(commit: str | None) -> dict[str, Any]:
+    """What `--made-here` says of runs whose results.json does not."""
+    return {} if commit is None else {"commit": commit, "processor": processor()}
+
+
+def refuse_other_commits(content: dict[str, Any], commit: str | None) -> None:
+    """Ends the program where a run that is said to be of a commit has other code than that has."""
+    if commit is None:
+        return
+    code = code_of(commit)
+    for row in content["rows"]:
+        for run in row["runs"]:
+            if run["commit"] == commit and run["code"] != code:
+                raise SystemExit(
+                    f"{row['name']}, seed {run['seed']}: not made by the code of {commit}"
+                )
+
+
+def code_of(commit: str) -> str:
+    """The fingerprint of the code of a commit."""
+    packed = subprocess.run(
+        ["git", "-C", PACKAGE.parent, "archive", commit, PACKAGE.name],
+        check=True,
+        capture_output=True,
+    ).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(folder, filter="data")
+        return code_fingerprint(Path(folder) / PACKAGE.name)
+
+
+if __name__ == "__main__":
+    main()

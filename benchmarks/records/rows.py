@@ -1,0 +1,300 @@
+"""The rows of a text's tables: what they are made of, found or made, and what is kept of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nmt.config.keys import is_within
+from nmt.config.schema import RUNTIME_KEYS
+from nmt.evaluation.results import FILE, bucket_score, score_of
+from nmt.report.finding import read_run
+from nmt.report.runs import FinishedRun
+from nmt.utils.commands import command_line, override
+
+HERE = Path(__file__).resolve().parent
+PLACES = re.compile(r"data\.(train|valid|in_domain|test\.[^.]+)\.(source|target|alignment|links)\b")
+VERSIONS = ("python", "nmt", "torch", "sacrebleu")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, as its file says: one of `group`, `evaluate` and `baseline`.
+
+    Attributes:
+        name: in the tables.
+        group: of the study, whose runs it is of.
+        evaluate: group whose models are evaluated once more, together as an ensemble.
+        seeds: of these models; None: all.
+        overrides: what is typed for the evaluation.
+        baseline: what is typed for `nmt.baseline`.
+    """
+
+    name: str
+    group: str | None = None
+    evaluate: str | None = None
+    seeds: tuple[int, ...] | None = None
+    overrides: tuple[str, ...] = ()
+    baseline: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Made:
+    """A row with the finished runs that it is of, and the command that makes the first of them."""
+
+    row: Row
+    runs: Sequence[FinishedRun]
+    command: str
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where rows are made.
+
+    Attributes:
+        folder: of the study; evaluations lie in its subfolder `evaluations`.
+        study: content of its study.json.
+        typed: what is typed for every evaluation, such as the folder of the text.
+        make: whether to make what is missing.
+    """
+
+    folder: Path
+    study: Mapping[str, Any]
+    typed: Sequence[str] = field(default_factory=tuple)
+    make: bool = True
+
+    def find(self, row: Row) -> Made | None:
+        """A row with its runs; None where there are none (all) of them yet."""
+        if row.group:
+            runs, command = self.of_group(row.group)
+            return Made(row, runs, command) if runs else None
+        if row.baseline:
+            run = self.made("baseline", row.name, row.baseline, [*row.baseline])
+            return run and Made(row, [run], command_line("baseline", row.baseline))
+        members, _ = self.of_group(str(row.evaluate), row.seeds)
+        if len(members) < len(row.seeds or self.seeds(str(row.evaluate))):
+            return None
+        files = [str(Path(str(run.folder)) / "checkpoints" / "best.ckpt") for run in members]
+        known = [*row.overrides, *(str(run.results["code"]) for run in members), str(row.evaluate)]
+        named = (
+            override("checkpoint", files[0])
+            if len(files) == 1
+            else f"checkpoint=[{','.join(files)}]"
+        )
+        run = self.made("evaluate", row.name, [named, *row.overrides], known)
+        shown = [f"checkpoint={'FILE' if len(files) == 1 else '[FILE,…]'}", *row.overrides]
+        return run and Made(row, [run], command_line("evaluate", shown))
+
+    def seeds(self, group: str) -> list[int]:
+        """The seeds that the study has, or wants, of a group."""
+        return [entry["seed"] for entry in self.study["runs"] if entry["group"] == group]
+
+    def of_group(
+        self, group: str, seeds: Sequence[int] | None = None
+    ) -> tuple[list[FinishedRun], str]:
+        """The finished runs of a group, and the command of the first that it wants."""
+        entries = [entry for entry in self.study["runs"] if entry["group"] == group]
+        wanted = [entry for entry in entries if seeds is None or entry["seed"] in seeds]
+        runs = [read_run(entry["folder"]) for entry in wanted if entry["folder"]]
+        return runs, entries[0]["command"] if entries else ""
+
+    def made(
+        self, command: str, name: str, typed: Sequence[str], known: Sequence[str]
+    ) -> FinishedRun | None:
+        """The run of a command in a folder that `known` names, made if it is missing."""
+        short = hashlib.sha256("\n".join(known).encode()).hexdigest()[:8]
+        slug = re.sub(r"\W+", "-", name.lower()).strip("-")
+        folder = self.folder / "evaluations" / f"{slug}-{short}"
+        if not (folder / FILE).is_file():
+            if not self.make:
+                return None
+            shutil.rmtree(folder, ignore_errors=True)  # of one that was stopped
+            here = [*self.typed, override("hydra.run.dir", str(folder)), "logger=none"]
+            subprocess.run([sys.executable, "-m", f"nmt.{command}", *typed, *here], check=True)
+        return read_run(folder)
+
+
+def read_rows(text: str) -> list[Row]:
+    """The rows of a text, in the order of its file."""
+    entries = yaml.safe_load((HERE / f"{text}.yaml").read_text(encoding="utf-8"))
+    lists = ("seeds", "overrides", "baseline")
+    return [
+        Row(**{key: tuple(value) if key in lists else value for key, value in entry.items()})
+        for entry in entries
+    ]
+
+
+def record(text: str, bench: Bench, lacking: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a text: claims that were decided, the hash they had before, and rows with their runs.
+
+    Args:
+        lacking: values for keys that runs of an earlier version do not have.
+    """
+    rows = [made for row in read_rows(text) if (made := bench.find(row)) is not None]
+    return {
+        "schema": 1,
+        "text": text,
+        "title": bench.study["title"],
+        "registrations": bench.study["registrations"],
+        "claims": [claim_entry(claim) for claim in bench.study["claims"] if is_decided(claim)],
+        "rows": [row_entry(made, lacking) for made in rows],
+    }
+
+
+def is_decided(claim: Mapping[str, Any]) -> bool:
+    """Whether a claim has a figure; one whose runs are missing has none."""
+    return claim["value"] is not None
+
+
+def claim_entry(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """A claim of study.json with its verdict."""
+    said = claim["claim"]
+    kept = (
+        "verdict",
+        "value",
+        "low",
+        "high",
+        "confidence",
+        "p",
+        "sentences",
+        "seeds",
+        "of",
+        "reason",
+    )
+    about = {key: said[key] for key in ("claim", "source", "runs", "statistic", "set", "range")}
+    measured = {key: _short(claim[key]) for key in kept}
+    return {"name": claim["name"], **about, "score": claim["score"], "rule": claim["rule"], **measured,
+            "command": claim["command"]}  # fmt: skip
+
+
+def row_entry(made: Made, lacking: Mapping[str, Any]) -> dict[str, Any]:
+    """A row: what it is, its runs, and the mean and standard deviation over them."""
+    first = made.runs[0]
+    runs = [run_entry(run, lacking) for run in made.runs]
+    return {
+        "name": made.row.name,
+        "languages": list(first.config["data"]["languages"]),
+        "max_length": first.results["max_length"],
+        "parameters": first.results["parameters"],
+        "command": made.command,
+        "runs": runs,
+        "over_seeds": over_seeds(runs),
+    }
+
+
+def run_entry(run: FinishedRun, lacking: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a run: how it was made, and what it scored; no text, no folder."""
+    results = run.results
+    train, valid = results.get("train") or {}, results.get("valid") or {}
+    told = results.get("sources") or train
+    hours = None if "sources" in results else train.get("hours")
+    return {
+        "seed": run.seed,
+        "typed": [word for word in run.overrides if not is_place(word)],
+        "code": results.get("code"),
+        **{key: results.get(key) or lacking.get(key) for key in ("commit", "processor")},
+        "versions": {key: found for key in VERSIONS if (found := results["versions"].get(key))},
+        "device": told.get("device"),
+        "precision": told.get("precision"),
+        "updates": train.get("updates"),
+        "epochs": _short(train.get("epochs")),
+        "minutes": None if hours is None else round(60 * hours, 1),
+        "train_nll_per_sentence": _short(train.get("nll_per_sentence")),
+        "valid_nll_per_sentence": _short(valid.get("nll_per_sentence")),
+        "test": {name: set_entry(result) for name, result in results["test"].items()},
+    }
+
+
+def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of a test set, by length too, and how they fall with it."""
+    aligned = result.get("alignment") or {}
+    keys = [*aligned, *result, "bleu", "bleu_no_unk"]
+    scores = {key: _figure(found) for key in keys if (found := score_of(result, key))}
+    rows = []
+    for row in result["by_length"]:
+        found = {
+            key: bucket_score(row, key) for key in (*row, "bleu", "bleu_no_unk") if key != "no_unk"
+        }
+        place = {key: row[key] for key in ("from", "to", "sentences")}
+        rows.append(place | {key: _figure(value) for key, value in found.items() if value})
+    fall = (result.get("degradation") or {}).get("bleu")
+    others = {**aligned.get("statistical_aligners", {}), **aligned.get("symmetrised", {})}
+    return {
+        "pairs": result["pairs"],
+        "scores": scores,
+        "aligners": {
+            name: {key: _figure(value) for key, value in found.items() if _is_figure(value)}
+            for name, found in others.items()
+            if isinstance(found, Mapping)
+        },
+        "by_length": rows,
+        "degradation": fall
+        and {part: _short(fall[part]) for part in ("all", "to_cap", "beyond_cap")},
+    }
+
+
+def over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Mean and sample standard deviation of each score that all runs have, by test set."""
+    if len(runs) < 2:
+        return {}
+    found: dict[str, Any] = {}
+    for name in runs[0]["test"]:
+        tests = [run["test"][name] for run in runs if name in run["test"]]
+        keys = [key for key in tests[0]["scores"] if all(key in test["scores"] for test in tests)]
+        if len(tests) == len(runs):
+            found[name] = {
+                key: _spread([test["scores"][key]["score"] for test in tests]) for key in keys
+            }
+    return found
+
+
+def is_place(word: str) -> bool:
+    """Whether an override says where or how loudly a run is made, not what it is.
+
+    >>> [is_place(word) for word in ("data.root=/a", "+data.test.a.source=b", "hydra.run.dir=c", "seed=1")]
+    [True, True, True, False]
+    """
+    name = word.lstrip("+~").partition("=")[0]
+    runtime = is_within(name, RUNTIME_KEYS) and name != "trainer.threads"
+    return runtime or name == "checkpoint" or name.startswith("hydra") or bool(PLACES.match(name))
+
+
+def write_record(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes a record, a run a line, so that two of them can be compared line by line."""
+    text = json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
+    inner = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        inner.sub(lambda found: " ".join(found[0].split()), text) + "\n", encoding="utf-8"
+    )
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": _short(statistics.fmean(values)), "sd": _short(statistics.stdev(values))}
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.get("score") is not None
+
+
+def _figure(found: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("score", "low", "high", "sentences")
+    return {key: _short(found[key]) for key in kept if found.get(key) is not None}
+
+
+def _short(value: Any) -> Any:
+    """A value with four decimals, or one that holds such values."""
+    if isinstance(value, Mapping):
+        return {key: _short(inner) for key, inner in value.items()}
+    return round(value, 4) if isinstance(value, float) else value

@@ -1,0 +1,235 @@
+"""Tables of the documentation, written from docs/results/*.json between two comments.
+
+    <!-- table: multi30k scores test2016 en-fr -->
+    <!-- end of table -->
+
+The first says which: a record, what it shows, a test set, and a direction. `claims` alone is the table
+of all records' verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.evaluation.scores import REGISTERED
+from nmt.report.table import Column, MeanAndDeviation, Table
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+RECORDS = DOCS / "results"
+PAGE = DOCS / "results.md"
+MARKED = re.compile(r"(<!-- table: ([^\n]*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+SCORES = ("bleu", "bleu_no_unk", "sacrebleu", "chrf", "nll_per_sentence")
+ALIGNED = ("alignment_error_rate", "precision", "recall", "eos_weight", "eos_share")
+TITLES = {
+    "bleu": "BLEU, tokens, cased",
+    "bleu_no_unk": "no UNK",
+    "sacrebleu": "sacreBLEU, detokenised",
+}
+NAME = Column("name", "", text=True)
+Record = Mapping[str, Any]
+
+
+def read_records() -> dict[str, Record]:
+    """The records, by the name of their text."""
+    files = sorted(RECORDS.glob("*.json"))
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+
+
+def with_tables(page: str, records: Mapping[str, Record]) -> str:
+    """A page with every marked table written anew.
+
+    Raises:
+        ValueError: for a table that there is not.
+    """
+    return MARKED.sub(lambda found: found[1] + table_of(found[2], records) + found[4], page)
+
+
+def table_of(asked: str, records: Mapping[str, Record]) -> str:
+    """The table of a mark, in Markdown."""
+    words = asked.split()
+    if words == ["claims"]:
+        return _markdown(*claims(records))
+    if len(words) == 4 and words[0] in records and words[1] in KINDS:
+        text, kind, name, direction = words
+        rows = [
+            row
+            for row in records[text]["rows"]
+            if "-".join(row["languages"]) == direction and name in row["runs"][0]["test"]
+        ]
+        if rows:
+            return _markdown(*KINDS[kind](rows, name))
+    raise ValueError(f"<!-- table: {asked} -->: no such table")
+
+
+def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, Any]]]:
+    """Claim, verdict, figure and command of all records."""
+    columns = [
+        Column("claim", "claim", text=True),
+        Column("text", "on", text=True),
+        Column("verdict", "verdict", text=True),
+        Column("figure", "figure", text=True),
+        Column("command", "command", text=True),
+    ]
+    rows = [
+        {
+            "claim": claim["claim"],
+            "text": f"{text}, {claim['set']}",
+            "verdict": claim["verdict"],
+            "figure": claim_figure(claim),
+            "command": f"`{claim['command']}`",
+        }
+        for text, record in records.items()
+        for claim in record["claims"]
+    ]
+    return columns, rows
+
+
+def claim_figure(claim: Mapping[str, Any]) -> str:
+    """The figure of a claim with its interval and what that is of."""
+    length = claim["statistic"] not in ("score", "slope")
+    digits = 1 if length else max(2, REGISTERED[claim["score"]].digits)
+    ends = ["…" if claim[end] is None else f"{claim[end]:z.{digits}f}" for end in ("low", "high")]
+    value = f"{claim['value']:z.{digits}f}{' words' if length else ''} [{', '.join(ends)}]"
+    seeds = f"{claim['seeds']} seed{'' if claim['seeds'] == 1 else 's'}"
+    return f"{value}, {seeds}".replace("-", "\N{MINUS SIGN}")
+
+
+def scores(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
+    """A row for each system: its scores on a test set."""
+    return _scores(rows, name, SCORES)
+
+
+def alignment(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
+    """A row for each system with attention, and for each aligner beside it: links against gold ones."""
+    attending = [row for row in rows if ALIGNED[0] in _known(row, name)]
+    columns, cells = _scores(attending, name, ALIGNED)
+    beside = {
+        system: {"name": f"{row['name']}: {system}"}
+        | {key: _triple(each) for key, each in found.items()}
+        for row in attending
+        for system, found in row["runs"][0]["test"][name]["aligners"].items()
+    }
+    return columns, [*cells, *beside.values()]
+
+
+def _scores(
+    rows: Sequence[Record], name: str, keys: Sequence[str]
+) -> tuple[list[Column], list[dict[str, Any]]]:
+    kept = [key for key in keys if any(key in _known(row, name) for row in rows)]
+    columns = [NAME, Column("seeds", "seeds", text=True)]
+    columns += [
+        Column(key, _title(key), 2 if key == "bleu_no_unk" else REGISTERED[key].digits)
+        for key in kept
+    ]
+    cells = [
+        {"name": row["name"], "seeds": seeds_of(row)}
+        | {key: figure(row, name, key) for key in kept}
+        for row in rows
+    ]
+    return columns, cells
+
+
+def lengths(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
+    """BLEU of each system by source length."""
+    buckets = [(each["from"], each["to"]) for each in rows[0]["runs"][0]["test"][name]["by_length"]]
+    columns = [NAME, Column("seeds", "seeds", text=True)]
+    columns += [
+        Column(f"{low}", f"{low}-{high}" if high else f"{low}+", 1) for low, high in buckets
+    ]
+    cells = []
+    for row in rows:
+        found: dict[str, Any] = {"name": row["name"], "seeds": seeds_of(row)}
+        for low, _ in buckets:
+            values = [
+                each["bleu"]["score"]
+                for run in row["runs"]
+                for each in run["test"][name]["by_length"]
+                if each["from"] == low
+            ]
+            found[f"{low}"] = _of_several(values)
+        cells.append(found)
+    return columns, cells
+
+
+def runs(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
+    """A row for each run: its BLEU with its interval, and how it was made."""
+    columns = [
+        NAME,
+        Column("seed", "seed", 0),
+        Column("bleu", _title("bleu")),
+        Column("updates", "updates", 0),
+        Column("epochs", "epochs", 1),
+        Column("minutes", "minutes", 0),
+        Column("train", "train NLL"),
+        Column("valid", "dev. NLL"),
+        Column("processor", "processor", text=True),
+        Column("commit", "commit", text=True),
+    ]
+    cells = []
+    for row in rows:
+        for run in row["runs"]:
+            trained = run["minutes"] is not None
+            cells.append(
+                {
+                    "name": row["name"],
+                    "seed": run["seed"] if trained else None,
+                    "bleu": _triple(run["test"][name]["scores"]["bleu"]),
+                    **{
+                        key: run[key] if trained else None
+                        for key in ("updates", "epochs", "minutes")
+                    },
+                    "train": run["train_nll_per_sentence"] if trained else None,
+                    "valid": run["valid_nll_per_sentence"] if trained else None,
+                    "processor": run["processor"],
+                    "commit": (run["commit"] or "")[:7] or None,
+                }
+            )
+    return columns, cells
+
+
+KINDS = {"scores": scores, "alignment": alignment, "lengths": lengths, "runs": runs}
+
+
+def seeds_of(row: Record) -> str | None:
+    """The seeds of a row's runs; none of one that was not trained for itself."""
+    seeds = [str(run["seed"]) for run in row["runs"] if run["minutes"] is not None]
+    return ", ".join(seeds) or None
+
+
+def figure(row: Record, name: str, key: str) -> Any:
+    """A score of a row: mean and deviation over its runs, or with its interval; None without it."""
+    spread = row["over_seeds"].get(name, {}).get(key)
+    if spread is not None:
+        return MeanAndDeviation(spread["mean"], spread["sd"])
+    found = _known(row, name).get(key)
+    return None if found is None or len(row["runs"]) > 1 else _triple(found)
+
+
+def _known(row: Record, name: str) -> Mapping[str, Any]:
+    known: Mapping[str, Any] = row["runs"][0]["test"][name]["scores"]
+    return known
+
+
+def _triple(found: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    return found["score"], found.get("low"), found.get("high")
+
+
+def _of_several(values: Sequence[float]) -> Any:
+    import statistics
+
+    if len(values) < 2:
+        return values[0] if values else None
+    return MeanAndDeviation(statistics.fmean(values), statistics.stdev(values))
+
+
+def _title(key: str) -> str:
+    return TITLES.get(key) or REGISTERED[key].title
+
+
+def _markdown(columns: list[Column], rows: list[dict[str, Any]]) -> str:
+    """A table alone, between empty lines as Markdown wants them."""
+    return "\n" + Table("", "", columns, rows).markdown().split("\n", 2)[2] + "\n"

@@ -1,0 +1,232 @@
+"""What was measured: kept without text and paths, and shown as it was kept."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import json
+import statistics
+
+import pytest
+import yaml
+
+from benchmarks.records import __main__ as program
+from benchmarks.records import rows
+from benchmarks.records.rows import HERE, Bench, read_rows, record, write_record
+from benchmarks.records.tables import PAGE, RECORDS, read_records, table_of, with_tables
+from nmt.cli.composition import conf_folder
+from nmt.evaluation.results import read
+from tests.helpers.run_folders import make_run
+
+TEXTS = sorted(file.stem for file in HERE.glob("*.yaml"))
+CLAIM = {
+    **{"name": "wins", "score": "bleu", "verdict": "supported", "value": 3.21487, "low": -1.0},
+    **{"high": 5.5, "confidence": 0.95, "p": 0.01, "sentences": 60, "seeds": 2, "of": "seeds"},
+    **{
+        "reason": "",
+        "rule": "above 0",
+        "command": "python -m nmt.study +study=a study.only=[wins]",
+    },
+    "claim": {
+        **{"claim": "One is better", "source": "the paper", "runs": ["search", "fixed"]},
+        **{"statistic": "score", "score": "bleu", "set": "newstest", "range": "all"},
+        **{"rule": "above", "margin": 0.0},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A study of three runs, of which one has not finished, and the phrase-based system beside it."""
+    folder = tmp_path_factory.mktemp("study")
+    entries = []
+    for group, model, seeds in (("search", "RNNsearch", (1, 2)), ("fixed", "RNNencdec", (1, None))):
+        for seed in seeds:
+            place = seed and make_run(folder / f"{group}{seed}", model=model, seed=seed, pairs=60)
+            command = f"python -m nmt.train +experiment={group}"
+            entries.append(
+                {
+                    "group": group,
+                    "seed": seed or 2,
+                    "command": command,
+                    "folder": place and str(place),
+                }
+            )
+    file = folder / "search1/results.json"
+    results = json.loads(file.read_text())
+    results["overrides"] += [f"data.root={folder}", f"hydra.run.dir={folder}", "trainer.threads=1"]
+    file.write_text(json.dumps(results))
+    open_claim = {**CLAIM, "name": "open", "value": None, "reason": "1 of 4 runs missing"}
+    study = {
+        "title": "A study",
+        "registrations": [{"sha256": "a", "runs": 0}],
+        "runs": entries,
+        "claims": [CLAIM, open_claim],
+    }
+    return folder, study
+
+
+@pytest.fixture
+def kept(made, monkeypatch):
+    folder, study = made
+    listed = [
+        rows.Row("RNNencdec-50", group="fixed"),
+        rows.Row("RNNsearch-50", group="search"),
+        rows.Row("joined", evaluate="fixed"),
+        rows.Row("phrase-based", baseline=("data=multi30k",)),
+    ]
+    monkeypatch.setattr(rows, "read_rows", lambda text: listed)
+    return record("a", Bench(folder, study, make=False), {"processor": "a processor"})
+
+
+def test_what_is_kept_of_runs(made, kept):
+    folder, _ = made
+    assert [row["name"] for row in kept["rows"]] == ["RNNencdec-50", "RNNsearch-50"]
+    fixed, search = kept["rows"]
+    results = [read(folder / f"search{seed}") for seed in (1, 2)]
+    bleu = [found["test"]["newstest"]["bleu"]["all"]["score"] for found in results]
+    told = [run["test"]["newstest"]["scores"]["bleu"]["score"] for run in search["runs"]]
+    assert told == pytest.approx(bleu, abs=1e-4)
+    assert search["over_seeds"]["newstest"]["bleu"] == {
+        "mean": pytest.approx(sum(bleu) / 2, abs=1e-3),
+        "sd": pytest.approx(abs(bleu[0] - bleu[1]) / 2**0.5, abs=1e-3),
+    }
+    assert fixed["over_seeds"] == {}
+    first = search["runs"][0]
+    assert first["typed"] == ["+experiment=rnnsearch50", "seed=1", "trainer.threads=1"]
+    assert first["minutes"] == pytest.approx(60 * 0.32)
+    assert (first["processor"], first["commit"]) == ("a processor", None)
+    assert [claim["name"] for claim in kept["claims"]] == ["wins"]
+    assert str(folder) not in json.dumps(kept)
+
+
+def test_tables_of_what_is_kept(kept):
+    records = {"a": kept}
+    spread = kept["rows"][1]["over_seeds"]["newstest"]["bleu"]
+    table = table_of("a scores newstest en-fr", records)
+    assert f"| RNNsearch-50 | 1, 2 | {spread['mean']:.2f} ± {spread['sd']:.2f} |" in table
+    one = kept["rows"][0]["runs"][0]["test"]["newstest"]["scores"]["bleu"]
+    assert (
+        f"| RNNencdec-50 | 1 | {one['score']:.2f} [{one['low']:.2f}, {one['high']:.2f}] |" in table
+    )
+    assert table_of("claims", records).splitlines()[-2] == (
+        "| One is better | a, newstest | supported | 3.21 [−1.00, 5.50], 2 seeds | "
+        "`python -m nmt.study +study=a study.only=[wins]` |"
+    )
+    lengths = table_of("a lengths newstest en-fr", records)
+    values = [
+        run["test"]["newstest"]["by_length"][0]["bleu"]["score"] for run in kept["rows"][1]["runs"]
+    ]
+    assert f" {statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f} |" in lengths
+    assert table_of("a runs newstest en-fr", records).count("\n| RNNsearch-50 |") == 2
+    assert "RNNencdec" not in table_of("a alignment newstest en-fr", records)
+    for wrong in (
+        "a scores newstest fr-en",
+        "a scores other en-fr",
+        "b scores newstest en-fr",
+        "a",
+    ):
+        with pytest.raises(ValueError, match="no such table"):
+            table_of(wrong, records)
+
+
+def test_aligners_stand_beside_a_model(made, kept):
+    folder, _ = made
+    result = read(folder / "search1")["test"]["newstest"]
+    figure = {"score": 0.123456, "low": 0.1, "high": 0.2}
+    result["alignment"]["statistical_aligners"] = {
+        "training_pairs": 9,
+        "hmm": {"sentences": 60, "alignment_error_rate": figure},
+    }
+    entry = rows.set_entry(result)
+    assert entry["aligners"] == {"hmm": {"alignment_error_rate": {**figure, "score": 0.1235}}}
+    assert entry["by_length"][0]["bleu_no_unk"]["score"] > 0
+    kept["rows"][1]["runs"][0]["test"]["newstest"] = entry
+    table = table_of("a alignment newstest en-fr", {"a": kept})
+    assert "| RNNsearch-50: hmm | – | 0.123 [0.100, 0.200] | – |" in table
+    aer = result["alignment"]["alignment_error_rate"]["score"]
+    assert f"\n| RNNsearch-50 | 1, 2 | {aer:.3f} ± 0.000 |" in table
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path, kept):
+    write_record(tmp_path / "a.json", kept)
+    assert json.loads((tmp_path / "a.json").read_text()) == kept
+
+
+def test_an_evaluation_is_made_once(made, monkeypatch):
+    folder, study = made
+    called = []
+
+    def run(words, check):
+        called.append(words)
+        place = next(word for word in words if word.startswith("hydra.run.dir="))
+        make_run(rows.Path(place.removeprefix("hydra.run.dir=")), pairs=60)
+
+    monkeypatch.setattr(rows.subprocess, "run", run)
+    results = [json.loads((folder / f"search{seed}/results.json").read_text()) for seed in (1, 2)]
+    for seed, content in enumerate(results, 1):
+        (folder / f"search{seed}/results.json").write_text(json.dumps({**content, "code": "c"}))
+    bench = Bench(folder, study, ["data.root=here"])
+    row = rows.Row("An ensemble", evaluate="search")
+    for _ in range(2):
+        found = bench.find(row)
+        assert (
+            found.command == "python -m nmt.evaluate checkpoint=[FILE,…]" or "FILE" in found.command
+        )
+    ((_, _, command, named, *rest),) = called
+    assert command == "nmt.evaluate"
+    assert named.count("best.ckpt") == 2
+    assert rest[0] == "data.root=here"
+    assert bench.find(rows.Row("Half", evaluate="fixed")) is None  # a seed is missing
+    assert len(called) == 1
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_rows_are_of_groups_that_the_study_has(text):
+    study = yaml.safe_load((conf_folder() / f"study/{text}.yaml").read_text())
+    listed = read_rows(text)
+    groups = {group for row in listed if (group := row.group or row.evaluate)}
+    assert groups == set(study["runs"])
+    assert all(sum(map(bool, (row.group, row.evaluate, row.baseline))) == 1 for row in listed)
+
+
+def test_the_tables_of_the_documentation_are_those_of_its_records():
+    page, records = PAGE.read_text(), read_records()
+    assert with_tables(page, records) == page
+
+
+def test_a_table_that_was_changed_by_hand_is_found():
+    page, records = PAGE.read_text(), read_records()
+    changed = copy.deepcopy(records)
+    for row in changed["multi30k"]["rows"]:
+        for run in row["runs"]:
+            run["test"]["test2016"]["scores"]["bleu"]["score"] += 1
+    assert with_tables(page, changed) != page
+
+
+@pytest.mark.parametrize("file", sorted(RECORDS.glob("*.json")), ids=lambda file: file.stem)
+def test_a_record_has_neither_text_nor_paths(file):
+    def strings(value):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            for each in value if isinstance(value, list) else [*value, *value.values()]:
+                yield from strings(each)
+
+    found = list(strings(json.loads(file.read_text())))
+    assert len(found) > 20
+    for each in found:
+        assert len(each) < 400
+        assert not any(part in each for part in ("/tmp", "/root", "/home", "/work", "=/"))
+
+
+def test_runs_of_other_code_are_not_said_to_be_of_a_commit(kept, monkeypatch):
+    monkeypatch.setattr(program, "code_of", lambda commit: "another")
+    program.refuse_other_commits(kept, None)
+    kept["rows"][0]["runs"][0]["commit"] = "abc"
+    with pytest.raises(SystemExit, match="RNNencdec-50, seed 1: not made by the code of abc"):
+        program.refuse_other_commits(kept, "abc")
+
+
+def test_doctests():
+    assert doctest.testmod(rows).failed == 0
