@@ -185,7 +185,7 @@ def runs(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str
                     "train": run["train_nll_per_sentence"] if trained else None,
                     "valid": run["valid_nll_per_sentence"] if trained else None,
                     "processor": run["processor"],
-                    "commit": (run["commit"] or "")[:7] or None,
+                    "commit": run["commit"] and re.sub(r"^(.{7})[0-9a-f]*", r"\1", run["commit"]),
                 }
             )
     return columns, cells

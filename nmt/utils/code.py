@@ -42,22 +42,18 @@ def code_fingerprint(package: Path | None = None) -> str:
 def git_commit(package: Path = PACKAGE) -> str | None:
     """The commit that the package lies at, as it was at the first call; None outside its repository.
 
-    It ends in `-dirty` where tracked files differed from it.
+    It ends in `-dirty` where tracked files of the package differed from it.
     """
     git = ["git", "--no-optional-locks", "-C", str(package)]
-    tracked = [
-        *git,
-        "ls-files",
-        "--error-unmatch",
-        "__init__.py",
-    ]  # not one that it was copied into
-    described = [*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
-    options: dict[str, Any] = {"capture_output": True, "text": True, "check": True, "timeout": 20}
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 20}
     try:
-        subprocess.run(tracked, **options)
-        return subprocess.run(described, **options).stdout.strip()
+        # a package that was copied into another repository is not tracked there
+        subprocess.run([*git, "ls-files", "--error-unmatch", "__init__.py"], check=True, **options)
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, **options).stdout.strip()
+        differs = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "."], **options).returncode
     except (OSError, subprocess.SubprocessError):
         return None
+    return f"{commit}-dirty" if differs else commit
 
 
 def code_files(package: Path) -> Iterator[Path]:

@@ -84,6 +84,10 @@ def test_the_commit_that_a_package_lies_at(tmp_path):
     commit = git(tmp_path, "rev-parse", "HEAD")
     assert git_commit(package) == commit
     assert git_commit(copied) is None  # into a repository that is not its own
+    git_commit.cache_clear()
+    (tmp_path / "a page").touch()
+    git(tmp_path, "add", "a page")
+    assert git_commit(package) == commit  # the page is not of the package
     (package / "__init__.py").write_text("a = 2\n")
     assert git_commit(package) == commit  # as it was when it was first asked for
     git_commit.cache_clear()
