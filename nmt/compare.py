@@ -29,36 +29,39 @@ def main(composed: DictConfig) -> None:
     from nmt.report.page import build_page
     from nmt.report.tables import write_tables
     from nmt.report.wandb import dashboards
-    from nmt.utils.files import check_writable
+    from nmt.utils.files import check_writable, remove_partial
+    from nmt.utils.locks import locked
     from nmt.utils.progress import counted
 
     OmegaConf.resolve(composed)
     config = OmegaConf.to_object(composed)
     assert isinstance(config, CompareConfig)
     scores = None if config.scores is None else choose_scores(config.scores, "scores")
-    check_writable("output", Path(config.output) / "comparison.html")
+    output = Path(config.output)
+    check_writable("output", output / "comparison.html")
     project = None if config.wandb is None else dashboards.check_project(config.wandb)
     found = find_runs(config.runs)
     runs = disambiguate_test_sets(found.runs)
     others = [read_system(name, files, runs, config) for name, files in config.external.items()]
     everyone = [*runs, *others]
-    comparisons = [
-        compare_set(everyone, name, config.resamples, scores) for name in scored_sets(everyone)
-    ]
-    output = Path(config.output)
-    write_tables(everyone, comparisons, output / "tables")
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
-    if formats:
-        draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)
-    page = build_page(
-        runs,
-        output / "comparison.html",
-        config.report,
-        others,
-        unfinished=found.unfinished,
-        resamples=config.resamples,
-        comparisons=comparisons,
-    )
+    with locked(output, "output"):
+        remove_partial([output, output / "tables", output / "figures"])
+        comparisons = [
+            compare_set(everyone, name, config.resamples, scores) for name in scored_sets(everyone)
+        ]
+        write_tables(everyone, comparisons, output / "tables")
+        if formats:
+            draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)
+        page = build_page(
+            runs,
+            output / "comparison.html",
+            config.report,
+            others,
+            unfinished=found.unfinished,
+            resamples=config.resamples,
+            comparisons=comparisons,
+        )
     log.info("%s compared: %s", counted(len(everyone), "run"), page)
     if project is not None:
         for run in found.runs:

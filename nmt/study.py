@@ -30,6 +30,7 @@ def main(composed: DictConfig) -> None:
     from nmt.studies.report import StudyReport
     from nmt.studies.verdicts import decide
     from nmt.utils.errors import RunError
+    from nmt.utils.files import remove_partial
     from nmt.utils.progress import counted
 
     study, folder = plan_of(composed), output_folder()
@@ -37,6 +38,7 @@ def main(composed: DictConfig) -> None:
     say_plan(found, folder)
     if study.section.plan_only:
         return
+    remove_partial([folder])
     registrations = register_claims(study.section, folder, count_runs(folder))
     log.info("claims and rules: sha256 %s", registrations[-1].sha256)
     if study.section.missing == "run":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ def claimed(folder: Path) -> Iterator[Claim | None]:
 
 def claim(folder: Path, new: bool = False) -> Claim:
     """Claims a folder, `new` if this process has just made it. Raises as `FolderLock.take`."""
-    there = folder.is_dir() and not new
+    there = os.path.isdir(folder) and not new  # False where the name is too long
     lock = FolderLock.take(folder)
     stood = {folder, *_entries(folder), *_entries(folder / ".hydra")} if there else set()
     return Claim(folder.absolute(), lock, frozenset(path.absolute() for path in stood))

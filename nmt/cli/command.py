@@ -244,7 +244,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
             name = error.filename2 or error.filename  # of a rename the name that was to be had
             where = f"{name}: " if name else ""
             _say(f"{where}cannot be read or written: {error.strerror}", everywhere=True)
-            return 1
+            return 2 if error.errno == errno.ENAMETOOLONG else 1  # such a name was typed
         traceback.print_exc()
         return 1
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import shutil
@@ -15,6 +14,7 @@ from filelock import FileLock
 
 from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
+from nmt.utils.files import NO_ROOM
 from nmt.utils.processes import signal_at_parents_death
 
 log = logging.getLogger(__name__)
@@ -38,9 +38,13 @@ def build_once(
         RunError: where the disk is full.
     """
     folder = cache / name
-    if folder.is_dir() and damage(folder, whole=verify) is None:
-        return folder
     try:
+        str(cache.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"data.cache={cache}: a name that is no UTF-8; take another") from error
+    try:
+        if folder.is_dir() and damage(folder, whole=verify) is None:
+            return folder
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / f".{name}.lock"):
             if folder.is_dir():
@@ -62,9 +66,11 @@ def build_once(
                 _building.remove(unfinished)
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in NO_ROOM:
             raise RunError(f"data.cache={cache}: no space left for prepared text") from error
-        raise InputError(f"data.cache={cache}: cannot be written ({error})") from error
+        raise InputError(
+            f"data.cache={cache}: cannot be written ({error.strerror or error})"
+        ) from error
     return folder
 
 

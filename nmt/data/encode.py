@@ -78,7 +78,7 @@ def encode_text(
     folder = build_once(
         cache,
         f"pairs-{fingerprint}",
-        lambda folder: _encode(folder, text, tokenizer, progress),
+        lambda folder: _encode(folder, fingerprint, text, tokenizer, progress),
         verify=verify,
     )
     state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
@@ -92,7 +92,13 @@ def encode_text(
     )
 
 
-def _encode(folder: Path, text: TokenisedText, tokenizer: TokenizerConfig, progress: bool) -> None:
+def _encode(
+    folder: Path,
+    fingerprint: str,
+    text: TokenisedText,
+    tokenizer: TokenizerConfig,
+    progress: bool,
+) -> None:
     """Fills a folder: vocabularies, encoded pairs, their lengths and counts."""
     source, source_types = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
     target, target_types = source, source_types
@@ -105,7 +111,7 @@ def _encode(folder: Path, text: TokenisedText, tokenizer: TokenizerConfig, progr
         features=ENCODED,
         num_proc=processes(len(text.rows)),
         cache_file_name=str(folder / "pairs.arrow"),
-        new_fingerprint=folder.name,
+        new_fingerprint=fingerprint,
         desc="encode data.train",
     )
     lengths = np.lib.format.open_memmap(folder / "lengths.npy", "w+", np.uint16, (len(encoded), 4))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator
 
 import torch
@@ -11,8 +10,8 @@ import torch
 from nmt.config import Config
 from nmt.training.ranks import INTACT, who_died
 from nmt.utils.errors import RunError
+from nmt.utils.files import NO_ROOM
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "NCCL")
 
 

@@ -11,7 +11,7 @@ from nmt.evaluation import results
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
-from nmt.utils.files import PARTIAL
+from nmt.utils.files import remove_partial
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class RunFolder:
         Only where a run writes such files: a folder that was typed may hold much else.
         """
         own = ("translations", "alignments", "figures", "wandb")
-        for folder in (self.path, self.checkpoints.path, *(self.path / name for name in own)):
-            for path in folder.glob(f".*{PARTIAL}"):
-                path.unlink(missing_ok=True)
+        remove_partial([self.path, self.checkpoints.path, *(self.path / name for name in own)])
 
     def refuse_used(self) -> None:
         """Refuses to write over another run's results or checkpoints; raises InputError."""

@@ -56,6 +56,7 @@ def probe(
     tests = {name: [encode(e.source)[:-1] for e in examples] for name, examples in sets.items()}
     total = len(training) + sum(map(len, tests.values()))
     readings: list[dict[str, Any]] = []
+    run.folder.remove_partial()
     with Stage("encoding and probing", total, "sentence", shown=config.trainer.progress) as stage:
         for found in probe_vectors(trained, training, tests, settings, stage.advance):
             for name, tables in found.read.items():

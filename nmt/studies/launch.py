@@ -21,9 +21,9 @@ from nmt.studies.existing import RUNS, FoundRuns, find_existing
 from nmt.studies.plan import PlannedRun
 from nmt.utils.code import code_fingerprint
 from nmt.utils.commands import override
-from nmt.utils.errors import InputError, Interrupted
+from nmt.utils.errors import Interrupted
 from nmt.utils.files import write_json
-from nmt.utils.locks import FolderLock
+from nmt.utils.locks import FolderInUse, FolderLock
 from nmt.utils.processes import signal_at_parents_death
 from nmt.utils.progress import counted
 
@@ -139,7 +139,7 @@ def _is_busy(folder: Path) -> bool:
             return True
     try:
         FolderLock.take(folder).release()
-    except InputError:
+    except FolderInUse:
         return True
     return False
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +16,7 @@ from nmt.utils.errors import InputError
 CHECKSUM = ".sha256"
 DIGESTS = 1 << 16  # bytes of a file of them that are read: it has two short lines
 PARTIAL = ".partial"  # ends the name of a file that is being written
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk says
 
 
 def write_atomically(
@@ -24,6 +26,9 @@ def write_atomically(
 
     With `checksum`, `<path>.sha256` (as sha256sum prints it) lists the digest. Between the two
     renames it lists the old and the new one, so that a kill at any moment leaves a valid pair.
+
+    Raises:
+        OSError: naming a file, where the disk is full, too.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
@@ -42,6 +47,9 @@ def write_atomically(
         else:
             os.replace(temporary, path)
         _sync_folder(path.parent)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write names no file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -62,18 +70,38 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def check_writable(key: str, path: Path) -> None:
-    """Refuses a file that could not be written later, without writing anything.
+    """Refuses a file that could not be written later; an empty one is made beside it, and removed.
 
     Raises:
-        InputError: naming the key and what stands in the way.
+        InputError: naming the key and what stands in the way; a device or a pipe does, since the
+            file that is written takes the place of what has its name.
+        OSError: where the disk is full.
     """
-    if path.is_dir():
-        raise InputError(f"{key}={path}: is a folder; name a file")
-    above = next(folder for folder in path.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise InputError(f"{key}={path}: cannot be written, since {above} is not a folder")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise InputError(f"{key}={path}: cannot be written, since nothing can be made in {above}")
+    try:
+        if path.is_dir():
+            raise InputError(f"{key}={path}: is a folder; name a file")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{key}={path}: is a device or a pipe, which would be replaced")
+        above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+        if not above.is_dir():
+            raise InputError(f"{key}={path}: cannot be written, since {above} is not a folder")
+        longest = os.pathconf(above, "PC_NAME_MAX")
+        if any(len(os.fsencode(part)) > longest for part in path.parts):
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        descriptor, name = tempfile.mkstemp(dir=above, prefix=f".{path.name}.", suffix=PARTIAL)
+        os.close(descriptor)
+        os.unlink(name)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        raise InputError(f"{key}={path}: cannot be written ({error.strerror})") from error
+
+
+def remove_partial(folders: Iterable[Path]) -> None:
+    """Removes what killed processes left half written in folders that are this process' own."""
+    for folder in folders:
+        for path in folder.glob(f".*{PARTIAL}"):
+            path.unlink(missing_ok=True)
 
 
 def rename(old: Path, new: Path) -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import logging
 import os
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.utils.errors import InputError
+from nmt.utils.files import NO_ROOM
 
 log = logging.getLogger(__name__)
 
 FILE = ".lock"
 ATTEMPTS = 1000  # of which each may fail since another process has just removed the folder
 HELD = (errno.EACCES, errno.EAGAIN)
+
+
+class FolderInUse(InputError):
+    """Another process works in a folder."""
 
 
 @dataclass
@@ -32,14 +39,19 @@ class FolderLock:
     descriptor: int
 
     @classmethod
-    def take(cls, folder: Path) -> FolderLock:
+    def take(cls, folder: Path, key: str = "hydra.run.dir") -> FolderLock:
         """Locks a folder, which is made where it does not exist.
 
         Where the file system has no locks a warning is logged, and nothing is locked.
 
+        Args:
+            folder: its path.
+            key: by which it is chosen.
+
         Raises:
-            InputError: where another process holds it, naming host and process id, and where no
-                folder can be made.
+            FolderInUse: where another process holds it, naming host and process id.
+            InputError: where no folder can be made, or nothing written into it.
+            OSError: where the disk is full.
         """
         path, tried = folder / FILE, 0
         while True:
@@ -48,11 +60,15 @@ class FolderLock:
                 folder.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except (FileNotFoundError, FileExistsError) as error:
-                if folder.exists() and not folder.is_dir():
-                    raise
-                if tried == ATTEMPTS:  # such as in /proc
-                    raise InputError(f"{folder}: cannot be made ({error.strerror})") from error
+                if tried == ATTEMPTS or (folder.exists() and not folder.is_dir()):
+                    raise InputError(
+                        f"{key}={folder}: cannot be made ({error.strerror})"
+                    ) from error
                 continue  # another process has just removed the folder
+            except OSError as error:
+                if error.errno in NO_ROOM:
+                    raise
+                raise InputError(f"{key}={folder}: cannot be written ({error.strerror})") from error
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -64,15 +80,21 @@ class FolderLock:
                     return cls(path, descriptor)
                 holder = os.read(descriptor, 1000).decode("utf-8", "replace").strip()
                 os.close(descriptor)
-                raise InputError(
+                raise FolderInUse(
                     f"{folder}: {holder or 'another process'} works there; "
-                    "wait until it has ended, or take another hydra.run.dir"
+                    f"wait until it has ended, or take another {key}"
                 ) from None
             if _is_at(path, descriptor):
                 break
             os.close(descriptor)  # of a file that its holder has just removed
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        except OSError as error:
+            error.filename = str(path)  # a write names no file
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+            raise
         return cls(path, descriptor)
 
     def release(self) -> None:
@@ -80,6 +102,16 @@ class FolderLock:
         if _is_at(self.path, self.descriptor):
             self.path.unlink(missing_ok=True)
         os.close(self.descriptor)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, key: str) -> Iterator[None]:
+    """A folder that this process works in alone. Raises as `FolderLock.take`."""
+    lock = FolderLock.take(folder, key)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

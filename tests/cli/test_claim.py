@@ -15,8 +15,10 @@ from omegaconf import OmegaConf
 
 from nmt.cli.claim import ClaimFolder, NotClaimed, claims
 from nmt.cli.composition import register_configs
+from nmt.utils.errors import InputError
 from nmt.utils.locks import FolderLock
 from tests.helpers.processes import TINY, run
+from tests.helpers.run_folders import make_run
 
 FORK = multiprocessing.get_context("fork")
 
@@ -61,9 +63,13 @@ def test_a_folder_that_was_typed_is_claimed_as_it_is(tmp_path):
 
 
 def test_what_cannot_be_claimed_is_said(tmp_path):
+    """By the key that names the folder."""
     (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError), claims():
-        ClaimFolder("train").on_run_start(config(str(tmp_path / "file")))
+    (tmp_path / "ring").symlink_to("ring")
+    for name in ("file", "file/x", "ring", "ring/x", "x" * 300, "/proc/x"):
+        said = re.escape(f"hydra.run.dir={tmp_path / name}: cannot be ")
+        with pytest.raises(InputError, match=said), claims():
+            ClaimFolder("train").on_run_start(config(str(tmp_path / name)))
     with pytest.raises(NotClaimed):
         ClaimFolder("train").on_run_start(config(str(tmp_path / "file/x")))
 
@@ -80,12 +86,14 @@ def content(folder: Path) -> dict[str, bytes]:
         ("train", ("resume=mine",)),
         ("evaluate", ("checkpoint=mine/checkpoints/best.ckpt", "hydra.run.dir=mine")),
         ("baseline", ("hydra.run.dir=mine",)),
+        ("compare", ("runs=[run]", "output=mine")),
     ],
 )
 def test_a_folder_that_a_process_works_in_is_refused(tmp_path, command, typed):
     """Before anything is written there."""
     (tmp_path / "mine/.hydra").mkdir(parents=True)
     (tmp_path / "mine/.hydra/config.yaml").write_text("seed: 1\n")
+    make_run(tmp_path / "run", pairs=12, kept=2)
     before = content(tmp_path / "mine")
     lock = FolderLock.take(tmp_path / "mine")
     ended = run(command, *typed, cwd=tmp_path)

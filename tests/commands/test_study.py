@@ -65,9 +65,11 @@ def test_a_study_that_is_killed_goes_on_and_ends_the_same(tmp_path):
         for pid in [*process.pids, *(children(process.pids[0]) if moment % 2 else ())]:
             kill(pid)
         process.wait()
+    (killed / "here/.study.json.x.partial").touch()  # as a kill while it is written leaves it
     ended = study(killed)
     assert ended.code == 0, ended.err
     assert (killed / "here/study.md").read_text() == text
+    assert not list(killed.rglob("*.partial"))
     before = {path: path.stat().st_mtime for path in (killed / "here/runs").glob("*/results.json")}
     assert len(before) == 4
     shutil.rmtree(killed / "data")  # nothing is trained, though the text must be made anew

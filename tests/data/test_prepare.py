@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -201,9 +202,27 @@ def test_settings_that_cannot_be_are_refused(config: DictConfig) -> None:
 
 def test_cache_that_cannot_be_written_is_refused(config: DictConfig, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    config.data.cache = str(tmp_path / "file" / "cache")
-    with pytest.raises(InputError, match=r"data\.cache=.*: cannot be written"):
+    for name in ("file/cache", "x" * 300):
+        config.data.cache = str(tmp_path / name)
+        with pytest.raises(InputError, match=r"data\.cache=.*: cannot be written \([^\[]+\)$"):
+            prepare(config.data, config.tokenizer, progress=False)
+    config.data.cache = str(tmp_path / os.fsdecode(b"\xff"))  # which Arrow cannot open
+    with pytest.raises(InputError, match=r"data\.cache=.*: a name that is no UTF-8"):
         prepare(config.data, config.tokenizer, progress=False)
+
+
+def test_a_cache_that_is_made_twice_is_the_same_byte_for_byte(
+    config: DictConfig, tmp_path: Path
+) -> None:
+    config.data.filters.duplicates = "pair"
+    made = []
+    for name in ("one", "other"):
+        config.data.cache = str(tmp_path / name)
+        prepare(config.data, config.tokenizer, progress=False)
+        paths = (tmp_path / name).glob("*/*")
+        made.append({path.relative_to(tmp_path / name): path.read_bytes() for path in paths})
+    assert {path.parent.name.partition("-")[0] for path in made[0]} == {"text", "filtered", "pairs"}
+    assert made[0] == made[1]
 
 
 def _build(cache: Path, built: str) -> None:

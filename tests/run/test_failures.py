@@ -112,7 +112,7 @@ def test_a_worker_that_dies(folder):
 
 def test_a_run_folder_that_cannot_be_written(folder):
     (folder / "file").touch()
-    assert_said(train(folder, "file/run"), 1, "file/run", "Not a directory")
+    assert_said(train(folder, "file/run"), 2, "hydra.run.dir=file/run", "Not a directory")
     (folder / "blocked").mkdir()
     (folder / "blocked/checkpoints").touch()
     assert_said(train(folder, "blocked"), 2, "blocked/checkpoints: cannot write there")

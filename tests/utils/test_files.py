@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,9 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as error:
         write(path, b"new")
+    assert error.value.filename == str(path)
     assert path.read_bytes() == b"old"
     assert sorted(tmp_path.iterdir()) == before
 
@@ -103,3 +105,29 @@ def test_others_may_read_what_is_written(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_places_where_nothing_can_be_written_are_refused_early(tmp_path):
+    """And what stands there stays: a pipe or a device would else be replaced by the file."""
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "ring").symlink_to("ring")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.iterdir())
+    refused = {
+        "folder": "is a folder",
+        "pipe": "is a device or a pipe, which would be replaced",
+        "/dev/null": "is a device or a pipe, which would be replaced",
+        "file/x": "is not a folder",
+        "ring/x": "ring is not a folder",
+        "x" * 300: "cannot be written (File name too long)",
+        f"new/{'x' * 300}/x": "cannot be written (File name too long)",
+        "/proc/x": "cannot be written (No such file or directory)",
+    }
+    for name, said in refused.items():
+        with pytest.raises(InputError, match=re.escape(f"page={tmp_path / name}: ")) as error:
+            files.check_writable("page", tmp_path / name)
+        assert said in str(error.value)
+    for name in ("file", "new/one/x", "x" * 230):
+        files.check_writable("page", tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before

@@ -93,3 +93,11 @@ def test_of_a_rename_that_fails_the_name_that_was_to_be_had_is_said(tmp_path, ca
     exit_code(lambda: write_text(tmp_path / "metrics.csv", "text"), "train", [])
     said = f"nmt: {tmp_path}/metrics.csv: cannot be read or written: Is a directory\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path, capsys):
+    """Wherever it is noticed: it was typed."""
+    path = tmp_path / ("x" * 300)
+    assert exit_code(lambda: path.read_text(), "train", []) == 2
+    said = f"nmt: {path}: cannot be read or written: File name too long\n"
+    assert capsys.readouterr().err == said

@@ -78,7 +78,7 @@ def filter_text(
     folder = build_once(
         Path(data.cache),
         f"filtered-{fingerprint}",
-        lambda folder: _build(folder, text, data, languages, in_domain),
+        lambda folder: _build(folder, fingerprint, text, data, languages, in_domain),
         verify=data.verify,
     )
     dropped = json.loads((folder / "dropped.json").read_text())
@@ -103,6 +103,7 @@ def check_filters(data: DataConfig) -> None:
 
 def _build(
     folder: Path,
+    fingerprint: str,
     text: TokenisedText,
     data: DataConfig,
     languages: tuple[str, str],
@@ -149,7 +150,7 @@ def _build(
         features=TOKENISED,
         num_proc=workers,
         cache_file_name=str(folder / "text.arrow"),
-        new_fingerprint=folder.name,
+        new_fingerprint=fingerprint,
         desc="keep data.train",
     )
     del judged, kept

@@ -93,15 +93,16 @@ def check_file(path: str | Path, key: str) -> Path:
     Raises:
         InputError: naming `key` and what is wrong with the path.
     """
-    file = Path(path).expanduser()
-    if not file.exists():
-        raise InputError(f"{key}={path}: no such file")
-    if not file.is_file():
-        raise InputError(f"{key}={path}: not a file")
     try:
+        file = Path(path).expanduser()
+        if not file.exists():
+            raise InputError(f"{key}={path}: no such file")
+        if not file.is_file():
+            raise InputError(f"{key}={path}: not a file")
         file.open("rb").close()
-    except OSError as error:
-        raise InputError(f"{key}={path}: cannot be read ({error.strerror})") from error
+    except (OSError, RuntimeError) as error:  # the second: a ~ of nobody
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{key}={path}: cannot be read ({reason})") from error
     return file
 
 
