@@ -126,7 +126,7 @@ def test_a_rank_that_is_killed_and_all_agents_started_again(machines, unbroken, 
     """All agents end; started again with the same lines they end with the weights of an unbroken run."""
     run = Run(machines, unbroken.work, f"killed-{killed}")
     agents = run.start()
-    run.wait_for("update 10: development")
+    run.wait_for("update 20: development")  # the checkpoint of update 10 is there
     os.kill(rank_of(agents[killed].pid), signal.SIGKILL)
     codes = [agent.wait(SECONDS) for agent in agents]
     assert 0 not in codes, run.said()
