@@ -180,16 +180,23 @@ def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
 
 
 def _no_unk_subset(runs: Sequence[FinishedRun], name: str) -> tuple[set[int], bool]:
-    """Sentences that every run with a shortlist can write without `<unk>`; whether any loses some.
+    """Sentences that the shortlists of every run cover; whether any run was scored on others.
 
-    An outside system can write any word, so that it narrows nothing; nor does a run that can write
-    none of them. Where the others have none in common, each keeps its own.
+    An outside system can write any word, as can a model of subwords: they narrow nothing.
     """
-    own = [ids for run in runs if not run.external and (ids := _without_unknown(run, name))]
+    own = [_without_unknown(run, name) for run in _with_shortlists(runs, name)]
     if not own:
         return set(), False
     subset = set.intersection(*own)
-    return subset, bool(subset) and any(ids != subset for ids in own)
+    return subset, any(ids != subset for ids in own)
+
+
+def _with_shortlists(runs: Sequence[FinishedRun], name: str) -> list[FinishedRun]:
+    return [
+        run
+        for run in runs
+        if not run.external and any(row.get("no_unk") is not None for row in run.translations(name))
+    ]
 
 
 def _without_unknown(run: FinishedRun, name: str) -> set[int]:
@@ -199,42 +206,25 @@ def _without_unknown(run: FinishedRun, name: str) -> set[int]:
 
 def no_unk_note(comparison: SetComparison) -> str | None:
     """What to say of the scores without unknown words; None where no run has shortlists."""
-    runs = [run for run in comparison.runs if not run.external]
-    covered = {run.label: _without_unknown(run, comparison.name) for run in runs}
-    shortlists = [
-        run.label
-        for run in runs
-        if any(row.get("no_unk") is not None for row in run.translations(comparison.name))
-    ]
-    if not shortlists:
+    runs = _with_shortlists(comparison.runs, comparison.name)
+    if not runs:
         return None
-    notes = []
     if comparison.no_unk_pairs:
         which = (
             "the sentences that every run's shortlists cover"
             if comparison.no_unk_shared
             else "sentences"
         )
-        notes.append(f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden.")
-    elif any(covered.values()):
-        notes.append(
-            "No UNK: the runs' shortlists cover no sentence in common, so that each run's figure is "
-            "of its own sentences; these figures do not compare."
-        )
-    none = [label for label in shortlists if not covered[label]]
+        return f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden."
+    none = [run.label for run in runs if not _without_unknown(run, comparison.name)]
     if none:
-        notes.append(
-            f"No UNK is empty for {', '.join(none)}: every sentence has a word outside the shortlists."
-        )
-    return " ".join(notes) or None
+        return f"No UNK is empty: the shortlists of {', '.join(none)} cover no sentence."
+    return "No UNK is empty: no sentence is covered by the shortlists of every run."
 
 
 def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:
     """Scores without unknown words on the sentences in `subset` (N,)."""
-    whole = measured.of("no_unk", subset)
-    if whole is None:
-        return
-    result["bleu"] = {**result["bleu"], "no_unk": whole}
+    result["bleu"] = {**result["bleu"], "no_unk": measured.of("no_unk", subset)}
     for row in result["by_length"]:
         row["no_unk"] = measured.of("no_unk", subset & _inside(row, measured.lengths))
 
