@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import doctest
 import json
+import re
 import statistics
 
 import pytest
 import yaml
 
 from benchmarks.records import __main__ as program
-from benchmarks.records import rows
+from benchmarks.records import rows, tables
 from benchmarks.records.rows import HERE, Bench, read_rows, record, write_record
 from benchmarks.records.tables import PAGE, RECORDS, read_records, table_of, with_tables
 from nmt.cli.composition import conf_folder
@@ -226,6 +227,37 @@ def test_runs_of_other_code_are_not_said_to_be_of_a_commit(kept, monkeypatch):
     kept["rows"][0]["runs"][0]["commit"] = "abc"
     with pytest.raises(SystemExit, match="RNNencdec-50, seed 1: not made by the code of abc"):
         program.refuse_other_commits(kept, "abc")
+
+
+@pytest.mark.slow
+def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
+    """Trains two runs of the study `tiny`, evaluates them together, and finds all of it the second time."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(
+        "- {name: single, group: rnnencdec50}\n- {name: together, evaluate: rnnencdec50}\n"
+    )
+    page = tmp_path / "page.md"
+    marks = [
+        f"<!-- table: {asked} -->\n<!-- end of table -->"
+        for asked in ("claims", "tiny scores test en-fr")
+    ]
+    page.write_text("\n\n".join(marks))
+    for module in (program, rows, tables):
+        for name, value in (("HERE", tmp_path), ("RECORDS", tmp_path), ("PAGE", page)):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr("sys.argv", ["records", "tiny", "study.only=[no-magic]"])
+    program.main()
+    kept, shown = (tmp_path / "tiny.json").read_text(), page.read_text()
+    made = {file: file.stat().st_mtime_ns for file in (tmp_path / "studies").rglob("results.json")}
+    assert len(made) == 3
+    assert "| refuted |" in shown
+    assert re.search(r"\| single \| 1, 2 \| \d+\.\d\d ± ", shown)
+    assert re.search(r"\| together \| – \| \d+\.\d\d \[", shown)
+    program.main()
+    assert (tmp_path / "tiny.json").read_text() == kept
+    assert page.read_text() == shown
+    assert {file: file.stat().st_mtime_ns for file in made} == made
 
 
 def test_doctests():
