@@ -19,8 +19,7 @@ validation.beam_search = watched
 
 
 def test_translations_are_made_in_the_precision_of_the_test(tmp_path: Path) -> None:
-    for precision, kind in (("bf16-mixed", "torch.bfloat16"), ("32", "torch.float32")):
-        options = (*TINY, f"trainer.precision={precision}", "trainer.max_steps=2")
-        ended = run("train", *options, f"hydra.run.dir={precision}", cwd=tmp_path, hook=WATCHED)
-        assert ended.code == 0, ended.err
-        assert (tmp_path / "kind").read_text() == kind
+    options = (*TINY, "trainer.precision=bf16-mixed", "trainer.max_steps=2")
+    ended = run("train", *options, "hydra.run.dir=run", cwd=tmp_path, hook=WATCHED)
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "kind").read_text() == "torch.bfloat16"
