@@ -11,6 +11,7 @@ import csv
 import importlib.util
 import io
 import json
+import shutil
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,13 +33,14 @@ from tests.report.page.elements import Elements
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
 LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files
 SMALL = ("trainer.progress=false", "logger=none", "report.heatmaps=0", "evaluation.resamples=20")
+BUILT_IN = ("+experiment=rnnencdec50", "+experiment=rnnsearch50")
 DATED = "outputs/DATE/TIME"  # stands for the folder of the reader's own training
 GRAMMAR = {"train_pairs": 64, "valid_pairs": 8, "test_pairs": 6, "by_length_pairs": 7}
 TINY = {
     "prepare": ("regime=tiny", "trainer.progress=false"),
     "train": (
         *("regime=tiny", "trainer=cpu", *SMALL, "trainer.max_steps=4", "trainer.valid_every=2"),
-        *("evaluation.train_sample=4", "evaluation.dictionary_sample=8"),
+        *("evaluation.train_sample=4", "evaluation.dictionary_sample=8", "search.max_ratio=1"),
         *(f"data.grammar.{name}={pairs}" for name, pairs in GRAMMAR.items()),
     ),
     "evaluate": SMALL,
@@ -75,12 +77,23 @@ class Played:
         shown = [word.replace(DATED, self.newest()) for word in command.words]
         smaller = {word.partition("=")[0] for word in TINY[name]}
         words = [word for word in shown if word.partition("=")[0] not in smaller]
+        if name == "train" and words[0] in BUILT_IN and len(words) == 2:
+            self.train_once(words[0], words[1].partition("=")[2])
+            return
         text = (self.folder / command.stdin).read_bytes() if command.stdin else b""
         there = {"PYTHONPATH": str(self.folder)}  # as `python -m` does
         ended = run(name, *words, *TINY[name], cwd=self.folder, env=there, stdin=text)
         assert ended.code == 0, f"{command}\n{ended.err}"
         if command.stdout:
             (self.folder / command.stdout).write_text(ended.out)
+
+    def train_once(self, experiment: str, to: str) -> None:
+        """A training of the built-in text that several pages show: made for one, then copied."""
+        made = self.folder.parent / experiment.partition("=")[2]
+        if not made.exists():
+            ended = run("train", experiment, "hydra.run.dir=run", *TINY["train"], cwd=made)
+            assert ended.code == 0, ended.err
+        shutil.copytree(made / "run", self.folder / to)
 
     def execute(self, code: str) -> None:
         """Runs Python code of the page; names stay from block to block."""
