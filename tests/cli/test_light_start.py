@@ -41,15 +41,21 @@ MODULES = [  # that every start imports, and those that must be as light
 ]
 
 # Runs modules as `python -m` does, each in a fork of its own, and lists what each has imported when
-# it ends. What every start imports is shared, and would be in each list if it imported them.
+# it ends. What every start imports and composes is shared, and would be in each list if it imported
+# them.
 RUN = f"""
 import atexit, importlib, json, os, runpy, sys, traceback
 from hydra.core.plugins import Plugins
+from nmt.config.schema import SCHEMAS
+from tests.helpers.composition import compose, share_compositions
 for name in {MODULES}:
     importlib.import_module(name)
     for heavy in {HEAVY + FOR_REPORTS}:
         assert heavy not in sys.modules, f"{{name}} imports {{heavy}}"
 Plugins.instance()
+share_compositions()
+for command in SCHEMAS:
+    compose(command, [])
 programs = json.loads(sys.argv[1])
 found = lambda: [name for name in {HEAVY + FOR_REPORTS} if name in sys.modules]
 for number, (module, *typed) in enumerate(programs):
@@ -99,10 +105,10 @@ WRONG = [
     ("study +study=tiny +study.claims.attention-wins.range=short", ".range=short: must be one"),
     ("compare runs=[a] figures=gif", "figures=gif: must be one of png, svg, pdf"),
 ]
-SWEEP = "nmt.train -m data.batch_size=0,-1 hydra.sweep.dir=s hydra.launcher.n_jobs=2"
+SWEEP = "nmt.train -m data.batch_size=-1 hydra.sweep.dir=s hydra.launcher.n_jobs=2"
 PROGRAMS = [
     "tests.helpers",
-    "nmt.layers",
+    "nmt.evaluation.buckets",
     *(f"nmt {command} --help" for command in HELPS),
     *(f"nmt.{command} seeed=1" for command in HELPS),
     *(f"nmt.{command} --cfg job" for command in HELPS),
@@ -143,7 +149,7 @@ def started(folder) -> dict[str, Started]:
 
 def test_what_is_imported_is_seen(started):
     assert started["tests.helpers"].imported == set()
-    assert started["nmt.layers"].imported >= {"torch"}
+    assert started["nmt.evaluation.buckets"].imported == {"numpy"}
 
 
 @pytest.mark.parametrize("command", HELPS)
@@ -184,10 +190,10 @@ def test_what_is_wrong_is_known_without_libraries(started, typed, said):
 
 
 def test_the_parent_of_a_sweep_starts_no_library(started, folder):
-    """Both jobs are refused; the page of none is not made, but what makes it is looked for."""
+    """The job is refused; the page of none is not made, but what makes it is looked for."""
     code, output, imported = started[SWEEP]
     assert code == 1
-    assert "job 1 refused (exit code 2)" in output
+    assert "job 0 refused (exit code 2)" in output
     assert imported & set(HEAVY) == set(), output
-    said = (folder / "s/1/console.log").read_text().splitlines()
+    said = (folder / "s/0/console.log").read_text().splitlines()
     assert said[1:] == ["nmt: data.batch_size=-1: must be at least 1"]

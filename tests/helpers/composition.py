@@ -55,7 +55,10 @@ def _shared_list(
         (values if value else choices).append(each)
     if not _is_ours(repo):
         return create_list(repo, config_name, overrides_list, *options, **named)
-    key = (config_name, tuple(each.input_line for each in choices), options, *named.items())
+    # a program composes to learn whether it sweeps, and again to run: the same, if all is chosen
+    chosen = not any(each.is_sweep_override() or each.value() == "???" for each in choices)
+    how = () if chosen else (options, *named.items())
+    key = (config_name, tuple(each.input_line for each in choices), how)
     if key not in lists:
         lists[key] = create_list(repo, config_name, choices, *options, **named)
     return dataclasses.replace(lists[key], config_overrides=values)

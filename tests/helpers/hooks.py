@@ -6,7 +6,10 @@ import functools
 import importlib
 import os
 import signal
-from typing import Any
+import subprocess
+import sys
+import types
+from typing import Any, BinaryIO, NoReturn
 
 
 def find(place: str) -> tuple[Any, str]:
@@ -60,3 +63,60 @@ def no_figures() -> None:
 
     module.draw_run = lambda *arguments: []  # type: ignore[assignment]
     module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]
+
+
+def fork_jobs() -> None:
+    """The process launcher's jobs are forks of the sweep: none imports the libraries anew."""
+    from hydra_plugins.nmt_process_launcher import _pool
+
+    _pool.subprocess = types.SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)
+
+
+class Fork:
+    """What the process launcher asks of `subprocess.Popen`, of `python -m <module>` in a fork."""
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        stdin: int,
+        stdout: BinaryIO,
+        stderr: BinaryIO,
+        env: dict[str, str],
+        cwd: str,
+        start_new_session: bool,
+    ) -> None:
+        assert command[:2] == [sys.executable, "-m"]
+        assert (stdin, stdout, start_new_session) == (subprocess.DEVNULL, stderr, True)
+        self.returncode: int | None = None
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._become(command[2:], stdout.fileno(), env, cwd)
+
+    def _become(self, words: list[str], output: int, env: dict[str, str], cwd: str) -> NoReturn:
+        from hydra.core.global_hydra import GlobalHydra
+
+        from tests.helpers.server import run_program
+
+        os.setsid()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.closerange(3, 1024)
+        GlobalHydra.instance().clear()
+        run_program(words[0], words[1:], cwd, env)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from filelock import FileLock
 
@@ -93,11 +93,19 @@ def serve(folder: Path, session: int) -> None:
             except TimeoutError:
                 continue
             port += 1
+            try:
+                request, descriptors = _receive(connection)
+            except (OSError, ValueError):  # the process that asks has ended
+                connection.close()
+                continue
+            _compose_as(request)
             if os.fork() == 0:
                 listener.close()
-                _watch(connection, port)
+                _watch(connection, request, descriptors, port)
                 os._exit(0)
             connection.close()
+            for descriptor in descriptors:
+                os.close(descriptor)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -125,9 +133,31 @@ def _compose_choices() -> None:
     share_compositions()
     for command in SCHEMAS:
         compose(command, [])
-    tiny = ["regime=tiny", "trainer=cpu", "logger=none"]
-    for choices in (["regime=tiny"], tiny, [*tiny, "trainer=ddp"]):
-        compose("train", choices)
+
+
+@functools.cache
+def _conf_groups() -> set[str]:
+    conf = ROOT / "conf"
+    return {str(path.relative_to(conf)) for path in conf.rglob("*") if path.is_dir()}
+
+
+def _compose_as(request: dict[str, Any]) -> None:
+    """Has at hand what a program, and those that choose the same after it, compose."""
+    _, _, command = request["module"].partition("nmt.")
+    arguments: list[str] = request["arguments"]
+    if command and not any(each.startswith("-") for each in arguments):
+        groups = _conf_groups()
+        chosen = [each for each in arguments if each.lstrip("+").partition("=")[0] in groups]
+        _compose_once(command, tuple(chosen))
+
+
+@functools.cache
+def _compose_once(command: str, chosen: tuple[str, ...]) -> None:
+    from tests.helpers.composition import compose
+
+    with contextlib.suppress(Exception):  # which the program will show
+        compose(command, list(chosen))
+    gc.freeze()
 
 
 def _bundle_charts() -> None:
@@ -158,14 +188,20 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _watch(connection: socket.socket, port: int) -> None:
-    """Starts the ranks of a request, says who they are, waits, and says how they ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """What is asked for, and the descriptors of its streams."""
     connection.settimeout(None)
     length = int(connection.recv(8, socket.MSG_WAITALL))
     content, descriptors, _, _ = socket.recv_fds(connection, 1, 64)
     content += connection.recv(length - 1, socket.MSG_WAITALL)
-    request = json.loads(content)
+    return json.loads(content), descriptors
+
+
+def _watch(
+    connection: socket.socket, request: dict[str, Any], descriptors: list[int], port: int
+) -> None:
+    """Starts the ranks of a request, says who they are, waits, and says how they ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     running = {}
     for rank in range(request["ranks"]):
         streams = descriptors[0], *descriptors[1 + 2 * rank : 3 + 2 * rank]
@@ -213,27 +249,35 @@ def _become(
     """
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(request["cwd"])
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     for descriptor in descriptors:
         os.close(descriptor)
-    os.environ.clear()
-    os.environ.update(request["env"])
+    env = request["env"]
     if request["ranks"] > 1:
-        world = str(request["ranks"])
-        os.environ.update(LOCAL_RANK=str(rank), NODE_RANK="0", WORLD_SIZE=world)
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    sys.path[:0] = [request["cwd"], *request["env"]["PYTHONPATH"].split(os.pathsep)]
-    sys.argv = [request["module"], *request["arguments"]]
-    sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+        env |= {"LOCAL_RANK": str(rank), "NODE_RANK": "0", "WORLD_SIZE": str(request["ranks"])}
+        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    run_program(request["module"], request["arguments"], request["cwd"], env, request["hook"])
+
+
+def run_program(
+    module: str, arguments: list[str], cwd: str, env: dict[str, str], hook: str = ""
+) -> NoReturn:
+    """Runs `python -m <module>` in this (forked) process, whose streams are 0, 1 and 2, and ends it."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.path[:0] = [cwd, *env["PYTHONPATH"].split(os.pathsep)]
+    sys.argv = [module, *arguments]
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
     atexit._clear()
-    sys.modules.pop(request["module"], None)  # it is run anew, as the main program
+    sys.modules.pop(module, None)  # it is run anew, as the main program
     code = 1
     try:
-        exec(request["hook"], dict(vars(hooks)))
-        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        exec(hook, dict(vars(hooks)))
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)

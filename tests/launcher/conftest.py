@@ -35,7 +35,8 @@ def main(cfg):
     else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     (folder / "started").touch()
-    time.sleep(cfg.sleep)
+    while time.time() < began + cfg.sleep and not (folder / "enough").exists():
+        time.sleep(0.02)
     result = {
         "config": OmegaConf.to_container(cfg, resolve=True),
         "began": began,
@@ -85,12 +86,14 @@ class App:
         (package / "app.py").write_text(APP)
         (package / "conf" / "app.yaml").write_text(CONFIG)
 
-    def start(self, *arguments: str, **environ: str) -> Process:
-        return start("small.app", "-m", *arguments, cwd=self.folder, env=environ, timeout=60)
+    def start(self, *arguments: str, hook: str = "fork_jobs()", **environ: str) -> Process:
+        """Starts a sweep; without the `hook` its jobs are new interpreters, as a user's are."""
+        options: dict[str, Any] = {"hook": hook, "env": environ, "timeout": 60}
+        return start("small.app", "-m", *arguments, cwd=self.folder, **options)
 
-    def sweep(self, *arguments: str, **environ: str) -> tuple[int, str]:
-        """Runs a sweep; its exit status and everything it has printed."""
-        return said(self.start(*arguments, **environ).wait())
+    def sweep(self, *arguments: str, **options: str) -> tuple[int, str]:
+        """Runs a sweep; its exit status and everything it has printed. `options` as of `start`."""
+        return said(self.start(*arguments, **options).wait())
 
     def results(self, sweep: str = "s") -> dict[str, dict[str, Any]]:
         """What the finished jobs have written, by the name of their folder."""

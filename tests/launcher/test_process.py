@@ -23,7 +23,8 @@ def wait_for(path: Path, seconds: float = 20) -> None:
 
 
 def test_jobs_run_one_after_the_other_in_order(app):
-    code, output = app.sweep(SWEEP, "seed=3,1,2", "sleep=0.2")
+    """Each in a new interpreter; in the tests that follow, a fork of the sweep."""
+    code, output = app.sweep(SWEEP, "seed=3,1,2", "sleep=0.2", hook="")
     assert code == 0, output
     results = app.results()
     assert [results[n]["config"]["seed"] for n in "012"] == [3, 1, 2]
@@ -232,15 +233,16 @@ def test_a_job_that_does_not_end_is_killed(app):
 
 
 def test_a_job_that_still_runs_is_left_alone(app):
-    process = app.start(SWEEP, "sleep=3")
+    process = app.start(SWEEP, "sleep=60")
     wait_for(app.folder / "s/0/started")
     process.send_signal(signal.SIGKILL)  # the job goes on without its sweep
     assert process.wait().code == -9
-    code, output = app.sweep(SWEEP, "sleep=3")
+    code, output = app.sweep(SWEEP, "sleep=60")
     assert code == 1
     assert "job 0 is already running" in output
+    (app.folder / "s/0/enough").touch()
     wait_for(app.folder / "s/0/results.json")
-    assert app.sweep(SWEEP, "sleep=3")[0] == 0
+    assert app.sweep(SWEEP, "sleep=60")[0] == 0
 
 
 def test_wrong_settings_are_refused(app):
