@@ -57,7 +57,8 @@ def sweep(tmp_path):
     (tmp_path / "app.py").write_text(APP)
 
     def run(*arguments: str, mode: str = "-m") -> tuple[int, str]:
-        ended = start("app", mode, *arguments, cwd=tmp_path, timeout=60).wait()
+        options = {"hook": "fork_jobs()", "timeout": 60}
+        ended = start("app", mode, *arguments, cwd=tmp_path, **options).wait()
         return ended.code, ended.out + ended.err
 
     return run

@@ -1,4 +1,5 @@
 import dataclasses
+from itertools import product
 
 import pytest
 import torch
@@ -28,20 +29,27 @@ def assert_same(found, expected):
         assert mine.log_probabilities == pytest.approx(theirs.log_probabilities, abs=1e-10)
 
 
-@pytest.mark.parametrize("beam", [1, 2, 5, 12])
+BEAMS = (1, 2, 5, 12)
+OPTIONS = (
+    {},
+    {"length_penalty": 0.7},
+    {"length_penalty": 1.5, "min_ratio": 0.5},
+    {"min_ratio": 1.3},
+    {"max_ratio": 0.6},
+    {"min_ratio": 2.0, "max_ratio": 1.5},
+)
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("forbid_unknown", "options", "beam"),
     [
-        {},
-        {"length_penalty": 0.7},
-        {"length_penalty": 1.5, "min_ratio": 0.5},
-        {"min_ratio": 1.3},
-        {"max_ratio": 0.6},
-        {"min_ratio": 2.0, "max_ratio": 1.5},
+        *product([False], OPTIONS, BEAMS),
+        *product([True], OPTIONS, [5]),
+        *product([True], [{}], [1, 2, 12]),
     ],
 )
-@pytest.mark.parametrize("forbid_unknown", [False, True])
-def test_finds_what_the_reference_search_finds(beam, options, forbid_unknown):
+def test_finds_what_the_reference_search_finds(forbid_unknown, options, beam):
+    """Each two settings together."""
     source, mask = pad(SOURCES)
     for seed, sharpness, vocabulary in ((1, 0.5, 11), (2, 2.0, 13), (4, 3.0, 301)):
         model = TinyModel(vocabulary, seed=seed, sharpness=sharpness)
