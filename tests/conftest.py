@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,6 +56,8 @@ class Said(NamedTuple):
 
 def pytest_configure(config: pytest.Config) -> None:
     """In the processes that run tests, and not in the one that deals them out, before any import."""
+    if sys.dont_write_bytecode and config.cache is not None:
+        keep_bytecode(config.cache)
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import torch
 
@@ -62,6 +65,18 @@ def pytest_configure(config: pytest.Config) -> None:
         if not torch.cuda.is_available():
             os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
         share_compositions()
+
+
+def keep_bytecode(cache: pytest.Cache) -> None:
+    """Where none is to lie beside the sources, it lies in pytest's cache, for all that is started.
+
+    Some ten interpreters are, and to compile what torch and Lightning import takes each of them
+    as long as all else that they import.
+    """
+    with contextlib.suppress(OSError):
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
