@@ -33,9 +33,11 @@ def main(composed: DictConfig) -> None:
     from nmt.phrase_based.training import tuned_system
     from nmt.run import start, test
     from nmt.run.finish import Outcome, publish
+    from nmt.utils.files import check_utf8
 
     with start.without_model(composed) as run:
         check_installed()
+        check_utf8("hydra.run.dir", run.folder.path)
         text = start.prepare_text(run)
         tables = run.folder.path / "phrase_based"
         with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):

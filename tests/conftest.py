@@ -41,6 +41,7 @@ LONGEST = [
         "commands/test_evaluate",
     )
 ]
+SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do
 CHECKS = {
     **dict.fromkeys(("compare", "translate", "score"), validate_keys),
     "study": load_study,
@@ -80,10 +81,13 @@ def keep_bytecode(cache: pytest.Cache) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first, so that no worker is left with one at the end.
+    """Slow tests have longer; the longest files come first, so that no worker is left with one.
 
     Those that start programs wait for the server, which is started at once where all run.
     """
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
     if WORKER in os.environ and {item.nodeid.partition("::")[0] for item in items} >= set(LONGEST):

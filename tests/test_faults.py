@@ -311,7 +311,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
 def test_whole_trainings_killed_at_file_operations(work):
     """Twenty kills at any of the operations of a run, each resumed to the same end."""
     draw, kills, most = random.Random(5), 0, 400

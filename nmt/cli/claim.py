@@ -15,6 +15,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from nmt.cli.composition import STARTED, named_by_time
 from nmt.utils.environment import rank
+from nmt.utils.errors import InputError
+from nmt.utils.files import NO_ROOM, check_utf8
 from nmt.utils.locks import FILE, FolderLock
 
 
@@ -78,6 +80,18 @@ class ClaimFolder(Callback):
 
     def __init__(self, command: str) -> None:
         self.command = command
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Refuses a sweep whose folder cannot be made, by its key."""
+        folder = Path(str(config.hydra.sweep.dir))
+        try:
+            check_utf8("hydra.sweep.dir", folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        except InputError as error:
+            raise NotClaimed(error) from error
+        except OSError as error:
+            said = f"hydra.sweep.dir={folder}: cannot be made ({error.strerror})"
+            raise NotClaimed(error if error.errno in NO_ROOM else InputError(said)) from error
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         if rank():

@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
-from nmt.utils.files import NO_ROOM
+from nmt.utils.files import NO_ROOM, check_utf8
 from nmt.utils.processes import signal_at_parents_death
 
 log = logging.getLogger(__name__)
@@ -38,10 +38,7 @@ def build_once(
         RunError: where the disk is full.
     """
     folder = cache / name
-    try:
-        str(cache.absolute()).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"data.cache={cache}: a name that is no UTF-8; take another") from error
+    check_utf8("data.cache", cache)
     try:
         if folder.is_dir() and damage(folder, whole=verify) is None:
             return folder
@@ -66,7 +63,7 @@ def build_once(
                 _building.remove(unfinished)
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
-        if error.errno in NO_ROOM:
+        if error.errno in NO_ROOM or str(error).startswith("Not enough disk space"):  # datasets
             raise RunError(f"data.cache={cache}: no space left for prepared text") from error
         raise InputError(
             f"data.cache={cache}: cannot be written ({error.strerror or error})"

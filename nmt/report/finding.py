@@ -6,6 +6,7 @@ Nothing here imports a model: a report is made from files alone, on any machine,
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
     if not wanted:
         raise InputError("runs: empty; name run folders, sweep folders or globs")
     for pattern in wanted:
-        named = Path(pattern).is_dir()
+        named = os.path.isdir(pattern)  # False where the name is too long
         folders = [Path(pattern)] if named else sorted(map(Path, glob.glob(pattern)), key=_order)
         if not folders:
             raise InputError(

@@ -97,6 +97,18 @@ def check_writable(key: str, path: Path) -> None:
         raise InputError(f"{key}={path}: cannot be written ({error.strerror})") from error
 
 
+def check_utf8(key: str, path: Path) -> None:
+    """Refuses a path that libraries in C++ (Arrow, Thot) cannot open.
+
+    Raises:
+        InputError: naming the key.
+    """
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{key}={path}: a name that is no UTF-8; take another") from error
+
+
 def remove_partial(folders: Iterable[Path]) -> None:
     """Removes what killed processes left half written in folders that are this process' own."""
     for folder in folders:

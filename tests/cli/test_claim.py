@@ -74,6 +74,24 @@ def test_what_cannot_be_claimed_is_said(tmp_path):
         ClaimFolder("train").on_run_start(config(str(tmp_path / "file/x")))
 
 
+def test_a_sweeps_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "ring").symlink_to("ring")
+    no_utf8 = os.fsdecode(b"\xff")
+    for name in ("file", "file/x", "ring", "x" * 300, "/proc/x", no_utf8):
+        with pytest.raises(InputError, match=re.escape(f"hydra.sweep.dir={tmp_path / name}: ")):
+            sweep_into(tmp_path / name)
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep_into(tmp_path / "new/one")
+    assert (tmp_path / "new/one").is_dir()
+
+
+def sweep_into(folder: Path) -> None:
+    with claims():
+        made = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}})
+        ClaimFolder("train").on_multirun_start(made)
+
+
 def content(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}

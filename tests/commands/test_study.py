@@ -48,7 +48,6 @@ MOMENTS = 5
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_a_study_that_is_killed_goes_on_and_ends_the_same(tmp_path):
     """At five moments of the time that it takes unhurt: once the sweep too, else the study alone."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import shutil
@@ -15,7 +16,7 @@ from omegaconf import DictConfig
 from nmt.config import TextConfig
 from nmt.data.cache import build_once
 from nmt.data.prepare import prepare, prepare_held_out
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, RunError
 
 Write = Callable[[str, list[str]], str]
 
@@ -223,6 +224,20 @@ def test_a_cache_that_is_made_twice_is_the_same_byte_for_byte(
         made.append({path.relative_to(tmp_path / name): path.read_bytes() for path in paths})
     assert {path.parent.name.partition("-")[0] for path in made[0]} == {"text", "filtered", "pairs"}
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space"), OSError("Not enough disk space. Needed: 1 GiB")]
+)
+def test_a_full_disk_is_called_one(tmp_path: Path, error: OSError) -> None:
+    """The second is that of `datasets`, which has no number."""
+
+    def fill(folder: Path) -> None:
+        raise error
+
+    with pytest.raises(RunError, match=r"data\.cache=.*: no space left for prepared text"):
+        build_once(tmp_path, "thing", fill)
+    assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
 
 
 def _build(cache: Path, built: str) -> None:

@@ -1,6 +1,8 @@
 """`nmt.baseline` from text to results.json, and the refusal where its extra is missing."""
 
+import io
 import json
+import os
 import random
 import sys
 
@@ -100,3 +102,20 @@ def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
     row = json.loads((tmp_path / "run" / "translations" / "t.jsonl").read_text().splitlines()[0])
     assert row["hypothesis_no_unk"] == row["hypothesis"]
     assert "nll" not in row
+
+
+@pytest.mark.slow
+def test_a_folder_that_thot_cannot_open_is_refused_before_any_work(extra, tmp_path, monkeypatch):
+    from nmt import baseline
+
+    folder = tmp_path / os.fsdecode(b"\xff")
+    typed = ("regime=tiny", f"data.cache={tmp_path}/cache", f"hydra.run.dir='{folder}'")
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(sys, "argv", ["baseline", *typed])
+    with pytest.raises(SystemExit) as ended:
+        baseline.main()
+    assert ended.value.code == 2
+    said.seek(0)
+    assert said.read().endswith("\\udcff: a name that is no UTF-8; take another\n")
+    assert not list(tmp_path.iterdir())

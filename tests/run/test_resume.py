@@ -174,7 +174,6 @@ def resume_by_folder(work: Work, name: str) -> Ended:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_killed_twenty_times_at_random(work):
     """Each run is killed at a random call of a random function until it is through."""
     places = [place for place, _ in KILLS.values()]

@@ -20,9 +20,9 @@ from tests.helpers.machines import Machine, two_machines
 from tests.helpers.processes import TINY
 from tests.helpers.server import ENVIRONMENT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.slow
 
-SECONDS = 600  # for the agents of a run to end, on a machine that has much else to do
+SECONDS = 900  # for the agents of a run to end, on a machine that has much else to do
 UPDATES = 40
 # 0.1 seconds an update, so that there is time to kill it
 SLOW = """

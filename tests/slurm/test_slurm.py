@@ -16,7 +16,7 @@ import torch
 from hydra_plugins.nmt_process_launcher._earlier import signature
 from tests.slurm.conftest import OPTIONS, Cluster, Job
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.slow
 
 TRAINING = "training RNNsearch"
 

@@ -131,3 +131,9 @@ def test_places_where_nothing_can_be_written_are_refused_early(tmp_path):
     for name in ("file", "new/one/x", "x" * 230):
         files.check_writable("page", tmp_path / name)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_name_that_libraries_cannot_open_is_refused(tmp_path):
+    files.check_utf8("data.cache", tmp_path / "漢字")
+    with pytest.raises(InputError, match=r"^data\.cache=.*: a name that is no UTF-8"):
+        files.check_utf8("data.cache", tmp_path / os.fsdecode(b"\xff"))
