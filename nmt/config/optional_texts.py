@@ -6,6 +6,8 @@ import functools
 import logging
 from pathlib import Path
 
+from omegaconf import DictConfig
+
 from nmt.config.data import DataConfig, TextConfig
 from nmt.utils.errors import InputError
 
@@ -14,15 +16,19 @@ log = logging.getLogger(__name__)
 ENDINGS = ("", ".gz", ".xz", ".zst")  # that a file of a text may have
 
 
-def leave_out_absent(data: DataConfig) -> None:
-    """Takes the optional test sets out of a section whose files are missing; a line names each.
+def check_optional(data: DataConfig | DictConfig) -> None:
+    """Refuses a section where another text than a test set is said to be optional.
 
     Raises:
-        InputError: where another text is said to be optional.
+        InputError: naming the key.
     """
     for name in ("train", "valid", "in_domain"):
         if getattr(data, name).optional:
             raise InputError(f"data.{name}.optional=true: only a test set can be left out")
+
+
+def leave_out_absent(data: DataConfig) -> None:
+    """Takes the optional test sets out of a section whose files are missing; a line names each."""
     for name, text in list(data.test.items()):
         absent = missing_file(text, data) if text.optional else None
         if absent is not None:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
-from nmt.config.optional_texts import leave_out_absent
+from nmt.config.optional_texts import check_optional, leave_out_absent
 from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
 from nmt.utils.errors import InputError
@@ -86,6 +86,7 @@ def validate(config: DictConfig, training: bool = True) -> None:
             reason = str(error).splitlines()[0]
             raise InputError(f"{where}: {reason}; it takes the keys of data.valid") from error
     validate_keys(config)
+    check_optional(config.data)
     _validate_together(config)
     if training:
         check_batch_size(config)

@@ -165,9 +165,11 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def is_incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment.
 
-    Scores that were measured in addition change none of the others.
+    Scores that were measured in addition change none of the others, nor does what is left out where
+    a file is missing.
     """
-    return is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
+    optional = key.startswith("data.test.") and key.endswith(".optional")
+    return optional or is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
 
 def _comparable(value: Any) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 
 import pytest
+from omegaconf import OmegaConf
 
 from nmt.config import DataConfig, TextConfig
-from nmt.config.optional_texts import ENDINGS, leave_out_absent
+from nmt.config.optional_texts import ENDINGS, check_optional, leave_out_absent
 from nmt.config.validation import load
 from nmt.data.sources.lines import OPENERS
+from nmt.models.checkpoint import stored_config
 from nmt.utils.errors import InputError
 from tests.helpers import composition
+from tests.helpers.models import small_config
 
 
 def section(root, **tests):
@@ -44,7 +47,7 @@ def test_what_is_missing_is_left_out_and_named(tmp_path, caplog):
 def test_only_test_sets_are_optional():
     data = DataConfig(valid=TextConfig(files=["a"], optional=True))
     with pytest.raises(InputError, match=r"data\.valid\.optional=true: only a test set"):
-        leave_out_absent(data)
+        check_optional(data)
 
 
 def test_endings_are_those_that_can_be_read():
@@ -57,3 +60,11 @@ def test_multi30k_has_the_later_test_sets_where_they_are(tmp_path):
     for language in ("en", "fr"):
         (tmp_path / f"test_2017_mscoco.{language}.gz").touch()
     assert list(load(composition.compose("train", typed)).data.test) == ["test2016", "mscoco"]
+
+
+def test_a_stored_configuration_is_refused_by_the_name_of_its_file(tmp_path):
+    values = OmegaConf.to_container(small_config())
+    values["data"]["train"]["optional"] = True
+    said = rf"^checkpoint={tmp_path}: its configuration is refused: data\.train\.optional=true"
+    with pytest.raises(InputError, match=said):
+        stored_config(values, tmp_path)
