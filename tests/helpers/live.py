@@ -113,7 +113,8 @@ def in_node(folder: Path, script: str, **given: Any) -> Any:
     ]
     file = folder / "script.mjs"
     file.write_text("\n".join(lines), encoding="utf-8")
-    done = subprocess.run([NODE, str(file)], capture_output=True, text=True, timeout=300)
+    limit = 300 + 10 * len(given.get("texts", ()))  # a busy core, a large model, beam 12
+    done = subprocess.run([NODE, str(file)], capture_output=True, text=True, timeout=limit)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
