@@ -136,9 +136,16 @@ class Job:
             time.sleep(0.2)
         pytest.fail(f"job {self.number}: no {what}; {self.state()}\n{self.output}")
 
-    def steps(self) -> bool:
-        """Whether its ranks have been started."""
-        return bool(self.cluster.run("squeue", "--noheader", "--steps", f"--jobs={self.number}"))
+    def runs(self) -> bool:
+        """Whether a rank's interpreter runs; signals sent before SLURM has started it reach nobody."""
+        mine = f"SLURM_JOB_ID={self.number}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                given = (process / "environ").read_bytes().split(b"\0")
+                if words[0].endswith(b"python") and b"nmt.train" in words and mine in given:
+                    return True
+        return False
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +154,8 @@ def cluster() -> Iterator[Cluster]:
     missing = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
     if missing:
         pytest.skip(f"no SLURM here: {', '.join(missing)} missing (Debian: slurm-wlm, munge)")
-    with tempfile.TemporaryDirectory(prefix="slurm") as name:  # short, for the path of a socket
+    # a short name, for the path of a socket; a job that was just cancelled may still write there
+    with tempfile.TemporaryDirectory(prefix="slurm", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         try:
             subprocess.run(["bash", str(SCRIPT), "start", name], check=True, timeout=60)

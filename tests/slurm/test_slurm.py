@@ -94,7 +94,7 @@ def test_a_warning_at_any_moment_of_the_start(cluster):
     moments = (0, 0.1, 0.3, 0.7, 1.5, 3, 6, 10)
     for restarts, seconds in enumerate(moments):
         job.wait_for("RUNNING", restarts=restarts)
-        while not job.steps():
+        while not job.runs():
             time.sleep(0.02)
         time.sleep(seconds)
         job.signal("USR1")
