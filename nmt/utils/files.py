@@ -48,7 +48,8 @@ def write_atomically(
             os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write names no file
+        if error.errno is not None:
+            error.filename = error.filename or str(path)  # a write names no file
         raise
     finally:
         temporary.unlink(missing_ok=True)
