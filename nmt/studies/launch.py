@@ -17,6 +17,7 @@ from types import FrameType
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 
+from nmt.data.sources.open import open_corpus, text_sections
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
 from nmt.studies.plan import PlannedRun
 from nmt.utils.code import code_fingerprint
@@ -39,6 +40,16 @@ def folder_name(run: PlannedRun) -> str:
     """A run's folder in `runs/`: another configuration, or other code, is another folder."""
     told = hashlib.sha256(f"{run.identity} {code_fingerprint()}".encode()).hexdigest()
     return f"{run.group}-seed{run.seed}-{told[:8]}"
+
+
+def check_texts(runs: Sequence[PlannedRun]) -> None:
+    """Opens each text that runs are trained or tested on. Raises as `open_corpus`."""
+    different = {repr(run.config.data): run.config.data for run in runs}
+    for data in different.values():
+        for key, text in text_sections(data).items():
+            split = key.split(".")[1]
+            if split != "in_domain":  # of filters alone
+                open_corpus(text, data, key, split)
 
 
 def train_missing(found: FoundRuns, folder: Path) -> FoundRuns:

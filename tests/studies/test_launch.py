@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config import TextConfig
 from nmt.studies import launch
 from nmt.studies.existing import RUNS, find_existing
-from nmt.studies.launch import JOBS, folder_name, sweep_command, train_missing
-from nmt.utils.errors import Interrupted
+from nmt.studies.launch import JOBS, check_texts, folder_name, sweep_command, train_missing
+from nmt.utils.errors import InputError, Interrupted
 from tests.studies.conftest import TEXT, composed, make
 
 
@@ -138,3 +140,13 @@ def test_what_fails_is_tried_once(tiny, tmp_path, look, monkeypatch):
     train_missing(found, tmp_path)
     assert [len(jobs) for jobs in started] == [4, 2]
     assert len(list((tmp_path / RUNS).iterdir())) == 2
+
+
+def test_a_text_that_cannot_be_had_is_refused_before_any_run(tiny, tmp_path):
+    run = tiny.groups["rnnsearch50"].runs[0]
+    check_texts([run])
+    train = TextConfig(files=["train"])
+    data = dataclasses.replace(run.config.data, root=str(tmp_path), train=train)
+    other = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
+    with pytest.raises(InputError, match=r"data\.train\.files: train\.en is not in"):
+        check_texts([run, other])
