@@ -96,7 +96,8 @@ class EvaluationConfig:
     train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
     dictionary_sample: int = key(
         20000,
-        "training pairs that the dictionary of search.replace_unk is learnt from; 0: none",
+        "training pairs looked through for the dictionary of search.replace_unk, which is learnt "
+        "from those with words still rare among them; 0: none",
         minimum=0,
     )
 
