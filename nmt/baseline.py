@@ -11,24 +11,11 @@ from omegaconf import DictConfig
 
 from nmt.cli.command import command
 
-# The sections of the configuration that apply to a phrase-based system.
-SECTIONS = (
-    "name",
-    "experiment",
-    "regime",
-    "data",
-    "tokenizer",
-    "evaluation",
-    "report",
-    "seed",
-    "phrase_based",
-)
-
 
 @command("baseline")
 def main(composed: DictConfig) -> None:
     """A run from training text to results.json."""
-    from nmt.config.schema import to_containers
+    from nmt.config.schema import BaselineConfig, to_containers
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.run import start, test
@@ -50,7 +37,7 @@ def main(composed: DictConfig) -> None:
                 model="PhraseBased",
                 scoring="none",
                 parameters=None,
-                config={section: config[section] for section in SECTIONS},
+                config={section: config[section] for section in BaselineConfig.sections},
                 test=scores,
             )
 

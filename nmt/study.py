@@ -1,4 +1,4 @@
-"""Trains the runs that claims need, as far as they are missing, and decides the claims.
+"""Makes the runs that claims need, as far as they are missing, and decides the claims.
 
 python -m nmt.study +study=tiny
 python -m nmt.study +study=bahdanau study.plan_only=true
@@ -23,7 +23,7 @@ def main(composed: DictConfig) -> None:
     """The claims are hashed before the first run; the same command goes on where it was stopped."""
     from nmt.studies.cost import say_plan
     from nmt.studies.existing import count_runs, find_existing
-    from nmt.studies.launch import check_texts, train_missing
+    from nmt.studies.launch import check_texts, make_missing
     from nmt.studies.page import write_report
     from nmt.studies.plan import plan_of
     from nmt.studies.registration import register_claims
@@ -44,7 +44,7 @@ def main(composed: DictConfig) -> None:
     registrations = register_claims(study.section, folder, count_runs(folder))
     log.info("claims and rules: sha256 %s", registrations[-1].sha256)
     if study.section.missing == "run":
-        found = train_missing(found, folder)
+        found = make_missing(found, folder)
     report = StudyReport(found, decide(found), registrations)
     page = write_report(report, folder)
     log.info("%s: %s", report.summary, page)

@@ -181,7 +181,7 @@ def test_it_works_in_an_empty_folder_with_a_package_of_ones_own(wheel, tmp_path)
     assert found["config"]["optimizer"]["lr"] == 0.0001
     assert (work / "updates.txt").read_text() == "4"
     planned = run("-m", "nmt.study", "+study=mine", search, "study.plan_only=true", logged=True)
-    assert "to train: 6 runs" in planned
+    assert "to make: 6 runs" in planned
     assert found["test"]["test"]["words"]["score"] >= 0
     named = ("checkpoint=own/checkpoints/best.ckpt", "trust=[mine]")
     assert run("-m", "nmt.translate", *named, stdin="the cat sees .\n\n").count("\n") == 2

@@ -1,11 +1,11 @@
 """Makes the runs of a text's tables, as far as they are missing, and writes docs/results/ and docs/results.md.
 
     python -m benchmarks.records multi30k study.root=FOLDER
-    python -m benchmarks.records multi30k study.root=FOLDER study.take=[runs] study.missing=leave --leave
+    python -m benchmarks.records multi30k study.root=FOLDER study.take=[runs] study.missing=leave
     python -m benchmarks.records                   # the tables alone, from docs/results/
 
-The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on;
-ensembles and phrase-based systems are made beside them. The same command goes on where it was stopped.
+The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on.
+The same command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.records.rows import HERE, Bench, record, write_record
+from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGE, RECORDS, read_records, with_tables
+from nmt.cli.composition import conf_folder
 from nmt.utils.code import PACKAGE, code_fingerprint
 from nmt.utils.devices import processor
 
@@ -30,12 +31,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    texts = sorted(file.stem for file in HERE.glob("*.yaml"))
+    texts = sorted(file.stem for file in (conf_folder() / "study").glob("*.yaml"))
     parser.add_argument("text", nargs="?", choices=texts)
     parser.add_argument(
         "typed", nargs="*", metavar="study.KEY=VALUE", help="passed on to nmt.study"
     )
-    parser.add_argument("--leave", action="store_true", help="make nothing beside the study")
     parser.add_argument(
         "--folder", type=Path, help="of the study; studies/TEXT where none is given"
     )
@@ -52,12 +52,7 @@ def main() -> None:
         if done.returncode:  # it has said why
             raise SystemExit(done.returncode)
         study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
-        root = [
-            word.removeprefix("study.") for word in args.typed if word.startswith("study.root=")
-        ]
-        bench = Bench(folder, study, [f"data.{word}" for word in root], not args.leave)
-        lacking = said_of_earlier(args.made_here)
-        content = record(args.text, bench, lacking)
+        content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)
         write_record(RECORDS / f"{args.text}.json", content)
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), read_records()), encoding="utf-8")

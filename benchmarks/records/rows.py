@@ -1,154 +1,39 @@
-"""The rows of a text's tables: what they are made of, found or made, and what is kept of each."""
+"""The rows of a text's tables: the groups of its study, and what is kept of their runs."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import shutil
 import statistics
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
-from nmt.evaluation.results import FILE, bucket_score, score_of
+from nmt.evaluation.results import bucket_score, score_of
 from nmt.report.finding import read_run
 from nmt.report.runs import FinishedRun
-from nmt.utils.commands import command_line, override
 
-HERE = Path(__file__).resolve().parent
 PLACES = re.compile(r"data\.(train|valid|in_domain|test\.[^.]+)\.(source|target|alignment|links)\b")
 VERSIONS = ("python", "nmt", "torch", "sacrebleu")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row, as its file says: one of `group`, `evaluate` and `baseline`.
-
-    Attributes:
-        name: in the tables.
-        group: of the study, whose runs it is of.
-        evaluate: group whose models are evaluated once more, together as an ensemble.
-        seeds: of these models; None: all.
-        overrides: what is typed for the evaluation.
-        baseline: what is typed for `nmt.baseline`.
-    """
-
-    name: str
-    group: str | None = None
-    evaluate: str | None = None
-    seeds: tuple[int, ...] | None = None
-    overrides: tuple[str, ...] = ()
-    baseline: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Made:
-    """A row with the finished runs that it is of, and the command that makes the first of them."""
-
-    row: Row
-    runs: Sequence[FinishedRun]
-    command: str
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Where rows are made.
-
-    Attributes:
-        folder: of the study; evaluations lie in its subfolder `evaluations`.
-        study: content of its study.json.
-        typed: what is typed for every evaluation, such as the folder of the text.
-        make: whether to make what is missing.
-    """
-
-    folder: Path
-    study: Mapping[str, Any]
-    typed: Sequence[str] = field(default_factory=tuple)
-    make: bool = True
-
-    def find(self, row: Row) -> Made | None:
-        """A row with its runs; None where there are none (all) of them yet."""
-        if row.group:
-            runs, command = self.of_group(row.group)
-            return Made(row, runs, command) if runs else None
-        if row.baseline:
-            run = self.made("baseline", row.name, row.baseline, [*row.baseline])
-            return run and Made(row, [run], command_line("baseline", row.baseline))
-        members, _ = self.of_group(str(row.evaluate), row.seeds)
-        if len(members) < len(row.seeds or self.seeds(str(row.evaluate))):
-            return None
-        files = [str(Path(str(run.folder)) / "checkpoints" / "best.ckpt") for run in members]
-        known = [*row.overrides, *(str(run.results["code"]) for run in members), str(row.evaluate)]
-        named = (
-            override("checkpoint", files[0])
-            if len(files) == 1
-            else f"checkpoint=[{','.join(files)}]"
-        )
-        run = self.made("evaluate", row.name, [named, *row.overrides], known)
-        shown = [f"checkpoint={'FILE' if len(files) == 1 else '[FILE,…]'}", *row.overrides]
-        return run and Made(row, [run], command_line("evaluate", shown))
-
-    def seeds(self, group: str) -> list[int]:
-        """The seeds that the study has, or wants, of a group."""
-        return [entry["seed"] for entry in self.study["runs"] if entry["group"] == group]
-
-    def of_group(
-        self, group: str, seeds: Sequence[int] | None = None
-    ) -> tuple[list[FinishedRun], str]:
-        """The finished runs of a group, and the command of the first that it wants."""
-        entries = [entry for entry in self.study["runs"] if entry["group"] == group]
-        wanted = [entry for entry in entries if seeds is None or entry["seed"] in seeds]
-        runs = [read_run(entry["folder"]) for entry in wanted if entry["folder"]]
-        return runs, entries[0]["command"] if entries else ""
-
-    def made(
-        self, command: str, name: str, typed: Sequence[str], known: Sequence[str]
-    ) -> FinishedRun | None:
-        """The run of a command in a folder that `known` names, made if it is missing."""
-        short = hashlib.sha256("\n".join(known).encode()).hexdigest()[:8]
-        slug = re.sub(r"\W+", "-", name.lower()).strip("-")
-        folder = self.folder / "evaluations" / f"{slug}-{short}"
-        if not (folder / FILE).is_file():
-            if not self.make:
-                return None
-            shutil.rmtree(folder, ignore_errors=True)  # of one that was stopped
-            here = [*self.typed, override("hydra.run.dir", str(folder)), "logger=none"]
-            subprocess.run([sys.executable, "-m", f"nmt.{command}", *typed, *here], check=True)
-        return read_run(folder)
-
-
-def read_rows(text: str) -> list[Row]:
-    """The rows of a text, in the order of its file."""
-    entries = yaml.safe_load((HERE / f"{text}.yaml").read_text(encoding="utf-8"))
-    lists = ("seeds", "overrides", "baseline")
-    return [
-        Row(**{key: tuple(value) if key in lists else value for key, value in entry.items()})
-        for entry in entries
-    ]
-
-
-def record(text: str, bench: Bench, lacking: Mapping[str, Any]) -> dict[str, Any]:
+def record(text: str, study: Mapping[str, Any], lacking: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a text: claims that were decided, the hash they had before, and rows with their runs.
 
     Args:
+        study: content of its study.json.
         lacking: values for keys that runs of an earlier version do not have.
     """
-    rows = [made for row in read_rows(text) if (made := bench.find(row)) is not None]
+    rows = [row_entry(study, group, lacking) for group in study["titles"]]
     return {
         "schema": 1,
         "text": text,
-        "title": bench.study["title"],
-        "registrations": bench.study["registrations"],
-        "claims": [claim_entry(claim) for claim in bench.study["claims"] if is_decided(claim)],
-        "rows": [row_entry(made, lacking) for made in rows],
+        "title": study["title"],
+        "registrations": study["registrations"],
+        "claims": [claim_entry(claim) for claim in study["claims"] if is_decided(claim)],
+        "rows": [row for row in rows if row is not None],
     }
 
 
@@ -178,16 +63,26 @@ def claim_entry(claim: Mapping[str, Any]) -> dict[str, Any]:
             "command": claim["command"]}  # fmt: skip
 
 
-def row_entry(made: Made, lacking: Mapping[str, Any]) -> dict[str, Any]:
-    """A row: what it is, its runs, and the mean and standard deviation over them."""
-    first = made.runs[0]
-    runs = [run_entry(run, lacking) for run in made.runs]
+def row_entry(
+    study: Mapping[str, Any], group: str, lacking: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """A group's row: what it is, its runs, and the mean and spread over them; None where no run has finished.
+
+    Of a group with a sweep the runs of the point that was chosen.
+    """
+    entries = [entry for entry in study["runs"] if entry["group"] == group and entry["final"]]
+    there = [entry for entry in entries if entry["folder"]]
+    if not there:
+        return None
+    finished = [read_run(entry["folder"]) for entry in there]
+    first = finished[0]
+    runs = [run_entry(run, lacking) for run in finished]
     return {
-        "name": made.row.name,
+        "name": study["titles"][group],
         "languages": list(first.config["data"]["languages"]),
         "max_length": first.results["max_length"],
         "parameters": first.results["parameters"],
-        "command": made.command,
+        "command": there[0]["command"],
         "runs": runs,
         "over_seeds": over_seeds(runs),
     }

@@ -195,8 +195,9 @@ KINDS = {"scores": scores, "alignment": alignment, "lengths": lengths, "runs": r
 
 
 def seeds_of(row: Record) -> str | None:
-    """The seeds of a row's runs; none of one that was not trained for itself."""
-    seeds = [str(run["seed"]) for run in row["runs"] if run["minutes"] is not None]
+    """The seeds of a row's runs; none of an ensemble, which has several."""
+    several = len(row["runs"]) > 1
+    seeds = [str(run["seed"]) for run in row["runs"] if several or run["minutes"] is not None]
     return ", ".join(seeds) or None
 
 

@@ -142,7 +142,22 @@ class ProbeConfig(Config):
 
 @dataclass
 class BaselineConfig(Config):
-    """`nmt.baseline`: a phrase-based system on the text of a training run."""
+    """`nmt.baseline`: a phrase-based system on the text of a training run.
+
+    Of the keys it shares with a training run, those of `sections` apply to it.
+    """
+
+    sections: ClassVar = (
+        "name",
+        "experiment",
+        "regime",
+        "data",
+        "tokenizer",
+        "evaluation",
+        "report",
+        "seed",
+        "phrase_based",
+    )
 
     phrase_based: PhraseBasedConfig = key(PhraseBasedConfig, "the phrase-based system")
 

@@ -9,6 +9,7 @@ from omegaconf import MISSING
 
 from nmt.config.keys import CONFIDENCE, key
 
+COMMANDS = ("train", "evaluate", "baseline")  # that make the runs of a study
 FIGURES = ("score", "slope")  # of one group of runs, or of the difference of two
 LENGTHS = ("tenth", "half", "breakpoint")  # in source words, of one group
 RANGES = ("all", "to_cap", "beyond_cap")  # as in nmt.evaluation.degradation
@@ -17,10 +18,20 @@ RULES = ("above", "below", "equal", "no_fall")
 
 @dataclass
 class StudyRuns:
-    """Runs that differ by their seed alone: what is typed after `python -m nmt.train`."""
+    """Runs that differ by their seed alone: what is typed after the name of a command."""
 
+    title: str = key("", "their name in tables; empty: that of the group")
+    command: str = key(
+        "train",
+        "what makes them: nmt.train, nmt.baseline, or nmt.evaluate on the models of another group",
+        choices=COMMANDS,
+    )
+    of: str | None = key(None, "of command=evaluate: the group whose models are evaluated")
+    together: bool = key(False, "of command=evaluate: all of these models as one ensemble")
     overrides: list[str] = key([], "what is typed for these runs, after study.overrides")
-    seeds: list[int] | None = key(None, "their seeds; null: study.seeds", minimum=0)
+    seeds: list[int] | None = key(
+        None, "their seeds; null: study.seeds, or those of the group `of`", minimum=0
+    )
     sweep: dict[str, Any] = key(
         {},
         "values to choose from, {key: [value, …]}: every combination is trained with sweep_seed, and "
@@ -47,7 +58,7 @@ class StudyClaim:
         "best bucket is lost, or where the slope changes",
         choices=(*FIGURES, *LENGTHS),
     )
-    score: str = key("bleu", "a registered score, or one of your own as MODULE.NAME")
+    score: str = key("bleu", "a registered score, bleu_no_unk, or one of your own as MODULE.NAME")
     set: str = key("by_length", "test set")
     range: str = key(
         "all",
@@ -71,7 +82,8 @@ class StudySection:
     overrides: list[str] = key([], "what is typed for all runs")
     seeds: list[int] = key([1, 2, 3], "seeds of each group of runs", minimum=0)
     runs: dict[str, Any] = key(
-        {}, "groups of runs by name: overrides, seeds, sweep, sweep_seed, minutes"
+        {},
+        "groups of runs by name: title, command, of, together, overrides, seeds, sweep, sweep_seed, minutes",
     )
     claims: dict[str, Any] = key(
         {},

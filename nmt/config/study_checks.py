@@ -33,7 +33,7 @@ def load_study(config: DictConfig) -> StudySection:
     loaded = OmegaConf.to_object(study)
     assert isinstance(loaded, StudySection)
     for name, runs in loaded.runs.items():
-        _check_runs(f"study.runs.{name}", runs, loaded.seeds)
+        _check_runs(f"study.runs.{name}", runs, loaded)
     for name, claim in loaded.claims.items():
         _check_claim(f"study.claims.{name}", claim, loaded)
     unknown = sorted(set(loaded.only) - set(loaded.claims))
@@ -61,8 +61,15 @@ def _typed(entry: Any, schema: type, where: str) -> DictConfig:
     return merged
 
 
-def _check_runs(where: str, runs: StudyRuns, seeds: list[int]) -> None:
-    chosen = seeds if runs.seeds is None else runs.seeds
+def _check_runs(where: str, runs: StudyRuns, study: StudySection) -> None:
+    if runs.command == "evaluate":
+        _check_evaluated(where, runs, study)
+    elif runs.of is not None or runs.together:
+        wrong = "of" if runs.of is not None else "together"
+        raise InputError(f"{where}.{wrong}: is for command=evaluate, not for {runs.command}")
+    elif runs.sweep and runs.command != "train":
+        raise InputError(f"{where}.sweep: is for command=train, not for {runs.command}")
+    chosen = study.seeds if runs.seeds is None else runs.seeds
     if not chosen:
         raise InputError(f"{where}.seeds=[]: must name a seed")
     if len(set(chosen)) < len(chosen):
@@ -70,6 +77,21 @@ def _check_runs(where: str, runs: StudyRuns, seeds: list[int]) -> None:
     for name, values in runs.sweep.items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{where}.sweep.{name}={values}: must be a list of values")
+
+
+def _check_evaluated(where: str, runs: StudyRuns, study: StudySection) -> None:
+    """Refuses an evaluation of what is not trained here."""
+    if runs.sweep:
+        raise InputError(f"{where}.sweep: is for command=train, not for evaluate")
+    trained = [name for name, group in study.runs.items() if group.command == "train"]
+    if runs.of not in trained:
+        raise InputError(
+            f"{where}.of={runs.of}: must name a group that is trained: {', '.join(trained)}"
+        )
+    seeds = study.runs[runs.of].seeds
+    for seed in runs.seeds or []:
+        if seed not in (study.seeds if seeds is None else seeds):
+            raise InputError(f"{where}.seeds: {runs.of} has no seed {seed}")
 
 
 def _check_claim(where: str, claim: StudyClaim, study: StudySection) -> None:

@@ -9,10 +9,7 @@ from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.degradation import Curve, Group, degradation_of, measured_curves
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import scored
-from nmt.evaluation.scores import REGISTERED, Score, choose_scores
-from nmt.evaluation.scores.bleu import Bleu
-
-NO_UNK = Bleu("bleu_stats_no_unk")
+from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 
 
 class Settings(Protocol):

@@ -12,8 +12,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from nmt.studies.existing import RUNS, FoundRuns
-from nmt.studies.launch import folder_name
-from nmt.studies.plan import PlannedRun, RunGroup
+from nmt.studies.plan import RunGroup
+from nmt.studies.planned import PlannedRun
 from nmt.utils.progress import counted, duration
 
 log = logging.getLogger(__name__)
@@ -24,9 +24,9 @@ class GroupCost:
     """What a group of runs still takes.
 
     Attributes:
-        found, begun, ahead: finished runs; those with a folder that have not; those to be trained,
+        found, begun, ahead: finished runs; those with a folder that have not; those to be made,
             the begun ones among them.
-        later: runs that are known when the sweep has ended.
+        later: runs that are known when a sweep has ended, or when models are trained.
         minutes: of one run; None where nothing says so.
         measured: whether runs of the group have taken them; else the study says so.
     """
@@ -52,7 +52,7 @@ def cost_of(group: RunGroup, found: FoundRuns, folder: Path, counted_before: set
     there = [each for run in needed if (each := found.of(run)) is not None]
     ahead = [run for run in needed if found.of(run) is None]
     timed = [minutes for each in there if (minutes := each.minutes) is not None]
-    later = 0
+    later = group.size - len(found.final(group)) if group.settings.of else 0
     if group.points and found.chosen(group) is None:
         later = len([seed for seed in group.seeds if seed != group.settings.sweep_seed])
     return GroupCost(
@@ -82,14 +82,16 @@ def say_plan(found: FoundRuns, folder: Path) -> None:
     totals = [cost.total for cost in costs.values()]
     known = sum(total for total in totals if total is not None)
     if not runs:
-        log.info("nothing to train")
+        log.info("nothing to make")
         return
-    unknown = "" if None not in totals else ", without those of unknown time"
-    side = f", {at_a_time} at a time" if at_a_time > 1 else ""
-    log.info(
-        "to train: %s, about %s%s%s",
-        counted(runs, "run"), duration(60 * known / at_a_time), side, unknown
-    )  # fmt: skip
+    parts = [f"to make: {counted(runs, 'run')}"]
+    if known:
+        parts.append(f"about {duration(60 * known / at_a_time)}")
+        if at_a_time > 1:
+            parts.append(f"{at_a_time} at a time")
+    if None in totals:
+        parts.append("without those of unknown time" if known else "time not known")
+    log.info(", ".join(parts))
 
 
 def describe(cost: GroupCost) -> str:
@@ -97,9 +99,9 @@ def describe(cost: GroupCost) -> str:
     parts = [f"{cost.found} found"]
     if cost.ahead:
         begun = f" ({cost.begun} begun)" if cost.begun else ""
-        parts.append(f"{cost.ahead} to train{begun}")
+        parts.append(f"{cost.ahead} to make{begun}")
     if cost.later:
-        parts.append(f"{cost.later} after the sweep")
+        parts.append(f"{cost.later} when others are there")
     if cost.ahead + cost.later:
         if cost.minutes is None:
             parts.append("time not known")
@@ -110,4 +112,4 @@ def describe(cost: GroupCost) -> str:
 
 
 def _has_begun(run: PlannedRun, folder: Path) -> bool:
-    return (folder / RUNS / folder_name(run) / ".hydra").is_dir()
+    return (folder / RUNS / run.folder_name / ".hydra").is_dir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,13 @@ from nmt.config import Config
 from nmt.evaluation import results
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import FinishedRun
-from nmt.studies.plan import PlannedRun, RunGroup, Study, SweepPoint, identity
+from nmt.studies.plan import RunGroup, Study, SweepPoint
+from nmt.studies.planned import (
+    PlannedEvaluation,
+    PlannedRun,
+    evaluation_identity,
+    identity,
+)
 from nmt.utils.code import code_fingerprint
 from nmt.utils.errors import InputError
 
@@ -38,14 +45,27 @@ class ExistingRun:
 
     @cached_property
     def identity(self) -> str:
-        """As `nmt.studies.plan.identity`; raises InputError where it is no such configuration."""
+        """As `PlannedRun.identity`; raises InputError where it is no such configuration."""
+        assert self.run.folder is not None
+        if self.is_evaluation:
+            return evaluation_identity(self.run.folder)
         try:
             return identity(self.run.config)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            assert self.run.folder is not None
             raise InputError(
                 f"{self.run.folder / results.FILE}: config: is not one of nmt.train ({error!r:.80})"
             ) from error
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether `nmt.evaluate` made it: its configuration is that of its model."""
+        return bool(self.run.results.get("sources"))
+
+    @property
+    def checkpoint(self) -> Path:
+        """Of the model that it trained."""
+        assert self.run.folder is not None
+        return self.run.folder / "checkpoints" / "best.ckpt"
 
     @property
     def same_code(self) -> bool:
@@ -55,10 +75,10 @@ class ExistingRun:
     def minutes(self) -> float | None:
         """What it took: its training over all resumes, and what came after it; None if not known."""
         hours = (self.run.results.get("train") or {}).get("hours")
-        if hours is None:
+        if hours is None or self.is_evaluation:
             return None
         assert self.run.folder is not None
-        best, end = self.run.folder / "checkpoints" / "best.ckpt", self.run.folder / results.FILE
+        best, end = self.checkpoint, self.run.folder / results.FILE
         after = end.stat().st_mtime - best.stat().st_mtime if best.is_file() else 0.0
         return 60 * float(hours) + max(0.0, after) / 60
 
@@ -109,12 +129,34 @@ class FoundRuns:
         return [*(point.run for point in group.points), *self.final(group)]
 
     def final(self, group: RunGroup) -> tuple[PlannedRun, ...]:
-        """The runs that a claim is about; none while a sweep has not chosen."""
+        """The runs that a claim is about; none while a sweep has not chosen, or a model is missing."""
+        if group.settings.of is not None:
+            return self._evaluations(group, self.study.groups[group.settings.of])
         best = self.chosen(group)
         return group.runs if best is None else best.runs
 
+    def _evaluations(self, group: RunGroup, models: RunGroup) -> tuple[PlannedRun, ...]:
+        """The evaluations of the models that there are; of an ensemble, when all are there."""
+        wanted = [run for run in self.final(models) if run.seed in group.seeds]
+        there = [(run, model) for run in wanted if (model := self.of(run)) is not None]
+        if group.settings.together:
+            sets = [there] if len(there) == len(group.seeds) else []
+        else:
+            sets = [[each] for each in there]
+        return tuple(
+            PlannedEvaluation(
+                group.name,
+                members[0][0].seed,
+                group.typed,
+                members[0][0].config,
+                "evaluate",
+                models={model.checkpoint: _known_as(model) for _, model in members},
+            )
+            for members in sets
+        )
+
     def missing(self) -> list[PlannedRun]:
-        """The runs that must be trained, each once, in the order of the groups."""
+        """The runs that must be made, each once, in the order of the groups."""
         wanted = [run for group in self.study.groups.values() for run in self.needed(group)]
         once = {run.identity: run for run in reversed(wanted)}
         return [run for run in reversed(once.values()) if self.of(run) is None]
@@ -124,7 +166,15 @@ class FoundRuns:
         return [found for run in self.final(group) if (found := self.of(run)) is not None]
 
     def _has_text(self, planned: PlannedRun, found: ExistingRun) -> bool:
+        if isinstance(planned, PlannedEvaluation):  # its models have it
+            return True
         return found.run.results.get("text") == self._text_of(planned.config)
+
+
+def _known_as(model: ExistingRun) -> str:
+    """What tells a trained model from others: its configuration, code and text."""
+    told = {key: model.run.results.get(key) for key in ("code", "text")}
+    return f"{model.identity} {json.dumps(told, sort_keys=True)}"
 
 
 def count_runs(folder: Path) -> int:
@@ -152,16 +202,17 @@ def find_existing(
             raise InputError(str(refusal).replace("runs:", "study.take:", 1)) from refusal
     here = {run.folder.resolve() for run in own if run.folder is not None}
     others = [run for run in taken if run.folder is not None and run.folder.resolve() not in here]
-    trained = [*_trained(own, taken=False), *_trained(others, taken=True)]
-    return FoundRuns(study, trained, text_of or prepared_text)
+    known = [*_known(own, taken=False), *_known(others, taken=True)]
+    return FoundRuns(study, known, text_of or prepared_text)
 
 
-def _trained(runs: Iterable[FinishedRun], *, taken: bool) -> list[ExistingRun]:
-    """Runs of `nmt.train`; an evaluation has the configuration of its checkpoint."""
+def _known(runs: Iterable[FinishedRun], *, taken: bool) -> list[ExistingRun]:
+    """Runs of the commands that a study knows; evaluations only of its own, which it has named."""
+    found = [ExistingRun(run, taken) for run in runs if not run.external]
     return [
-        ExistingRun(run, taken)
-        for run in runs
-        if not run.external and not run.results.get("sources") and "model" in run.config
+        each
+        for each in found
+        if (not taken if each.is_evaluation else {"model", "phrase_based"} & set(each.run.config))
     ]
 
 

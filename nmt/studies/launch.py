@@ -1,10 +1,9 @@
-"""Trains the runs that are missing: one sweep of `nmt.train`, under whatever launcher was chosen."""
+"""Makes the runs that are missing: a sweep of each command, under whatever launcher was chosen."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import logging
 import signal
 import subprocess
@@ -17,10 +16,10 @@ from types import FrameType
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 
+from nmt.config.study import COMMANDS
 from nmt.data.sources.open import open_corpus, text_sections
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
-from nmt.studies.plan import PlannedRun
-from nmt.utils.code import code_fingerprint
+from nmt.studies.planned import PlannedRun
 from nmt.utils.commands import override
 from nmt.utils.errors import Interrupted
 from nmt.utils.files import write_json
@@ -36,12 +35,6 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 PATIENCE = 600.0  # seconds that runs of an earlier start have to end
 
 
-def folder_name(run: PlannedRun) -> str:
-    """A run's folder in `runs/`: another configuration, or other code, is another folder."""
-    told = hashlib.sha256(f"{run.identity} {code_fingerprint()}".encode()).hexdigest()
-    return f"{run.group}-seed{run.seed}-{told[:8]}"
-
-
 def check_texts(runs: Sequence[PlannedRun]) -> None:
     """Opens each text that runs are trained or tested on. Raises as `open_corpus`."""
     different = {repr(run.config.data): run.config.data for run in runs}
@@ -52,8 +45,8 @@ def check_texts(runs: Sequence[PlannedRun]) -> None:
                 open_corpus(text, data, key, split)
 
 
-def train_missing(found: FoundRuns, folder: Path) -> FoundRuns:
-    """Trains what is missing, runs that follow from a sweep's best point when that is known.
+def make_missing(found: FoundRuns, folder: Path) -> FoundRuns:
+    """Makes what is missing; what follows from other runs when these are there.
 
     Returns:
         What there is then; some runs may still be missing.
@@ -61,17 +54,19 @@ def train_missing(found: FoundRuns, folder: Path) -> FoundRuns:
     Raises:
         Interrupted: when a signal has stopped them.
     """
-    while missing := found.missing():
-        train_runs(missing, folder)
-        before = {run.identity for run in missing}
+    tried: set[str] = set()  # each once; what has failed is told
+    while missing := [run for run in found.missing() if run.identity not in tried]:
+        tried |= {run.identity for run in missing}
+        for command in COMMANDS:
+            runs = [run for run in missing if run.made_by == command]
+            if runs:
+                make_runs(runs, folder)
         found = find_existing(found.study, folder)
-        if before & {run.identity for run in found.missing()}:
-            break  # each was tried; what has failed is told
     return found
 
 
-def train_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
-    """Trains runs in folders of their own below `folder/runs`; those that were begun are resumed.
+def make_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
+    """Makes runs of one command in folders of their own below `folder/runs`, or goes on with them.
 
     Whether they have finished is what their folders say.
 
@@ -80,16 +75,14 @@ def train_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
     """
     where = folder / RUNS
     where.mkdir(parents=True, exist_ok=True)
-    jobs = [
-        [*run.overrides, "resume=auto", override("hydra.sweep.subdir", folder_name(run))]
-        for run in runs
-    ]
+    jobs = [[*run.typed, override("hydra.sweep.subdir", run.folder_name)] for run in runs]
     for run in runs:
-        _await(where / folder_name(run))
+        _await(where / run.folder_name)
     write_json(folder / JOBS, jobs)
-    log.info("training %s in %s", counted(len(runs), "run"), where)
+    command = runs[0].made_by
+    log.info("%s: %s in %s", command, counted(len(runs), "run"), where)
     process = subprocess.Popen(
-        sweep_command(folder / JOBS, where),
+        sweep_command(command, folder / JOBS, where),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=lambda: signal_at_parents_death(signal.SIGTERM),
@@ -106,7 +99,7 @@ def train_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
         log.warning("not all of them have finished (exit code %d)", code)
 
 
-def sweep_command(jobs: Path, where: Path) -> list[str]:
+def sweep_command(command: str, jobs: Path, where: Path) -> list[str]:
     """The sweep as a command line, with the launcher and the search path that were typed."""
     typed = get_args_parser().parse_args()
     folder = ["--config-dir", typed.config_dir] if typed.config_dir else []
@@ -116,7 +109,7 @@ def sweep_command(jobs: Path, where: Path) -> list[str]:
         if word.lstrip("+~").startswith(PASSED_ON)
     ]
     return [
-        *(sys.executable, "-m", "nmt.train", "-m", *folder, *passed),
+        *(sys.executable, "-m", f"nmt.{command}", "-m", *folder, *passed),
         "hydra/sweeper=listed",
         override("hydra.sweeper.jobs", str(jobs)),
         override("hydra.sweep.dir", str(where)),

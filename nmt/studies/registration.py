@@ -64,11 +64,18 @@ REGISTRATIONS = TypeAdapter(Annotated[list[_Stored], Field(min_length=1)])
 def registered_content(section: StudySection) -> dict[str, Any]:
     """All of a study that its verdicts depend on, as plain values: claims, rules, runs, resamples.
 
-    What it costs, and how it is run here, is left out.
+    Titles, what it costs, and how it is run here, are left out; so are, of a group that is trained, the keys
+    of the others, which earlier studies did not have.
     """
     whole = dataclasses.asdict(section)
+    unsaid = ("title", "minutes")
+    trained = {"command": "train", "of": None, "together": False}
     runs = {
-        name: {key: value for key, value in entry.items() if key != "minutes"}
+        name: {
+            key: value
+            for key, value in entry.items()
+            if key not in unsaid and (key not in trained or value != trained[key])
+        }
         for name, entry in whole["runs"].items()
     }
     kept = ("overrides", "seeds", "claims", "resamples", "confidence")

@@ -121,7 +121,7 @@ class StudyReport:
         return command_line("study", [*self.found.study.typed, f"study.only=[{quoted(claim)}]"])
 
     def runs_table(self) -> Table:
-        """A row a group: its seeds, its runs, and the command that trains one of them."""
+        """A row a group: its seeds, its runs, and the command that makes the first of them."""
         columns = [
             Column("group", "runs", text=True),
             Column("seeds", "seeds", text=True),
@@ -238,12 +238,15 @@ class StudyReport:
             )
         runs = []
         for name, group in study.groups.items():
-            for planned in self.found.needed(group):
+            final = {planned.identity for planned in self.found.final(group)}
+            once = {planned.identity: planned for planned in self.found.needed(group)}
+            for planned in once.values():
                 found = self.found.of(planned)
                 runs.append(
                     {
                         "group": name,
                         "seed": planned.seed,
+                        "final": planned.identity in final,
                         "command": planned.command,
                         "configuration": planned.identity,
                         "folder": None if found is None else str(found.run.folder),
@@ -268,6 +271,7 @@ class StudyReport:
             "changed": changed_claims(self.registrations),
             "claims": claims,
             "chosen": chosen,
+            "titles": {name: group.settings.title or name for name, group in study.groups.items()},
             "runs": runs,
         }
         return dict(as_json(whole))

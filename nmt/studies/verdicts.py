@@ -9,7 +9,7 @@ from typing import Any
 from nmt.config import StudyClaim, StudySection
 from nmt.config.study import FIGURES
 from nmt.evaluation.degradation import Estimate, Group, curves, degradation_of, estimate
-from nmt.evaluation.scores import Score, choose_scores
+from nmt.evaluation.scores import Score, score_of_name
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.runs import FinishedRun
 from nmt.studies.existing import FoundRuns
@@ -55,10 +55,10 @@ def decide(found: FoundRuns) -> list[Verdict]:
 
 
 def _decide(name: str, claim: StudyClaim, found: FoundRuns) -> Verdict:
-    score = choose_scores([claim.score])[-1]
+    score = score_of_name(claim.score, f"study.claims.{name}.score")
     groups = [found.study.groups[group] for group in claim.runs]
     runs = [[each.run for each in found.of_group(group)] for group in groups]
-    wanted = sum(len(group.seeds) for group in groups)
+    wanted = sum(group.size for group in groups)
     there = sum(map(len, runs))
     if there < wanted:
         return Verdict(

@@ -9,17 +9,14 @@ import re
 import statistics
 
 import pytest
-import yaml
 
 from benchmarks.records import __main__ as program
 from benchmarks.records import rows, tables
-from benchmarks.records.rows import HERE, Bench, read_rows, record, write_record
+from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGE, RECORDS, read_records, table_of, with_tables
-from nmt.cli.composition import conf_folder
 from nmt.evaluation.results import read
 from tests.helpers.run_folders import make_run
 
-TEXTS = sorted(file.stem for file in HERE.glob("*.yaml"))
 CLAIM = {
     **{"name": "wins", "score": "bleu", "verdict": "supported", "value": 3.21487, "low": -1.0},
     **{"high": 5.5, "confidence": 0.95, "p": 0.01, "sentences": 60, "seeds": 2, "of": "seeds"},
@@ -38,7 +35,7 @@ CLAIM = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A study of three runs, of which one has not finished, and the phrase-based system beside it."""
+    """Groups with all runs, with one that has not finished, with the point of a sweep, and with none."""
     folder = tmp_path_factory.mktemp("study")
     entries = []
     for group, model, seeds in (("search", "RNNsearch", (1, 2)), ("fixed", "RNNencdec", (1, None))):
@@ -49,10 +46,12 @@ def made(tmp_path_factory):
                 {
                     "group": group,
                     "seed": seed or 2,
+                    "final": True,
                     "command": command,
                     "folder": place and str(place),
                 }
             )
+    entries.append({**entries[0], "final": False})  # of a sweep: not chosen
     file = folder / "search1/results.json"
     results = json.loads(file.read_text())
     results["overrides"] += [f"data.root={folder}", f"hydra.run.dir={folder}", "trainer.threads=1"]
@@ -61,6 +60,7 @@ def made(tmp_path_factory):
     study = {
         "title": "A study",
         "registrations": [{"sha256": "a", "runs": 0}],
+        "titles": {"fixed": "RNNencdec-50", "search": "RNNsearch-50", "joined": "joined"},
         "runs": entries,
         "claims": [CLAIM, open_claim],
     }
@@ -68,16 +68,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def kept(made, monkeypatch):
-    folder, study = made
-    listed = [
-        rows.Row("RNNencdec-50", group="fixed"),
-        rows.Row("RNNsearch-50", group="search"),
-        rows.Row("joined", evaluate="fixed"),
-        rows.Row("phrase-based", baseline=("data=multi30k",)),
-    ]
-    monkeypatch.setattr(rows, "read_rows", lambda text: listed)
-    return record("a", Bench(folder, study, make=False), {"processor": "a processor"})
+def kept(made):
+    return record("a", made[1], {"processor": "a processor"})
 
 
 def test_what_is_kept_of_runs(made, kept):
@@ -154,43 +146,6 @@ def test_a_record_is_read_as_it_was_written(tmp_path, kept):
     assert json.loads((tmp_path / "a.json").read_text()) == kept
 
 
-def test_an_evaluation_is_made_once(made, monkeypatch):
-    folder, study = made
-    called = []
-
-    def run(words, check):
-        called.append(words)
-        place = next(word for word in words if word.startswith("hydra.run.dir="))
-        make_run(rows.Path(place.removeprefix("hydra.run.dir=")), pairs=60)
-
-    monkeypatch.setattr(rows.subprocess, "run", run)
-    results = [json.loads((folder / f"search{seed}/results.json").read_text()) for seed in (1, 2)]
-    for seed, content in enumerate(results, 1):
-        (folder / f"search{seed}/results.json").write_text(json.dumps({**content, "code": "c"}))
-    bench = Bench(folder, study, ["data.root=here"])
-    row = rows.Row("An ensemble", evaluate="search")
-    for _ in range(2):
-        found = bench.find(row)
-        assert (
-            found.command == "python -m nmt.evaluate checkpoint=[FILE,…]" or "FILE" in found.command
-        )
-    ((_, _, command, named, *rest),) = called
-    assert command == "nmt.evaluate"
-    assert named.count("best.ckpt") == 2
-    assert rest[0] == "data.root=here"
-    assert bench.find(rows.Row("Half", evaluate="fixed")) is None  # a seed is missing
-    assert len(called) == 1
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_rows_are_of_groups_that_the_study_has(text):
-    study = yaml.safe_load((conf_folder() / f"study/{text}.yaml").read_text())
-    listed = read_rows(text)
-    groups = {group for row in listed if (group := row.group or row.evaluate)}
-    assert groups == set(study["runs"])
-    assert all(sum(map(bool, (row.group, row.evaluate, row.baseline))) == 1 for row in listed)
-
-
 def test_the_tables_of_the_documentation_are_those_of_its_records():
     page, records = PAGE.read_text(), read_records()
     assert with_tables(page, records) == page
@@ -231,11 +186,13 @@ def test_runs_of_other_code_are_not_said_to_be_of_a_commit(kept, monkeypatch):
 
 @pytest.mark.slow
 def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
-    """Trains two runs of the study `tiny`, evaluates them together, and finds all of it the second time."""
+    """Trains two runs of a study, evaluates them together, and finds all of it the second time."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tiny.yaml").write_text(
-        "- {name: single, group: rnnencdec50}\n- {name: together, evaluate: rnnencdec50}\n"
-    )
+    runs = [
+        "+study.runs.rnnencdec50.title=single",
+        "+study.runs.both={title: together, command: evaluate, of: rnnencdec50, together: true}",
+        "study.claims.no-magic.runs=[both]",
+    ]
     page = tmp_path / "page.md"
     marks = [
         f"<!-- table: {asked} -->\n<!-- end of table -->"
@@ -243,10 +200,10 @@ def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
     ]
     page.write_text("\n\n".join(marks))
     for module in (program, rows, tables):
-        for name, value in (("HERE", tmp_path), ("RECORDS", tmp_path), ("PAGE", page)):
+        for name, value in (("RECORDS", tmp_path), ("PAGE", page)):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("sys.argv", ["records", "tiny", "study.only=[no-magic]"])
+    monkeypatch.setattr("sys.argv", ["records", "tiny", "study.only=[no-magic]", *runs])
     program.main()
     kept, shown = (tmp_path / "tiny.json").read_text(), page.read_text()
     made = {file: file.stat().st_mtime_ns for file in (tmp_path / "studies").rglob("results.json")}

@@ -19,8 +19,8 @@ def test_the_plan_is_shown_and_nothing_is_trained(program):
     ended = program("study", "+study=tiny", "study.plan_only=true")
     assert ended.code == 0, ended.err
     assert "study tiny: 2 claims in " in ended.err
-    assert "rnnsearch50  0 found, 2 to train, 12 s each, as the study says" in ended.err
-    assert "to train: 4 runs, about 48 s" in ended.err
+    assert "rnnsearch50  0 found, 2 to make, 12 s each, as the study says" in ended.err
+    assert "to make: 4 runs, about 48 s" in ended.err
     left = {path.name for path in (program.folder / "studies/tiny").iterdir()}
     assert left == {".hydra", "study.log"}
 

@@ -52,7 +52,7 @@ def without(key):
     [
         (lambda study: study.pop("claims"), "study: none is chosen; type +study=NAME"),
         (lambda study: study["runs"].update({"a b": {}}), "study.runs.a b: a name is of letters"),
-        (lambda study: study["runs"].update(a=[1]), "study.runs.a: takes the keys overrides, seeds"),
+        (lambda study: study["runs"].update(a=[1]), "study.runs.a: takes the keys title, command, of"),
         (lambda study: study["runs"]["a"].update(lr=1), "study.runs.a.lr: Key 'lr' not in"),
         (lambda study: study["runs"]["a"].update(seeds=[]), "study.runs.a.seeds=[]: must name a"),
         (lambda study: study["runs"]["a"].update(seeds=[1, 1]), "study.runs.a.seeds=[1, 1]: must name"),

@@ -386,7 +386,7 @@ def make_ten(folder: Path, pairs: int = 3000, **options: Any) -> list[Path]:
 def make_planned(
     folder: Path, planned: Any, *, code: str, text: dict[str, Any] | None, **more: Any
 ) -> Path:
-    """A folder of a run that a study has planned (`nmt.studies.plan.PlannedRun`).
+    """A folder of a run that a study has planned (`nmt.studies.planned.PlannedRun`).
 
     Args:
         code, text: fingerprints that its results.json has.

@@ -16,8 +16,8 @@ from omegaconf import OmegaConf, flag_override
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.config import StudyClaim
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
-from nmt.studies.launch import folder_name
-from nmt.studies.plan import PlannedRun, Study, plan_of
+from nmt.studies.plan import Study, plan_of
+from nmt.studies.planned import PlannedRun
 from nmt.utils.code import code_fingerprint
 from tests.helpers.run_folders import make_planned
 
@@ -79,6 +79,28 @@ def swept() -> Study:
     )
 
 
+@pytest.fixture(scope="session")
+def evaluated() -> Study:
+    """A study whose models are evaluated once more, one by one and together, beside a phrase-based system."""
+    return planned(
+        runs={
+            "argmax": {
+                "command": "evaluate",
+                "of": "search",
+                "overrides": ["evaluation.attention=argmax"],
+            },
+            "ensemble": {"command": "evaluate", "of": "search", "together": True},
+            "search": {"overrides": ["+experiment=rnnsearch50"]},
+            "phrase_based": {"command": "baseline", "seeds": [1]},
+        },
+        overrides=["regime=tiny", "logger=none", "report.heatmaps=0", "model.dropout=0.2"],
+        claims={
+            "soft": {**CLAIM, "runs": ["search", "argmax"]},
+            "together": {**CLAIM, "runs": ["ensemble", "phrase_based"]},
+        },
+    )
+
+
 CLAIM = {
     "claim": "One is better",
     "source": "a <b>retelling</b>",
@@ -91,7 +113,7 @@ CLAIM = {
 def make(study: Study, folder: Path, run: PlannedRun, **options: Any) -> Path:
     """A finished run where the study would train it."""
     options = {"code": code_fingerprint(), "text": TEXT, "pairs": 120, **options}
-    return make_planned(folder / RUNS / folder_name(run), run, **options)
+    return make_planned(folder / RUNS / run.folder_name, run, **options)
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nmt.config import BaselineConfig
 from nmt.config.schema import to_containers
 from nmt.report.runs import FinishedRun
 from nmt.studies.existing import RUNS, ExistingRun, find_existing
-from nmt.studies.launch import folder_name
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, attacks, outcomes
 from tests.studies.conftest import TEXT, asked, make
@@ -28,7 +29,7 @@ def test_the_studys_own_runs_are_found(tiny, finished, look):
 def test_what_is_missing_is_asked_for_in_the_order_of_groups(tiny, tmp_path, look):
     first, second = (group.runs for group in tiny.groups.values())
     make(tiny, tmp_path, first[1])
-    (tmp_path / RUNS / folder_name(second[0])).mkdir()  # begun
+    (tmp_path / RUNS / second[0].folder_name).mkdir()  # begun
     assert look(tiny, tmp_path).missing() == [first[0], *second]
 
 
@@ -113,8 +114,82 @@ def test_a_sweep_chooses_when_all_of_it_is_there(swept, tmp_path, look):
 def test_folders_of_runs_say_what_they_are(tiny, swept, monkeypatch):
     runs = [run for group in tiny.groups.values() for run in group.runs]
     runs += [point.run for point in swept.groups["fixed"].points]
-    names = [folder_name(run) for run in runs]
+    names = [run.folder_name for run in runs]
     assert len(set(names)) == 7
     assert names[0].startswith("rnnencdec50-seed1-")
-    monkeypatch.setattr("nmt.studies.launch.code_fingerprint", lambda: "another")
-    assert not {folder_name(run) for run in runs} & set(names)
+    monkeypatch.setattr("nmt.studies.planned.code_fingerprint", lambda: "another")
+    assert not {run.folder_name for run in runs} & set(names)
+
+
+def test_evaluations_are_known_when_their_models_are_there(evaluated, tmp_path, look):
+    trained = evaluated.groups["search"]
+    each, all_of_them = evaluated.groups["argmax"], evaluated.groups["ensemble"]
+    found = look(evaluated, tmp_path)
+    assert found.final(each) == found.final(all_of_them) == ()
+    folders = [make(evaluated, tmp_path, trained.runs[0])]
+    found = look(evaluated, tmp_path)
+    assert [run.seed for run in found.final(each)] == [1]
+    assert found.final(all_of_them) == ()
+    folders.append(make(evaluated, tmp_path, trained.runs[1]))
+    found = look(evaluated, tmp_path)
+    assert [run.seed for run in found.final(each)] == [1, 2]
+    (ensemble,) = found.final(all_of_them)
+    files = [folder / "checkpoints" / "best.ckpt" for folder in folders]
+    assert ensemble.typed == [
+        f"checkpoint=[{files[0]},{files[1]}]",
+        *("logger=none", "report.heatmaps=0"),
+    ]
+    assert ensemble.command == (
+        "python -m nmt.evaluate 'checkpoint=[FILE,...]' logger=none report.heatmaps=0"
+    )
+    assert found.final(each)[0].command.startswith("python -m nmt.evaluate checkpoint=FILE ")
+
+
+def test_an_evaluation_is_one_of_these_very_models(evaluated, tmp_path, look):
+    trained, group = evaluated.groups["search"], evaluated.groups["argmax"]
+    for run in trained.runs:
+        make(evaluated, tmp_path, run)
+    found = look(evaluated, tmp_path)
+    first, second = found.final(group)
+    assert first.identity != second.identity
+    assert found.missing()[:2] == [first, second]
+    folder = make(evaluated, tmp_path, first)
+    edit_results(folder, sources={"checkpoint": "elsewhere"})
+    found = look(evaluated, tmp_path)
+    assert [each.run.folder for each in found.of_group(group)] == [folder]
+    assert second in found.missing()
+    assert first not in found.missing()
+    edit_results(tmp_path / RUNS / trained.runs[0].folder_name, text={**TEXT, "training": "new"})
+    assert look(evaluated, tmp_path).of_group(group) == []
+    asked_so = asked(evaluated, accept="configuration")
+    assert look(asked_so, tmp_path).of_group(group) == []  # of the model that was there
+
+
+def test_evaluations_from_elsewhere_are_not_taken(evaluated, tmp_path, look):
+    for run in evaluated.groups["search"].runs:
+        make(evaluated, tmp_path, run)
+    run = look(evaluated, tmp_path).final(evaluated.groups["argmax"])[0]
+    folder = make(evaluated, tmp_path, run)
+    edit_results(folder, sources={"checkpoint": "elsewhere"})
+    (tmp_path / "else").mkdir()
+    shutil.move(folder, tmp_path / "else" / folder.name)
+    study = asked(evaluated, take=[f"{tmp_path}/else"])
+    assert look(study, tmp_path).of_group(study.groups["argmax"]) == []
+
+
+def test_a_phrase_based_system_is_found_by_its_configuration(evaluated, tmp_path, look):
+    group = evaluated.groups["phrase_based"]
+    (run,) = group.runs
+    assert run.command.startswith("python -m nmt.baseline ")
+    folder = make(evaluated, tmp_path, run)
+    stored = to_containers(run.config)
+    edit_results(folder, config={name: stored[name] for name in BaselineConfig.sections})
+    assert [each.run.folder for each in look(evaluated, tmp_path).of_group(group)] == [folder]
+    stored["phrase_based"]["tune_sentences"] = 77
+    edit_results(folder, config={name: stored[name] for name in BaselineConfig.sections})
+    assert look(evaluated, tmp_path).of_group(group) == []
+
+
+def edit_results(folder: Path, **values: Any) -> None:
+    file = folder / "results.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values), encoding="utf-8")

@@ -17,16 +17,16 @@ import pytest
 from nmt.config import TextConfig
 from nmt.studies import launch
 from nmt.studies.existing import RUNS, find_existing
-from nmt.studies.launch import JOBS, check_texts, folder_name, sweep_command, train_missing
+from nmt.studies.launch import JOBS, check_texts, make_missing, sweep_command
 from nmt.utils.errors import InputError, Interrupted
 from tests.studies.conftest import TEXT, composed, make
 
 
-def test_the_sweep_is_one_of_nmt_train_with_what_was_typed(monkeypatch):
+def test_the_sweep_is_one_of_the_command_with_what_was_typed(monkeypatch):
     typed = ("hydra.launcher.n_jobs=2", "hydra.searchpath=[file://mine]", "hydra.run.dir=x")
     monkeypatch.setattr(sys, "argv", ["study", "+study=tiny", "--config-dir", "a folder"])
     with composed("+study=tiny", *typed):
-        words = sweep_command(Path("x/jobs.json"), Path("x/runs"))
+        words = sweep_command("train", Path("x/jobs.json"), Path("x/runs"))
     assert words[1:] == [
         *("-m", "nmt.train", "-m", "--config-dir", "a folder"),
         *("hydra.launcher.n_jobs=2", "hydra.searchpath=[file://mine]"),
@@ -52,10 +52,10 @@ def test_a_signal_stops_the_sweep_and_then_the_study(tiny, tmp_path, monkeypatch
             return 128 + signal.SIGTERM
 
     monkeypatch.setattr(launch.subprocess, "Popen", Process)
-    monkeypatch.setattr(launch, "sweep_command", lambda jobs, where: [])
+    monkeypatch.setattr(launch, "sweep_command", lambda command, jobs, where: [])
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(Interrupted) as stopped:
-        launch.train_runs(tiny.groups["rnnencdec50"].runs, tmp_path)
+        launch.make_runs(tiny.groups["rnnencdec50"].runs, tmp_path)
     assert stopped.value.signal == signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before
     assert received == [signal.SIGTERM]
@@ -91,7 +91,7 @@ def training(monkeypatch, study, fails=()):
     for group in study.groups.values():
         runs = [point.run for point in group.points]
         runs += [run for point in group.points for run in point.runs] + list(group.runs)
-        planned |= {folder_name(run): run for run in runs}
+        planned |= {run.folder_name: run for run in runs}
     started: list[list[str]] = []
 
     class Process:
@@ -111,7 +111,11 @@ def training(monkeypatch, study, fails=()):
             return int(any(planned[job[-1][19:]].seed in fails for job in self.jobs))
 
     monkeypatch.setattr(launch.subprocess, "Popen", Process)
-    monkeypatch.setattr(launch, "sweep_command", lambda jobs, where: [f"hydra.sweeper.jobs={jobs}"])
+    monkeypatch.setattr(
+        launch,
+        "sweep_command",
+        lambda command, jobs, where: [command, f"hydra.sweeper.jobs={jobs}"],
+    )
     monkeypatch.setattr(
         launch, "find_existing", lambda study, folder: find_existing(study, folder, lambda _: TEXT)
     )
@@ -121,7 +125,7 @@ def training(monkeypatch, study, fails=()):
 def test_the_best_point_is_trained_when_the_sweep_has_ended(swept, tmp_path, look, monkeypatch):
     process, started = training(monkeypatch, swept)
     process.folder = tmp_path
-    found = train_missing(look(swept, tmp_path), tmp_path)
+    found = make_missing(look(swept, tmp_path), tmp_path)
     assert [len(jobs) for jobs in started] == [
         5,
         1,
@@ -134,10 +138,10 @@ def test_the_best_point_is_trained_when_the_sweep_has_ended(swept, tmp_path, loo
 def test_what_fails_is_tried_once(tiny, tmp_path, look, monkeypatch):
     process, started = training(monkeypatch, tiny, fails=[2])
     process.folder = tmp_path
-    found = train_missing(look(tiny, tmp_path), tmp_path)
+    found = make_missing(look(tiny, tmp_path), tmp_path)
     assert len(started) == 1
     assert [run.seed for run in found.missing()] == [2, 2]
-    train_missing(found, tmp_path)
+    make_missing(found, tmp_path)
     assert [len(jobs) for jobs in started] == [4, 2]
     assert len(list((tmp_path / RUNS).iterdir())) == 2
 
@@ -150,3 +154,48 @@ def test_a_text_that_cannot_be_had_is_refused_before_any_run(tiny, tmp_path):
     other = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
     with pytest.raises(InputError, match=r"data\.train\.files: train\.en is not in"):
         check_texts([run, other])
+
+
+def test_models_are_trained_before_they_are_evaluated(evaluated, tmp_path, look, monkeypatch):
+    made: list[tuple[str, list[list[str]]]] = []
+
+    class Process:
+        def __init__(self, words, **_):
+            self.command = words[0]
+            self.jobs = json.loads((tmp_path / JOBS).read_text())
+
+        def wait(self):
+            made.append((self.command, [job[:-1] for job in self.jobs]))
+            names = [job[-1].removeprefix("hydra.sweep.subdir=") for job in self.jobs]
+            there = look(evaluated, tmp_path)
+            for group in evaluated.groups.values():
+                for run in there.final(group):
+                    if run.folder_name in names:
+                        folder = make(evaluated, tmp_path, run, pairs=20)
+                        if run.made_by == "evaluate":
+                            mark_as_evaluation(folder)
+            return 0
+
+    monkeypatch.setattr(launch.subprocess, "Popen", Process)
+    monkeypatch.setattr(launch, "sweep_command", lambda command, jobs, where: [command])
+    monkeypatch.setattr(launch, "find_existing", lambda study, folder: look(study, folder))
+    found = make_missing(look(evaluated, tmp_path), tmp_path)
+    assert found.missing() == []
+    assert [(command, len(jobs)) for command, jobs in made] == [
+        ("train", 2),
+        ("baseline", 1),
+        ("evaluate", 3),
+    ]
+    assert all(job[-1] == "resume=auto" for job in made[0][1])
+    best = [found.of(run).checkpoint for run in evaluated.groups["search"].runs]
+    assert [job[0] for job in made[2][1]] == [
+        f"checkpoint={best[0]}",
+        f"checkpoint={best[1]}",
+        f"checkpoint=[{best[0]},{best[1]}]",
+    ]
+
+
+def mark_as_evaluation(folder: Path) -> None:
+    file = folder / "results.json"
+    content = json.loads(file.read_text()) | {"sources": {"checkpoint": "x"}}
+    file.write_text(json.dumps(content))

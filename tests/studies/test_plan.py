@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from nmt.config.schema import to_containers
-from nmt.studies import plan
-from nmt.studies.plan import identity, plan_of
+from nmt.studies import planned as planned_module
+from nmt.studies.plan import plan_of
+from nmt.studies.planned import identity
 from nmt.utils.errors import InputError
 from tests.studies.conftest import CLAIM, composed, planned
 
@@ -69,6 +70,9 @@ def test_what_makes_two_runs_the_same(tiny):
     assert identity(lacking) == identity(config)
 
 
+EVALUATE = {"command": "evaluate", "of": "b"}
+
+
 @pytest.mark.parametrize(
     ("runs", "said"),
     [
@@ -80,13 +84,54 @@ def test_what_makes_two_runs_the_same(tiny):
         ({"overrides": ["size.hiden=2"]}, "study.runs.a: size.hiden: no such key; did you mean"),
         ({"sweep": {"seed": [1, 2]}}, "study.runs.a.sweep: seed=1: seed is the study's to say"),
         ({"sweep": {"size.hidden": [24, 0]}}, "study.runs.a: size.hidden=0: must be at least 1"),
+        ({"command": "probe"}, "study.runs.a.command=probe: must be one of train, evaluate, baseline"),
+        ({"of": "b"}, "study.runs.a.of: is for command=evaluate, not for train"),
+        ({"command": "baseline", "together": True}, "study.runs.a.together: is for command=evaluate"),
+        ({"command": "baseline", "sweep": {"seed": [1]}}, "study.runs.a.sweep: is for command=train"),
+        ({"command": "baseline", "overrides": ["phrase_based.alignment=x"]},
+         "study.runs.a: phrase_based.alignment=x: must be one of"),
+        ({"command": "evaluate"}, "study.runs.a.of=None: must name a group that is trained: b"),
+        ({**EVALUATE, "of": "a"}, "study.runs.a.of=a: must name a group that is trained: b"),
+        ({**EVALUATE, "sweep": {"search.beam_size": [1]}}, "study.runs.a.sweep: is for command=train"),
+        ({**EVALUATE, "seeds": [1, 3]}, "study.runs.a.seeds: b has no seed 3"),
+        ({**EVALUATE, "overrides": ["model.dropout=0"]},
+         "study.runs.a.overrides: model.dropout: belongs to the training run"),
+        ({**EVALUATE, "overrides": ["checkpoint=FILE"]},
+         "study.runs.a.overrides: checkpoint=FILE: checkpoint is the study's to say"),
+        ({**EVALUATE, "overrides": ["evaluation.attention=hard"]},
+         "study.runs.a.overrides: evaluation.attention=hard: must be one of"),
+        ({**EVALUATE, "overrides": ["evaluation.atention=argmax"]},
+         "study.runs.a.overrides: evaluation.atention: no such key"),
     ],
 )  # fmt: skip
 def test_runs_that_would_be_refused_are(runs, said):
-    section = {"runs": {"a": runs}, "claims": {"c": {**CLAIM, "runs": ["a"]}}}
+    section = {"runs": {"a": runs, "b": {}}, "claims": {"c": {**CLAIM, "runs": ["a"]}}}
     with pytest.raises(InputError) as refusal:
         planned(**section)
     assert str(refusal.value).startswith(said)
+
+
+def test_evaluations_have_what_their_models_have_and_what_is_typed(evaluated):
+    """Of what is typed for all runs that part which an evaluation may change, and which is not the model's."""
+    group = evaluated.groups["argmax"]
+    assert group.typed == ("logger=none", "report.heatmaps=0", "evaluation.attention=argmax")
+    assert (group.seeds, group.size, group.sets) == ((1, 2), 2, ("test", "by_length"))
+    assert evaluated.groups["ensemble"].size == 1
+    assert list(evaluated.groups) == ["argmax", "ensemble", "search", "phrase_based"]
+    chosen = {"command": "evaluate", "of": "b", "seeds": [2], "overrides": ["sets=[test]"]}
+    section = {
+        "runs": {"a": chosen, "b": {}},
+        "claims": {"c": {**CLAIM, "runs": ["a"], "set": "test"}},
+    }
+    study = planned("study.only=[c]", **section)
+    assert (study.groups["a"].seeds, study.groups["a"].sets) == ((2,), ("test",))
+    assert list(study.groups) == ["a", "b"]  # the models are needed, too
+
+
+def test_all_groups_are_made_unless_claims_are_named():
+    section = {"runs": {"a": {}, "b": {}}, "claims": {"c": {**CLAIM, "runs": ["a"]}}}
+    assert list(planned(**section).groups) == ["a", "b"]
+    assert list(planned("study.only=[c]", **section).groups) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -96,11 +141,15 @@ def test_runs_that_would_be_refused_are(runs, said):
             {"set": "newstest"},
             "study.claims.c.set=newstest: a has no such test set; it has test, by",
         ),
+        ({"runs": ["b"]}, "study.claims.c.set=by_length: b has no such test set; it has test"),
         ({"score": "blue"}, "study.claims.c.score: no score 'blue'; there are bleu"),
     ],
 )
 def test_claims_about_what_runs_do_not_have(claim, said):
-    section = {"runs": {"a": {}}, "claims": {"c": {**CLAIM, "runs": ["a"], **claim}}}
+    section = {
+        "runs": {"a": {}, "b": {**EVALUATE, "of": "a", "overrides": ["sets=[test]"]}},
+        "claims": {"c": {**CLAIM, "runs": ["a"], **claim}},
+    }
     with pytest.raises(InputError) as refusal:
         planned(**section)
     assert str(refusal.value).startswith(said)
@@ -141,7 +190,7 @@ def test_the_studies_that_come_with_it():
 
 
 def test_doctests():
-    assert doctest.testmod(plan).failed == 0
+    assert doctest.testmod(planned_module).failed == 0
 
 
 def test_the_folder_of_the_text_is_said_here_and_nowhere_else(tmp_path):
@@ -179,6 +228,4 @@ def test_studies_of_real_text_can_be_planned(tmp_path, name):
     typed = ("study.only=[attention-wins]", f"study.root={tmp_path}")
     with composed(f"+study={name}", *typed) as config:
         study = plan_of(config)
-        claims, groups = config.study.claims, config.study.runs
-    assert {group for claim in claims.values() for group in claim.runs} == set(groups)
     assert [run.seed for run in study.groups["rnnsearch50"].runs] == [1, 2, 3]

@@ -16,7 +16,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.scores.alignment import EosShare, ErrorRate, Precision, Recall
 from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
 from nmt.evaluation.scores.base import Record, Score
-from nmt.evaluation.scores.bleu import Bleu, BrevityPenalty, LengthRatio
+from nmt.evaluation.scores.bleu import Bleu, BleuNoUnk, BrevityPenalty, LengthRatio
 from nmt.evaluation.scores.chrf import ChrF
 from nmt.evaluation.scores.closer import RepeatedNgrams, UnreadWords, detailed_error_rates
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
@@ -24,7 +24,11 @@ from nmt.evaluation.scores.sacrebleu import SacreBleu
 from nmt.evaluation.scores.ter import Ter
 from nmt.utils.errors import InputError
 
-__all__ = ["REGISTERED", "Score", "choose_scores", "modules_of_scores"]
+__all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "modules_of_scores", "score_of_name"]
+
+NO_UNK = (
+    BleuNoUnk()
+)  # stands beside BLEU wherever there are shortlists, and is never chosen by itself
 
 REGISTERED: dict[str, Score] = {
     score.key: score
@@ -99,6 +103,11 @@ def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -
         if chosen.setdefault(score.key, score) is not score:
             raise InputError(f"{key}: two scores have the key '{score.key}'; give yours another")
     return list(chosen.values())
+
+
+def score_of_name(name: str, key: str) -> Score:
+    """One score: as for `choose_scores`, or `bleu_no_unk`. Raises as it does."""
+    return NO_UNK if name == NO_UNK.key else choose_scores([name], key)[-1]
 
 
 def modules_of_scores(names: Sequence[str] | None) -> list[str]:

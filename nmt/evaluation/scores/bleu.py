@@ -16,24 +16,26 @@ from nmt.evaluation.scores.base import Record, Score, quotient
 
 
 class Bleu(Score):
-    """Corpus BLEU (Papineni et al., 2002) on tokens, case kept.
-
-    Args:
-        field: of the record that holds the statistics.
-    """
+    """Corpus BLEU (Papineni et al., 2002) on tokens, case kept."""
 
     key = "bleu"
     title = "BLEU"
     unit = "points"
-
-    def __init__(self, field: str = "bleu_stats") -> None:
-        self.field = field
+    field = "bleu_stats"  # of the record, that holds the statistics
 
     def statistics(self, record: Record) -> Sequence[float] | None:
         return record.get(self.field)
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         return bleu_scores(sums)
+
+
+class BleuNoUnk(Bleu):
+    """BLEU of the sentences whose words are all in the shortlists, translated with `<unk>` forbidden (Table 1)."""
+
+    key = "bleu_no_unk"
+    title = "BLEU, no UNK"
+    field = "bleu_stats_no_unk"
 
 
 class LengthRatio(Bleu):

@@ -1,0 +1,149 @@
+"""A run that a study needs: what is typed for it, and what tells whether a finished run is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nmt.config import BaselineConfig, Config, TextConfig
+from nmt.config.keys import completed, is_within
+from nmt.config.renamed import upgrade
+from nmt.config.schema import RUNTIME_KEYS, TrainConfig, to_containers
+from nmt.report.runs import flatten
+from nmt.utils.code import code_fingerprint
+from nmt.utils.commands import command_line, literal, override
+
+ROOT = "data.root"
+
+# Names of a run, and what is measured in addition: they change neither weights nor translations.
+NEUTRAL = ("name", "experiment", "regime", "evaluation.scores", *RUNTIME_KEYS)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run of `nmt.train` or `nmt.baseline` that a study needs.
+
+    Attributes:
+        group: of `study.runs`, the first that needs it.
+        seed: its seed.
+        overrides: what is typed after the command, the seed last.
+        config: checked; of an evaluation, that of the model.
+        made_by: the command, without `nmt.`.
+    """
+
+    group: str
+    seed: int
+    overrides: tuple[str, ...]
+    config: Config
+    made_by: str = "train"
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for runs of the same configuration."""
+        return identity(to_containers(self.config))
+
+    @property
+    def folder_name(self) -> str:
+        """Of the run's folder: another configuration, or other code, is another folder."""
+        told = hashlib.sha256(f"{self.identity} {code_fingerprint()}".encode()).hexdigest()
+        return f"{self.group}-seed{self.seed}-{told[:8]}"
+
+    @property
+    def typed(self) -> list[str]:
+        """What is typed to make the run here, or to go on with it."""
+        return [*self.overrides, *(["resume=auto"] if self.made_by == "train" else [])]
+
+    @property
+    def command(self) -> str:
+        """What makes the run again, and not in this place."""
+        return command_line(self.made_by, self._shown)
+
+    @property
+    def _shown(self) -> list[str]:
+        """The overrides without the folder of its text."""
+        return [word for word in self.overrides if not word.startswith(f"{ROOT}=")]
+
+
+@dataclass(frozen=True)
+class PlannedEvaluation(PlannedRun):
+    """A run of `nmt.evaluate` that a study needs.
+
+    Attributes:
+        models: by the file of each checkpoint, what tells one model from another.
+    """
+
+    models: Mapping[Path, str] = field(kw_only=True)
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for evaluations of the same models for which the same is typed.
+
+        A finished one has it in the name of its folder: its configuration is that of its model.
+        """
+        told = json.dumps([self._shown, list(self.models.values())])
+        return f"{self.group}-seed{self.seed}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+    @property
+    def folder_name(self) -> str:
+        return f"{self.identity}-{code_fingerprint()[:8]}"
+
+    @property
+    def typed(self) -> list[str]:
+        return [self._checkpoint(list(map(str, self.models))), *super().typed]
+
+    @property
+    def command(self) -> str:
+        named = self._checkpoint(["FILE"] if len(self.models) == 1 else ["FILE", "..."])
+        return command_line(self.made_by, [named, *self._shown])
+
+    @staticmethod
+    def _checkpoint(files: list[str]) -> str:
+        return (
+            override("checkpoint", files[0]) if len(files) == 1 else f"checkpoint={literal(files)}"
+        )
+
+
+def evaluation_identity(folder: Path) -> str:
+    """As `PlannedEvaluation.identity`, of a finished evaluation."""
+    return folder.name.rpartition("-")[0]
+
+
+def identity(config: dict[str, Any]) -> str:
+    """Digest of what of a run's configuration, stored or planned, decides its weights and translations.
+
+    A text is known by the names of its files, wherever they lie; what they hold, `text` of results.json says.
+    """
+    baseline = "phrase_based" in config
+    whole = completed(BaselineConfig if baseline else TrainConfig, upgrade(config))
+    if baseline:
+        whole = {section: whole[section] for section in BaselineConfig.sections}
+    data = whole["data"]
+    data |= {name: _known_by(data[name]) for name in ("train", "valid", "in_domain")}
+    data["test"] = {name: _known_by(text) for name, text in data["test"].items()}
+    kept = {path: value for path, value in flatten(whole).items() if not is_within(path, NEUTRAL)}
+    text = json.dumps(kept, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _known_by(text: dict[str, Any]) -> dict[str, Any]:
+    """A text's section, files named one by one and those of `files` in the same way.
+
+    >>> one = _known_by({"source": "/a/train.en.xz", "target": "/a/train.fr.xz", "optional": True})
+    >>> one == _known_by({"files": ["train"]}), one == _known_by({"files": ["train", "more"]})
+    (True, False)
+    """
+    whole = completed(TextConfig, text)
+    sides = [whole.pop(side) for side in ("source", "target")]
+    if all(sides) and not whole["files"]:
+        names = {re.sub(r"\.\w+(\.(gz|xz|zst))?$", "", Path(side).name) for side in sides}
+        whole["files"] = sorted(names)
+    if whole["alignment"]:
+        whole["alignment"] = Path(whole["alignment"]).name
+    del whole["optional"]
+    return whole
