@@ -115,7 +115,7 @@ class EvaluateConfig(Config):
 
 @dataclass
 class ProbeConfig(Config):
-    """`nmt.probe`: linear probes of the vectors that a trained model makes of source sentences."""
+    """`nmt.probe`: linear probes of the vectors that a trained model makes, and what it gains over another."""
 
     overridable: ClassVar = (
         "name",
@@ -138,6 +138,9 @@ class ProbeConfig(Config):
     positions: int = key(50, "source words that are read, from either end", minimum=1)
     classes: int = key(2000, "most frequent words, which probes tell apart", minimum=2)
     epochs: int = key(20, "passes over these sentences, at most", minimum=1)
+    against: str | None = key(
+        None, "file of another model: what the first gains over it, in nats a word, by position"
+    )
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""What probes read: shares of the source words, by position and by length, with intervals.
+"""What is measured of the words at the positions of sentences: means by position and by length, with intervals.
 
-Legend: N sentences, P positions. A table (N, P) has 1 where a word was read, 0 where another was,
-and NaN where there is none to read.
+Legend: N sentences, P positions. A table (N, P) has a value of each word, such as 1 where a probe has
+read it and 0 where it has read another, and NaN where there is none.
 """
 
 from __future__ import annotations
@@ -31,24 +31,26 @@ def at_positions(
     return table
 
 
-def shares(
+def means(
     tables: Mapping[str, np.ndarray],
     lengths: Sequence[int] | np.ndarray,
     edges: Sequence[int],
     *,
     resamples: int,
     confidence: float,
+    positions: int | None = None,
 ) -> dict[str, Any]:
-    """The share of words that each of some readers has read.
+    """The means of some tables.
 
     Args:
-        tables: (N, P) by reader, all NaN at the same places.
+        tables: (N, P) by name, all NaN at the same places.
         lengths: (N,) of the sentences.
         edges: last length of each bucket.
         resamples, confidence: of the bootstrap over sentences.
+        positions: that are looked at one by one; None: all.
 
     Returns:
-        `words`, and by reader `score`, `low` and `high`; `by_length`, `by_position` (from 1) and
+        `words`, and by name `score`, `low` and `high`; `by_length`, `by_position` (from 1) and
         `by_length_and_position` with the same of each part that has a word.
     """
     first = next(iter(tables.values()))
@@ -59,12 +61,12 @@ def shares(
         found: dict[str, Any] = {
             "words": int(np.isfinite(first[inside, columns]).sum()),
         }
-        for reader, table in tables.items():
+        for name, table in tables.items():
             rows = table[inside, columns]
             known = np.isfinite(rows)
             some = known.any(1)
             sums = np.stack([np.nansum(rows, 1), known.sum(1)], 1)[some]
-            found[reader] = scored(sums, _share, resamples, confidence)
+            found[name] = scored(sums, _mean, resamples, confidence)
         return found
 
     places = assign(lengths, edges)
@@ -75,7 +77,7 @@ def shares(
     ]
     at = [
         (number + 1, slice(number, number + 1))
-        for number in range(first.shape[1])
+        for number in range(first.shape[1])[:positions]
         if np.isfinite(first[:, number]).any()
     ]
     return {
@@ -94,5 +96,5 @@ def shares(
     }
 
 
-def _share(sums: np.ndarray) -> np.ndarray:
+def _mean(sums: np.ndarray) -> np.ndarray:
     return quotient(sums[..., 0], sums[..., 1])

@@ -1,20 +1,23 @@
-"""What probes have read, as a table and as curves over position and length."""
+"""What probes have read, and what a model gains over another: tables, and curves over position and length."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from nmt.evaluation.buckets import bucket_name
 from nmt.report.style import COLOURS, GREY, run_style, save_figure, shown, style
 from nmt.report.table import Column, Table, levels
 
 ORDERS = {"from_start": "from the start", "from_end": "from the end"}
+FEWEST = 20  # words of a position at which a gain is drawn
 READERS = {"probe": "probe", "shuffled": "shuffled words", "chance": "chance"}
 LOOKS: dict[str, dict[str, Any]] = {
     "shuffled": {"color": GREY, "linestyle": ":", "lw": 1.0},
@@ -37,7 +40,7 @@ def readings_table(content: Mapping[str, Any]) -> Table:
         }
         for part in (reading, *reading["by_length"]):
             name = "all" if part is reading else bucket_name(part)
-            scores = {reader: _percent(part[reader]) for reader in READERS}
+            scores = {reader: _triple(part[reader], 100.0) for reader in READERS}
             rows.append({**head, "length": name, "words": part["words"], **scores})
     settings, confidence = content["settings"], levels([content["confidence"]])
     return Table(
@@ -61,6 +64,41 @@ def readings_table(content: Mapping[str, Any]) -> Table:
     )
 
 
+def gains_table(content: Mapping[str, Any]) -> Table:
+    """Nats a word gained over another model: a row for all words and for each length.
+
+    Args:
+        content: of probe.json.
+    """
+    rows = [
+        {
+            "set": gain["set"],
+            "length": "all" if part is gain else bucket_name(part),
+            "words": part["words"],
+            "gain": _triple(part["gain"]),
+        }
+        for gain in content["gains"]
+        if gain["order"] == "from_start"  # the same words as from the end
+        for part in (gain, *gain["by_length"])
+    ]
+    return Table(
+        "gain",
+        f"Nats a word that {content['name']} gains over {content['against']}",
+        [
+            Column("set", "test set", text=True),
+            Column("length", "source length", text=True),
+            Column("words", "words", 0),
+            Column("gain", "nats a word", 3),
+        ],
+        rows,
+        [
+            f"Of the references, both force-decoded; in brackets {levels([content['confidence']])} "
+            "bootstrap intervals over sentences. Words are source words that gold links join with "
+            "target words or, in a set without gold links, words of the reference.",
+        ],
+    )
+
+
 def draw_readings(
     content: Mapping[str, Any], test_set: str, path: Path, formats: Sequence[str]
 ) -> list[Path]:
@@ -76,65 +114,119 @@ def draw_readings(
 def readings_figure(content: Mapping[str, Any], test_set: str) -> Figure:
     """A row a kind of vector and order: shares by position, a line for each length, and by length."""
     readings = [each for each in content["readings"] if each["set"] == test_set]
-    figure = Figure(figsize=(7.0, 2.2 * len(readings) + 0.5), layout="constrained")
-    axes = figure.subplots(len(readings), 2, squeeze=False, sharey=True, width_ratios=[3, 2])
-    for row, reading in zip(axes, readings, strict=True):
-        _by_position(row[0], reading)
-        _by_length(row[1], reading)
-        row[0].set_title(f"{reading['vectors']}, {ORDERS[reading['order']]}")
-        row[0].set_ylabel("words read (%)")
-        row[0].set_ylim(0, 103)
-    axes[-1, 0].set_xlabel("position of the word")
-    axes[-1, 1].set_xlabel("words of the source sentence")
-    lines: dict[str, Any] = {}
-    for each in axes.flat:
-        handles, labels = each.get_legend_handles_labels()
-        lines |= dict(zip(labels, handles, strict=True))
-    figure.legend(lines.values(), lines.keys(), loc="outside upper center", ncols=6)
-    note = f"{shown(content['name'], 60)}, {shown(test_set, 60)}; bands: "
-    note += f"{levels([content['confidence']])} bootstrap intervals"
-    figure.supxlabel(note, fontsize=6.5, color=GREY)
+    titles = [f"{each['vectors']}, {ORDERS[each['order']]}" for each in readings]
+    panels = Panels("probe", "words read (%)", LOOKS, 100.0)
+    figure = panels.figure(
+        readings, titles, f"{content['name']}, {test_set}", content["confidence"]
+    )
+    for axes in figure.axes:
+        axes.set_ylim(0, 103)
     return figure
 
 
-def _by_position(axes: Axes, reading: Mapping[str, Any]) -> None:
-    for place, bucket in enumerate(reading["by_length"]):
-        rows = [
-            row
-            for row in reading["by_length_and_position"]
-            if (row["from"], row["to"]) == (bucket["from"], bucket["to"])
-        ]
-        label = f"{bucket_name(bucket)} words"
-        colour = COLOURS[place % len(COLOURS)]
-        axes.plot(_numbers(rows), _scores(rows, "probe"), color=colour, lw=1.0, label=label)
-    for reader, look in LOOKS.items():
-        rows = reading["by_position"]
-        axes.plot(_numbers(rows), _scores(rows, reader), label=READERS[reader], **look)
+def draw_gains(
+    content: Mapping[str, Any], test_set: str, path: Path, formats: Sequence[str]
+) -> list[Path]:
+    """As `draw_readings`, of what a model gains over another."""
+    with style():
+        return save_figure(gains_figure(content, test_set), path, formats)
 
 
-def _by_length(axes: Axes, reading: Mapping[str, Any]) -> None:
-    rows = reading["by_length"]
-    places = range(len(rows))
-    look = {**run_style(0), "color": "black"}
-    axes.plot(places, _scores(rows, "probe"), label="all positions", **look)
-    for reader, colour in (("probe", "black"), ("shuffled", GREY)):
-        low, high = _scores(rows, reader, "low"), _scores(rows, reader, "high")
-        axes.fill_between(places, low, high, color=colour, alpha=0.2, lw=0)
-    for reader, drawn in LOOKS.items():
-        axes.plot(places, _scores(rows, reader), **drawn)
-    axes.set_xticks(places, [bucket_name(row) for row in rows], fontsize=6.5)
+def gains_figure(content: Mapping[str, Any], test_set: str) -> Figure:
+    """A row an order: gains by position, a line for each length, and by length."""
+    gains = [each for each in content["gains"] if each["set"] == test_set]
+    titles = [f"{each['positions']} words, {ORDERS[each['order']]}" for each in gains]
+    panels = Panels("gain", "gain (nats a word)", {}, 1.0, FEWEST)
+    about = f"{content['name']} over {content['against']}, {test_set}"
+    return panels.figure(gains, titles, about, content["confidence"])
+
+
+@dataclass(frozen=True)
+class Panels:
+    """How means by position and by length are drawn.
+
+    Attributes:
+        main: name of the table that is drawn for each length.
+        unit: of its values.
+        looks: of tables that stand beside it.
+        scale: that values are multiplied by.
+        fewest: words of a length and position that are drawn.
+    """
+
+    main: str
+    unit: str
+    looks: Mapping[str, Mapping[str, Any]]
+    scale: float
+    fewest: int = 1
+
+    def figure(
+        self,
+        measured: Sequence[Mapping[str, Any]],
+        titles: Sequence[str],
+        about: str,
+        confidence: float,
+    ) -> Figure:
+        """A row for each of `measured` (`nmt.evaluation.reading.means`)."""
+        figure = Figure(figsize=(7.0, 2.2 * len(measured) + 0.5), layout="constrained")
+        axes = figure.subplots(len(measured), 2, squeeze=False, sharey=True, width_ratios=[3, 2])
+        for row, each, title in zip(axes, measured, titles, strict=True):
+            self._by_position(row[0], each)
+            self._by_length(row[1], each)
+            row[0].set_title(title)
+            row[0].set_ylabel(self.unit)
+        axes[-1, 0].set_xlabel("position of the word")
+        axes[-1, 1].set_xlabel("words of the source sentence")
+        lines: dict[str, Any] = {}
+        for each in axes.flat:
+            handles, labels = each.get_legend_handles_labels()
+            lines |= dict(zip(labels, handles, strict=True))
+        figure.legend(lines.values(), lines.keys(), loc="outside upper center", ncols=6)
+        note = f"{shown(about, 120)}; bands: {levels([confidence])} bootstrap intervals"
+        figure.supxlabel(note, fontsize=6.5, color=GREY)
+        return figure
+
+    def _by_position(self, axes: Axes, measured: Mapping[str, Any]) -> None:
+        for place, bucket in enumerate(measured["by_length"]):
+            rows = [
+                row
+                for row in measured["by_length_and_position"]
+                if (row["from"], row["to"]) == (bucket["from"], bucket["to"])
+                and row["words"] >= self.fewest
+            ]
+            label = f"{bucket_name(bucket)} words"
+            colour = COLOURS[place % len(COLOURS)]
+            axes.plot(_numbers(rows), self._scores(rows), color=colour, lw=1.0, label=label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for name, look in self.looks.items():
+            rows = measured["by_position"]
+            axes.plot(_numbers(rows), self._scores(rows, name), label=READERS[name], **look)
+
+    def _by_length(self, axes: Axes, measured: Mapping[str, Any]) -> None:
+        rows = measured["by_length"]
+        places = range(len(rows))
+        look = {**run_style(0), "color": "black"}
+        axes.plot(places, self._scores(rows), label="all positions", **look)
+        shuffled = {"shuffled": GREY} if "shuffled" in self.looks else {}
+        for name, colour in ({self.main: "black"} | shuffled).items():
+            low, high = self._scores(rows, name, "low"), self._scores(rows, name, "high")
+            axes.fill_between(places, low, high, color=colour, alpha=0.2, lw=0)
+        for name, drawn in self.looks.items():
+            axes.plot(places, self._scores(rows, name), **drawn)
+        axes.set_xticks(places, [bucket_name(row) for row in rows], fontsize=6.5)
+
+    def _scores(
+        self, rows: Sequence[Mapping[str, Any]], name: str = "", part: str = "score"
+    ) -> np.ndarray:
+        """NaN where there is none."""
+        values = [row[name or self.main][part] for row in rows]
+        known = [np.nan if value is None else value for value in values]
+        return self.scale * np.array(known, dtype=float)
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]]) -> list[int]:
     return [row["position"] for row in rows]
 
 
-def _scores(rows: Sequence[Mapping[str, Any]], reader: str, part: str = "score") -> np.ndarray:
-    """In per cent; NaN where there is none."""
-    values = [row[reader][part] for row in rows]
-    return 100 * np.array([np.nan if value is None else value for value in values], dtype=float)
-
-
-def _percent(score: Mapping[str, Any]) -> tuple[float | None, ...]:
+def _triple(score: Mapping[str, Any], scale: float = 1.0) -> tuple[float | None, ...]:
     ends = (score[part] for part in ("score", "low", "high"))
-    return tuple(None if end is None else 100 * end for end in ends)
+    return tuple(None if end is None else scale * end for end in ends)

@@ -11,11 +11,12 @@ import numpy as np
 from omegaconf import DictConfig
 
 from nmt.data.prepare import Prepared
-from nmt.evaluation.reading import shares
+from nmt.evaluation.reading import means
 from nmt.evaluation.results import as_json, versions
 from nmt.inference.probing.protocol import ProbeSettings, probe_vectors
 from nmt.inference.trained import TrainedModel
-from nmt.report.probing import draw_readings, readings_table
+from nmt.report.probing import draw_gains, draw_readings, gains_table, readings_table
+from nmt.run.gain import measure_gains
 from nmt.run.run import Run
 from nmt.run.test import Sets
 from nmt.utils.files import write_json, write_text
@@ -35,7 +36,12 @@ def settings_of(composed: DictConfig, run: Run) -> ProbeSettings:
 
 
 def probe(
-    run: Run, trained: TrainedModel, text: Prepared, sets: Sets, settings: ProbeSettings
+    run: Run,
+    trained: TrainedModel,
+    text: Prepared,
+    sets: Sets,
+    settings: ProbeSettings,
+    other: TrainedModel | None = None,
 ) -> None:
     """Probes a model's vectors; writes probe.md, figures and, last of all, probe.json.
 
@@ -45,9 +51,10 @@ def probe(
         text: of which training sentences are taken, evenly spaced.
         sets: test sets that the probes read.
         settings: of the probes.
+        other: a model that this one is held against.
 
     Raises:
-        InputError: for an ensemble.
+        InputError: for an ensemble, or another model that writes other words.
     """
     config, folder = run.config, run.folder.path
     evaluation, encode = config.evaluation, trained.codec.source.encode
@@ -57,11 +64,12 @@ def probe(
     total = len(training) + sum(map(len, tests.values()))
     readings: list[dict[str, Any]] = []
     run.folder.remove_partial()
+    gains = [] if other is None else measure_gains(run, trained, other, sets, settings.positions)
     with Stage("encoding and probing", total, "sentence", shown=config.trainer.progress) as stage:
         for found in probe_vectors(trained, training, tests, settings, stage.advance):
             for name, tables in found.read.items():
                 lengths = [len(sentence) for sentence in tests[name]]
-                measured = shares(
+                measured = means(
                     tables,
                     lengths,
                     evaluation.edges,
@@ -87,20 +95,28 @@ def probe(
             "settings": {**dataclasses.asdict(settings), "sentences": len(training)},
             "confidence": evaluation.confidence,
             "readings": readings,
+            "against": None if other is None else other.config.name,
+            "gains": gains,
             "versions": versions(),
             "code": run.code,
             "text": run.text,
         }
     )
     figures = _draw(content, folder, list(config.report.figures))
-    write_text(folder / "probe.md", readings_table(content).markdown())
+    shown = [readings_table(content), *([gains_table(content)] if gains else [])]
+    write_text(folder / "probe.md", "\n".join(table.markdown() for table in shown))
     write_json(folder / FILE, content)
     log.info("%s, probe.md and %d figures: %s", FILE, len(figures), folder)
 
 
 def _draw(content: dict[str, Any], folder: Path, formats: list[str]) -> list[Path]:
+    figures = folder / "figures"
     return [
         file
-        for name in dict.fromkeys(row["set"] for row in content["readings"])
-        for file in draw_readings(content, name, folder / "figures" / f"{name}-probe", formats)
+        for kind, rows, draw in (
+            ("probe", content["readings"], draw_readings),
+            ("gain", content["gains"], draw_gains),
+        )
+        for name in dict.fromkeys(row["set"] for row in rows)
+        for file in draw(content, name, figures / f"{name}-{kind}", formats)
     ]

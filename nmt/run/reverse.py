@@ -11,13 +11,13 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config import EvaluateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import typed_paths
-from nmt.config.validation import load
 from nmt.data.batches import evaluation_batches
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.evaluation.outside_links import alignment_scores
 from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
 from nmt.inference.force_decoding import force_decode, weights_between_words
-from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
+from nmt.inference.trained import TrainedModel
+from nmt.run.other_model import other_model
 from nmt.run.run import Run
 from nmt.run.test import Sets
 from nmt.utils.environment import rank
@@ -41,8 +41,8 @@ def reverse_model(run: Run) -> TrainedModel | None:
     typed = typed_paths(HydraConfig.get().overrides.task, EvaluateConfig)
     if file is None or not is_within(KEY, typed):
         return None
-    members = read_members(file, run.config.trust)
-    config = load(members[0].config.copy(), training=False)
+    other = other_model(run, file)
+    config = other.config
     ours, theirs = list(run.config.data.languages), list(config.data.languages)
     if theirs != ours[::-1]:
         raise InputError(
@@ -51,8 +51,7 @@ def reverse_model(run: Run) -> TrainedModel | None:
     for each, name in ((run.config, "checkpoint"), (config, f"{KEY}={file}")):
         if each.model.alignment is None:
             raise InputError(f"{name}: {each.model.title} has no attention to read links from")
-    config.trainer, config.search.batch_size = run.config.trainer, run.config.search.batch_size
-    return from_checkpoints(members, config)
+    return other
 
 
 def add_symmetrised(

@@ -90,7 +90,7 @@ HELPS = {
     "compare": ("Compares runs", "resamples: 1000"),
     "prepare": ("Tokenises, filters and encodes text", "tokenizer: bpe, words"),
     "baseline": ("Trains a phrase-based system", "data: europarl, grammar, multi30k, text"),
-    "study": ("Trains the runs that claims need", "plan_only: false"),
+    "study": ("Makes the runs that claims need", "plan_only: false"),
 }
 WRONG = [
     ("train trainer.max_steps=many", "trainer.max_steps takes: whole number"),

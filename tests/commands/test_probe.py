@@ -53,3 +53,24 @@ def test_what_is_refused(program, rnnsearch):
     ended = program("probe", BEST, "model.dropout=0.5", "hydra.run.dir=refused")
     assert ended.code == 2
     assert "model.dropout: belongs to the training run" in last_line(ended.err)
+
+
+def test_what_is_gained_over_another_model(program, rnnsearch):
+    typed = ("sets=[by_length]", "hydra.run.dir=gain", *FEW, *QUIET)
+    ended = program("probe", BEST, f"against={BEST.partition('=')[2]}", *typed)
+    assert ended.code == 0, ended.err
+    made = program.folder / "gain"
+    assert "figures/by_length-gain.svg" in files(made)
+    found = json.loads((made / "probe.json").read_text())
+    assert found["against"] == "RNNsearch-50"
+    first, _ = found["gains"]
+    assert first["positions"] == "source"
+    assert (first["gain"]["score"], first["gain"]["high"]) == (0.0, 0.0)  # over itself
+    assert "| by_length | all | " in (made / "probe.md").read_text()
+    assert (
+        "### Nats a word that RNNsearch-50 gains over RNNsearch-50"
+        in (made / "probe.md").read_text()
+    )
+    ended = program("probe", BEST, "against=none.ckpt", "hydra.run.dir=refused")
+    assert ended.code == 2
+    assert "none.ckpt" in last_line(ended.err)

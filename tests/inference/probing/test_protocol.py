@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.evaluation.reading import shares
+from nmt.evaluation.reading import means
 from nmt.inference.probing.protocol import ProbeSettings, ReadingTask
 from nmt.inference.probing.vectors import ANNOTATIONS, FIXED, Vectors
 
@@ -32,7 +32,7 @@ def concatenated(sources):
 
 
 def overall(read, lengths):
-    return shares(read, lengths, [3], resamples=1000, confidence=0.95)
+    return means(read, lengths, [3], resamples=1000, confidence=0.95)
 
 
 @pytest.fixture(scope="module")

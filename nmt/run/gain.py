@@ -1,0 +1,88 @@
+"""What one model gains over another: nats a word of the references, by position and by length."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from nmt.data.batches import evaluation_batches
+from nmt.evaluation.gain import gains_at_positions
+from nmt.evaluation.reading import means
+from nmt.inference.force_decoding import first_symbols, force_decode
+from nmt.inference.test_loop import Example
+from nmt.inference.trained import TrainedModel
+from nmt.run.run import Run
+from nmt.run.test import Sets
+from nmt.utils.errors import InputError
+from nmt.utils.progress import Stage
+
+log = logging.getLogger(__name__)
+
+
+def measure_gains(
+    run: Run, trained: TrainedModel, other: TrainedModel, sets: Sets, positions: int
+) -> list[dict[str, Any]]:
+    """For each test set, and for positions from either end, what `trained` gains over `other`.
+
+    Positions are those of the source words that gold links join a target word with, or where a set
+    has none for all of its sentences, the target word's own.
+
+    Raises:
+        InputError: where the models have different target vocabularies.
+    """
+    if trained.codec.target.state() != other.codec.target.state():
+        raise InputError("against: its vocabulary is another; take a model of the same text")
+    evaluation = run.config.evaluation
+    found = []
+    total = 2 * sum(map(len, sets.values()))
+    with Stage("force-decoding", total, "sentence", shown=run.config.trainer.progress) as stage:
+        for name, examples in sets.items():
+            ours, theirs = (word_likelihoods(each, examples, stage) for each in (trained, other))
+            gains = [
+                [a - b for a, b in zip(mine, yours, strict=True)]
+                for mine, yours in zip(ours, theirs, strict=True)
+            ]
+            linked = all(example.gold is not None for example in examples)
+            golds = [example.gold for example in examples if example.gold is not None]
+            lengths = [len(e.source if linked else e.target) for e in examples]
+            for order in ("from_start", "from_end"):
+                table = gains_at_positions(
+                    gains, lengths, golds if linked else None, from_end=order == "from_end"
+                )
+                measured = means(
+                    {"gain": table},
+                    [len(example.source) for example in examples],
+                    evaluation.edges,
+                    resamples=evaluation.resamples,
+                    confidence=evaluation.confidence,
+                    positions=positions,
+                )
+                of = "source" if linked else "target"
+                found.append({"set": name, "order": order, "positions": of, **measured})
+            log.info("%s: gains %.3f nats a word over %s", name, measured["gain"]["score"],
+                     other.config.name)  # fmt: skip
+    return found
+
+
+def word_likelihoods(
+    trained: TrainedModel, examples: Sequence[Example], stage: Stage
+) -> list[list[float]]:
+    """Log-probability in nats of each word of the references, `</s>` left out."""
+    codec = trained.codec
+    trained.place()
+    ids = [(codec.source.encode(e.source), codec.target.encode(e.target)) for e in examples]
+    found: list[list[float]] = [[] for _ in ids]
+    lengths = [max(len(source), len(target)) for source, target in ids]
+    with trained.autocast():
+        for rows in evaluation_batches(lengths, trained.config.search.batch_size):
+            made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
+            for row, decoding in zip(rows.tolist(), made, strict=True):
+                first = first_symbols(codec.target.word_index(decoding.ids))
+                found[row] = [
+                    sum(decoding.log_probabilities[start:end])
+                    for start, end in itertools.pairwise(first)
+                ]
+            stage.advance(len(rows))
+    return found
