@@ -17,10 +17,12 @@ from nmt.config.validation import load
 @command("prepare")
 def main(composed: DictConfig) -> None:
     from nmt.data.prepare import prepare
+    from nmt.data.sources.optional import leave_out_absent
     from nmt.utils.standard_output import open_output, write_output
 
     open_output()
     config = load(composed)
+    leave_out_absent(config.data)
     prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
     write_output(f"{prepared.summary()}\n")
 

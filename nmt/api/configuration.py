@@ -12,6 +12,7 @@ from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import explain
 from nmt.config import TrainConfig
 from nmt.config.validation import load
+from nmt.data.sources.optional import leave_out_absent
 from nmt.utils.errors import InputError
 
 
@@ -33,6 +34,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = load(compose("train", overrides=typed))
+            leave_out_absent(config.data)
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(explain(error, TrainConfig, typed)) from error
     assert isinstance(config, TrainConfig)

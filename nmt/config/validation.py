@@ -14,7 +14,6 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
-from nmt.config.optional_texts import check_optional, leave_out_absent
 from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
 from nmt.utils.errors import InputError
@@ -56,14 +55,10 @@ LONGEST_NAME = 100  # bytes of a test set's name; a file name has 255, with what
 
 
 def load(config: DictConfig, training: bool = True) -> Config:
-    """A composed configuration as checked, plain objects. Raises InputError as `validate`.
-
-    Optional test sets whose files are missing are not in it.
-    """
+    """A composed configuration as checked, plain objects. Raises InputError as `validate`."""
     validate(config, training)
     loaded = OmegaConf.to_object(config)
     assert isinstance(loaded, Config)
-    leave_out_absent(loaded.data)
     return loaded
 
 
@@ -86,7 +81,9 @@ def validate(config: DictConfig, training: bool = True) -> None:
             reason = str(error).splitlines()[0]
             raise InputError(f"{where}: {reason}; it takes the keys of data.valid") from error
     validate_keys(config)
-    check_optional(config.data)
+    for name in ("train", "valid", "in_domain"):
+        if config.data[name].optional:
+            raise InputError(f"data.{name}.optional=true: only a test set can be left out")
     _validate_together(config)
     if training:
         check_batch_size(config)

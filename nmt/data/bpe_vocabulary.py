@@ -106,8 +106,8 @@ class BpeVocabulary:
             for index in map(int, ids)
         ]
 
-    def knows(self, tokens: Iterable[str]) -> bool:
-        return True
+    def unknown(self, tokens: Iterable[str]) -> int:
+        return 0
 
     def state(self) -> dict[str, Any]:
         return {"kind": self.kind, "model": self._model.to_str()}

@@ -36,23 +36,23 @@ class Vocabulary(Protocol):
     def symbols(self, ids: Iterable[int]) -> list[str]:
         """Every id as people read it, `</s>` and `<unk>` included."""
 
-    def knows(self, tokens: Iterable[str]) -> bool:
-        """Whether no word of the sentence is unknown."""
+    def unknown(self, tokens: Iterable[str]) -> int:
+        """How many words of the sentence are unknown."""
 
     def state(self) -> dict[str, Any]:
         """All of it as plain containers, for checkpoints and files."""
 
 
-def all_known(
+def unknown_words(
     source_vocabulary: Vocabulary,
     target_vocabulary: Vocabulary,
     source: Iterable[str],
     target: Iterable[str],
-) -> bool | None:
-    """Whether the shortlists have every word of a pair ("No UNK"); None without shortlists."""
+) -> list[int] | None:
+    """How many words of each side of a pair the shortlists lack; None without shortlists."""
     if source_vocabulary.kind != WORDS:
         return None
-    return source_vocabulary.knows(source) and target_vocabulary.knows(target)
+    return [source_vocabulary.unknown(source), target_vocabulary.unknown(target)]
 
 
 def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:

@@ -46,8 +46,8 @@ class WordVocabulary:
             for index in map(int, ids)
         ]
 
-    def knows(self, tokens: Iterable[str]) -> bool:
-        return all(token in self._ids for token in tokens)
+    def unknown(self, tokens: Iterable[str]) -> int:
+        return sum(token not in self._ids for token in tokens)
 
     def state(self) -> dict[str, Any]:
         return {"kind": self.kind, "words": list(self.words)}

@@ -10,7 +10,7 @@ from nmt.evaluation.records import Record, in_order
 from nmt.utils.errors import InputError
 
 # What of a run's record describes the sentence and not the run's translation of it.
-_SHARED = ("id", "source", "reference", "raw_reference", "length", "no_unk")
+_SHARED = ("id", "source", "reference", "raw_reference", "length", "no_unk", "unknown_words")
 
 
 def read_external(

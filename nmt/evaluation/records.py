@@ -8,6 +8,7 @@ A record is one dict a sentence, a line of `translations/<set>.jsonl`:
     detokenised    the hypothesis as text
     length         the length that the sentence is bucketed by
     no_unk         whether all its words are in the shortlists; None where there are no shortlists
+    unknown_words  how many words of the source and of the reference they lack; None likewise
     nll            of the reference with its `</s>`, in nats; absent for an outside system
     score          of the search; absent for an outside system
     bleu_stats     10 integers of `sentence_statistics`

@@ -28,6 +28,7 @@ class TranslationRow(TypedDict):
     bleu_stats: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
     raw_reference: NotRequired[str | None]
     no_unk: NotRequired[bool | None]
+    unknown_words: NotRequired[Annotated[list[Statistic], Field(min_length=2, max_length=2)] | None]
     nll: NotRequired[Number | None]
     score: NotRequired[Number | None]
     hypothesis_no_unk: NotRequired[Tokens]

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
-from nmt.data.vocabulary import UNKNOWN, all_known, spelt, written_words
+from nmt.data.vocabulary import UNKNOWN, spelt, unknown_words, written_words
 from nmt.evaluation.alignment import (
     Gold,
     Link,
@@ -35,7 +35,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.scores.closer import OF_CLASSES, SHIFTS, UNREAD
+from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS, UNREAD
 from nmt.evaluation.word_classes import class_of, function_words
 from nmt.inference.force_decoding import (
     ForcedDecoding,
@@ -163,7 +163,8 @@ class _Step:
         decoded = model(batch)
         nll = decoded.nll.double().sum(1).tolist()
         found = beam_search(model, batch.source, batch.source_mask, search)
-        free = [all_known(codec.source, codec.target, e.source, e.target) for e in examples]
+        unknown = [unknown_words(codec.source, codec.target, e.source, e.target) for e in examples]
+        free = [None if counts is None else not sum(counts) for counts in unknown]
         without = self._without_unknown(batch, free)
         weights = decoded.teacher_forced.weights
         best = [hypotheses[0] for hypotheses in found]
@@ -172,7 +173,7 @@ class _Step:
         for place, example in enumerate(examples):
             record = self._record(example, best[place], words[place])
             record["nll"] = nll[place]
-            record["no_unk"] = free[place]
+            record["no_unk"], record["unknown_words"] = free[place], unknown[place]
             if weights is not None:
                 ends = int(batch.target_mask[place].sum()), int(batch.source_mask[place].sum())
                 record |= self._attention(weights[place, : ends[0], : ends[1]], example)
@@ -224,7 +225,7 @@ class _Step:
     def _detailed(
         self, weights: np.ndarray, example: Example, gold: Gold, null: float
     ) -> dict[str, list[int]]:
-        """Statistics of the chosen scores of `nmt.evaluation.scores.closer` that need gold links."""
+        """Statistics of the chosen scores of `nmt.evaluation.scores.alignment_details` that need gold links."""
         words = range(len(example.target))
         found = {
             key: counts_of_words(shifted_links(weights, shift, null), gold, words)

@@ -16,6 +16,7 @@ from nmt.config import Config, EvaluateConfig, ProbeConfig, ScoreConfig, Transla
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
+from nmt.data.sources.optional import leave_out_absent
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
 from nmt.run.early_checks import (
@@ -52,6 +53,7 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     quieten()
     checkpoint, composed = resumed_checkpoint(composed, folder)
     config = _with_threads(load(composed))
+    leave_out_absent(config.data)
     if checkpoint is not None:
         compare_threads(config)
     watch(config)
@@ -83,6 +85,7 @@ def evaluation(
         stored.name = f"{stored.name}, {1 + len(others)} models"
     refuse_untrusted_scores(stored, typed, composed.trust)
     config = _with_threads(load(stored, training=False), typed_paths(typed, command))
+    leave_out_absent(config.data)
     watch(config)
     check_early(config)
     sets, training = list(composed.sets), command is ProbeConfig
@@ -99,6 +102,7 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     folder = RunFolder.of_this_command()
     folder.refuse_used()
     config = load(composed)
+    leave_out_absent(config.data)
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     quieten()

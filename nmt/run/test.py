@@ -15,7 +15,7 @@ from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out
 from nmt.data.splits import Split
 from nmt.data.tokenise import tokeniser
-from nmt.data.vocabulary import all_known
+from nmt.data.vocabulary import unknown_words
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
@@ -175,15 +175,17 @@ def evaluate_system(
         found = translate([pair["source"] for pair in pairs], title)
         made = []
         for number, (pair, hypothesis) in enumerate(zip(pairs, found, strict=True)):
+            unknown = unknown_words(
+                split.source_vocabulary, split.target_vocabulary, pair["source"], pair["target"]
+            )
             sentence = {
                 "id": number,
                 "source": pair["source"],
                 "reference": pair["target"],
                 "raw_reference": pair["target_text"],
                 "length": len(pair[config.evaluation.bucket_by]),
-                "no_unk": all_known(
-                    split.source_vocabulary, split.target_vocabulary, pair["source"], pair["target"]
-                ),
+                "no_unk": None if unknown is None else not sum(unknown),
+                "unknown_words": unknown,
             }
             made.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
         scores[name] = _scores(run, name, made)

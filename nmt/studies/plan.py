@@ -26,6 +26,7 @@ from nmt.config.schema import RUNTIME_KEYS, SCHEMAS
 from nmt.config.study import COMMANDS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import load, validate_keys
+from nmt.data.sources.optional import leave_out_absent
 from nmt.evaluation.scores import score_of_name
 from nmt.studies.planned import ROOT, PlannedRun
 from nmt.utils.commands import literal, override
@@ -194,7 +195,9 @@ def _seeded(
         composed.seed = seed
         try:
             known = None if refers or not configs else dataclasses.replace(configs[0], seed=seed)
-            configs.append(known or load(composed.copy()))
+            config = known or load(composed.copy())
+            leave_out_absent(config.data)
+            configs.append(config)
         except InputError as refusal:
             raise InputError(f"study.runs.{group}: {refusal}") from refusal
     return tuple(

@@ -226,7 +226,7 @@ def test_subwords_are_read_as_words():
     keys = ("weights", "attention_entropy", "log_probability")
     assert [len(row[key]) for key in keys] == [3, 3, 3]
     assert sum(row["log_probability"]) == pytest.approx(sum(decoding.log_probabilities))
-    assert source.knows(words)
+    assert source.unknown(words) == 0
     search = SearchConfig(beam_size=2, max_ratio=2.0)
     [record], [row] = run_test_set(
         at_work(model, codec, search), [Example(0, words, ["dogged"])], kept=[0]
