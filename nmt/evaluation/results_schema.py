@@ -20,7 +20,7 @@ from nmt.utils.untrusted import STRICT, Count, Number, check_against
 NO_SCORES = frozenset(  # of a test set and of its rows
     {"from", "to", "sentences", "no_unk", "mean_length", "score", "low", "high"}
     | {"pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "bleu"}
-    | {"degradation"}
+    | {"degradation", "by_unknown_words"}
 )
 
 ShortText = Annotated[str, Field(max_length=1000)]
@@ -71,6 +71,18 @@ class LengthRow(TypedDict):
     high: BleuPoints | None
     no_unk: NotRequired[BleuValue | None]
     mean_length: NotRequired[Annotated[float, Field(ge=0, le=1e9)] | None]
+
+
+@with_config(STRICT)
+class UnknownRow(TypedDict):
+    """A row of `test.<set>.by_unknown_words`."""
+
+    from_: Annotated[Count, Field(alias="from")]
+    to: Count | None
+    sentences: Annotated[int, Field(ge=1, le=10**9)]
+    score: BleuPoints
+    low: BleuPoints | None
+    high: BleuPoints | None
 
 
 @with_config(STRICT)
@@ -127,6 +139,7 @@ class TestSet(TypedDict):
     bucket_by: Literal["source", "target"]
     bleu: BleuScores
     by_length: list[LengthRow]
+    by_unknown_words: NotRequired[list[UnknownRow] | None]
     search: NotRequired[dict[str, str | Number | bool | None] | None]
     confidence: NotRequired[Share]
     alignment: NotRequired[dict[str, Any] | None]

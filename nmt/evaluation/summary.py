@@ -11,6 +11,8 @@ from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 
+UNKNOWN = (0, 1, 2, 3)  # unknown words of the rows of `by_unknown_words`, the last of which is open
+
 
 class Settings(Protocol):
     """What of `EvaluationConfig` a summary needs."""
@@ -57,8 +59,8 @@ def summarise(
     Returns:
         `pairs`, `search`, `bucket_by`, `confidence`, `bleu` (`all`, and `no_unk` where there are
         such pairs), every other score that some sentence has as `score`, `low` and `high` under its
-        key (those of `alignment` there), `by_length`, and `degradation`. Buckets without sentences
-        are absent. See docs/results_schema.md.
+        key (those of `alignment` there), `by_length`, `by_unknown_words` where there are shortlists,
+        and `degradation`. Buckets without sentences are absent. See docs/results_schema.md.
 
     Raises:
         ValueError: if there is no record, or one twice.
@@ -87,6 +89,8 @@ def summarise(
             signature = {} if score.signature is None else {"signature": score.signature}
             result[key] = found | signature
     result["by_length"] = by_length(measured, settings.edges)
+    if rows := by_unknown_words(measured):
+        result["by_unknown_words"] = rows
     result["degradation"] = {
         key: degradation_of(Group([found["run"]], max_length), settings.confidence)
         for key, found in curves_of({"run": measured}).items()
@@ -135,6 +139,18 @@ def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]
     return rows
 
 
+def by_unknown_words(measured: "Measured") -> list[dict[str, Any]]:
+    """BLEU by the number of words of a pair that the shortlists lack; empty where it is not known."""
+    *_, last = UNKNOWN
+    rows = []
+    for number in (*UNKNOWN, last + 1):
+        inside = measured.unknown == number if number <= last else measured.unknown > last
+        found = measured.of("bleu", inside)
+        if found is not None:
+            rows.append({"from": number, "to": number if number <= last else None, **found})
+    return rows
+
+
 class Measured:
     """The statistics of some scores, sentence by sentence, and the scores of any part of them.
 
@@ -143,6 +159,7 @@ class Measured:
         others: keys of all but BLEU.
         ids: (N,) of the sentences, ascending.
         lengths: (N,) that they are bucketed by.
+        unknown: (N,) words of the pair that the shortlists lack; -1 where that is not known.
         tables: by key (N, F), a row of NaN where a sentence has none.
     """
 
@@ -167,6 +184,8 @@ class Measured:
         self.scores |= {"bleu": REGISTERED["bleu"], "no_unk": NO_UNK}
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
+        counts = [record.get("unknown_words") for record in ordered]
+        self.unknown = np.array([-1 if count is None else sum(count) for count in counts])
         self.tables = {
             key: score.table(ordered, compute=computed is None or key in computed or not score.slow)
             for key, score in self.scores.items()

@@ -19,7 +19,7 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
-from nmt.evaluation.summary import Measured
+from nmt.evaluation.summary import Measured, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
 from nmt.report.runs import FinishedRun, known_scores
 
@@ -239,6 +239,7 @@ def _fill(result: dict[str, Any], measured: Measured) -> None:
             _complete(result[section], key, measured, everyone, add=False)
         elif not section:
             _complete(result, key, measured, everyone)
+    result.setdefault("by_unknown_words", by_unknown_words(measured))
     for row in result["by_length"]:
         inside = _inside(row, measured.lengths)
         if not inside.any():

@@ -23,7 +23,7 @@ from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels, s
 from nmt.utils.files import write_text
 
 WRITTEN = re.compile(
-    r"(scores|seeds|by_length|falls|slope_differences|significance)_.+|training|published|differences"
+    r"(scores|seeds|by_length|by_unknown_words|falls|slope_differences|significance)_.+|training|published|differences"
 )
 """Names of the tables that `all_tables` may give."""
 
@@ -139,6 +139,27 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
     return Table(f"by_length_{comparison.name}", title, columns, rows, notes)
 
 
+def unknown_words_table(comparison: SetComparison) -> Table:
+    """BLEU of every run by the number of unknown words of a pair."""
+    rows = []
+    names: dict[str, None] = {}
+    for run in comparison.runs:
+        found = {
+            f"{row['from']}{'' if row['to'] is not None else '+'}": _range(row)
+            for row in comparison.results[run.label].get("by_unknown_words") or ()
+        }
+        names |= dict.fromkeys(found)
+        if found:
+            rows.append({"run": run.label, **found})
+    columns = [Column("run", "Run", text=True), *(Column(name, name) for name in sorted(names))]
+    notes = [
+        f"BLEU with its {levels(comparison.confidence.values())} interval by the number of words of "
+        "a pair, source and reference together, that the run's own shortlists lack."
+    ]
+    title = f"BLEU by unknown words on {comparison.name}"
+    return Table(f"by_unknown_words_{comparison.name}", title, columns, rows, notes)
+
+
 def significance_table(comparison: SetComparison) -> Table:
     """Every pair of runs by every score, on the whole set and in each bucket."""
     columns = [
@@ -203,6 +224,7 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
         lengths_table,
         lambda one: falls_table(one, shown_scores(one)),
         lambda one: slope_differences_table(one, shown_scores(one)),
+        unknown_words_table,
         significance_table,
     )
     tables = [make(comparison) for comparison in comparisons for make in makers]

@@ -116,6 +116,27 @@ def test_fall_with_length_is_that_of_a_group_of_one(records):
     assert empty["all"] == empty["to_cap"] == empty["beyond_cap"] == {"slope": None}
 
 
+def test_by_unknown_words(records):
+    assert "by_unknown_words" not in summarise(records, Settings())  # not known of these
+    for number, record in enumerate(records):
+        record["unknown_words"] = [number % 2, number % 7 // 2]
+    records[0]["unknown_words"] = None
+    rows = summarise(records, Settings())["by_unknown_words"]
+    assert [(row["from"], row["to"]) for row in rows] == [
+        *((number, number) for number in range(4)),
+        (4, None),
+    ]
+    assert sum(row["sentences"] for row in rows) == len(records) - 1
+    two = [record for record in records[1:] if sum(record["unknown_words"]) == 2]
+    assert rows[2]["sentences"] == len(two) > 5
+    assert rows[2]["score"] == pytest.approx(sacrebleu(two), abs=1e-9)
+    most = [record for record in records[1:] if sum(record["unknown_words"]) >= 4]
+    assert rows[4]["score"] == pytest.approx(sacrebleu(most), abs=1e-9)
+    few = [{**record, "unknown_words": [0, 3]} for record in records]
+    (row,) = summarise(few, Settings())["by_unknown_words"]
+    assert (row["from"], row["sentences"]) == (3, 70)
+
+
 def test_by_length(records):
     rows = summarise(records, Settings())["by_length"]
     # sources have at most 38 words: the open bucket is absent

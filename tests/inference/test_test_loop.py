@@ -72,6 +72,9 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
     records, alignments = run_test_set(at_work(model), EXAMPLES, kept=[0, 3])
     assert [record["id"] for record in records] == [0, 1, 2, 3, 4]
     assert [record["no_unk"] for record in records] == [True, True, False, False, True]
+    assert [sum(record["unknown_words"]) > 0 for record in records] == [
+        not record["no_unk"] for record in records
+    ]
     for record, (source, target) in zip(records, TEXT, strict=True):
         ids, answer = SOURCE.encode(source.split()), TARGET.encode(target.split())
         alone = collate([ids], [answer], [0])
@@ -231,7 +234,7 @@ def test_subwords_are_read_as_words():
     [record], [row] = run_test_set(
         at_work(model, codec, search), [Example(0, words, ["dogged"])], kept=[0]
     )
-    assert record["no_unk"] is None
+    assert record["no_unk"] is record["unknown_words"] is None
     assert record["length"] == 3
     assert len(row["weights"][0]) == 4
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nmt.evaluation.bleu import bleu_scores
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.run_tables import differences_table, paper_table, training_table
@@ -18,6 +19,7 @@ from nmt.report.tables import (
     seeds_table,
     shown_scores,
     significance_table,
+    unknown_words_table,
     write_tables,
 )
 
@@ -139,6 +141,18 @@ def test_lengths_have_a_row_a_score_in_its_own_digits(comparison: SetComparison)
     assert "| 0.107 [0.070, 0.300] |" in line
     runs = {row["run"] for row in table.rows if row["score"] == "attention_entropy"}
     assert runs == {"RNNsearch-50 seed 1", "RNNsearch-50 seed 2"}
+
+
+def test_bleu_by_unknown_words_is_of_each_runs_own_shortlists(comparison: SetComparison) -> None:
+    table = unknown_words_table(comparison)
+    assert [column.title for column in table.columns] == ["Run", "0", "1", "2", "3", "4+"]
+    assert [row["run"] for row in table.rows] == [run.label for run in comparison.runs]
+    run = comparison.runs[0]
+    records = run.translations(comparison.name)
+    three = [row["bleu_stats"] for row in records if sum(row["unknown_words"]) == 3]
+    shown = table.rows[0]["3"]
+    assert shown[0] == pytest.approx(float(bleu_scores(np.array(three).sum(0))), abs=1e-9)
+    assert shown[1] <= shown[0] <= shown[2]
 
 
 def test_significance_has_a_row_a_score_pair_and_bucket(comparison: SetComparison) -> None:

@@ -63,7 +63,16 @@ DEFAULT = "default"  # stands for the scores that are on by default
 
 # What else stands beside scores in a test set's results and in a row of `by_length`.
 RESERVED = {
-    *("pairs", "search", "bucket_by", "confidence", "by_length", "alignment", "degradation"),
+    *(
+        "pairs",
+        "search",
+        "bucket_by",
+        "confidence",
+        "by_length",
+        "by_unknown_words",
+        "alignment",
+        "degradation",
+    ),
     *("from", "to", "sentences", "score", "low", "high", "no_unk", "bleu_no_unk", "mean_length"),
     *("run", "bucket", "group"),
 }

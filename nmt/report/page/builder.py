@@ -23,7 +23,13 @@ from nmt.report.page.verdict import names_of, verdict
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Table
-from nmt.report.tables import lengths_table, scores_table, seeds_table, shown_scores
+from nmt.report.tables import (
+    lengths_table,
+    scores_table,
+    seeds_table,
+    shown_scores,
+    unknown_words_table,
+)
 from nmt.utils.commands import command_line
 from nmt.utils.progress import counted
 
@@ -207,7 +213,11 @@ def _live_section(models: LiveModels) -> Markup:
 
 
 def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> Markup:
-    scores = (_per_set(comparisons, scores_table), _per_set(comparisons, seeds_table, "group"))
+    scores = (
+        _per_set(comparisons, scores_table),
+        _per_set(comparisons, seeds_table, "group"),
+        _per_set(comparisons, unknown_words_table),
+    )
     published = element("summary", paper_table().title), html_table(paper_table(), "name")
     return filled(
         embed.asset("scores.html"),

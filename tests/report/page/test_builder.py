@@ -83,7 +83,7 @@ def test_the_overview_has_what_the_charts_need(page: str, runs: list[FinishedRun
 def test_tables_commands_and_unfinished_runs_are_in_the_page_itself(page: str) -> None:
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page
     assert "Not finished, so not here: sweep/4" in page
-    assert page.count('data-run="RNNsearch-50 seed 2"') == 5  # two tables a set, and training
+    assert page.count('data-run="RNNsearch-50 seed 2"') == 7  # three tables a set, and training
     assert 'value="0"' in page  # fewer than a hundred sentences have 30 words
     assert "model.scoring._target_" in page
 
