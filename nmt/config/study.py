@@ -65,6 +65,7 @@ class StudyClaim:
         "sentences of any length, up to the longest trained on, or beyond it",
         choices=RANGES,
     )
+    longer_than: int = key(0, "sentences with more source words than this alone; 0: all", minimum=0)
     rule: str = key(
         MISSING,
         "supported where the statistic is above or below the margin, equal (within the margin of 0), "
@@ -87,7 +88,7 @@ class StudySection:
     )
     claims: dict[str, Any] = key(
         {},
-        "claims by name: claim, source, runs, statistic, score, set, range, rule, margin",
+        "claims by name: claim, source, runs, statistic, score, set, range, longer_than, rule, margin",
     )
     resamples: int = key(1000, "bootstrap resamples behind each figure", minimum=100)
     confidence: float = key(

@@ -18,6 +18,8 @@ from nmt.utils.files import write_json
 from nmt.utils.untrusted import Count, Number, check_against, read_json
 
 FILE = "claims.json"
+UNREGISTERED = ("title", "minutes")
+LATER = {"command": "train", "of": None, "together": False, "longer_than": 0}  # and their defaults
 HOLDS = "it holds the claims that runs were made for"
 
 
@@ -64,22 +66,27 @@ REGISTRATIONS = TypeAdapter(Annotated[list[_Stored], Field(min_length=1)])
 def registered_content(section: StudySection) -> dict[str, Any]:
     """All of a study that its verdicts depend on, as plain values: claims, rules, runs, resamples.
 
-    Titles, what it costs, and how it is run here, are left out; so are, of a group that is trained, the keys
-    of the others, which earlier studies did not have.
+    Titles, what it costs, and how it is run here, are left out; so are keys that earlier studies did
+    not have, where they say nothing.
     """
     whole = dataclasses.asdict(section)
-    unsaid = ("title", "minutes")
-    trained = {"command": "train", "of": None, "together": False}
-    runs = {
-        name: {
-            key: value
-            for key, value in entry.items()
-            if key not in unsaid and (key not in trained or value != trained[key])
-        }
-        for name, entry in whole["runs"].items()
+    kept = ("overrides", "seeds", "resamples", "confidence")
+    return {
+        **{key: whole[key] for key in kept},
+        **{
+            part: {name: _said(entry) for name, entry in whole[part].items()}
+            for part in ("claims", "runs")
+        },
     }
-    kept = ("overrides", "seeds", "claims", "resamples", "confidence")
-    return {**{key: whole[key] for key in kept}, "runs": runs}
+
+
+def _said(entry: dict[str, Any]) -> dict[str, Any]:
+    """What a claim or a group says that is registered."""
+    return {
+        key: value
+        for key, value in entry.items()
+        if key not in UNREGISTERED and (key not in LATER or value != LATER[key])
+    }
 
 
 def content_hash(content: dict[str, Any]) -> str:

@@ -295,7 +295,8 @@ def statistic_of(verdict: Verdict) -> str:
     claim = verdict.claim
     what = STATISTICS[claim.statistic].format(score=verdict.score.title)
     runs = " less that of ".join(claim.runs)
-    return f"{what} of {runs}, on {claim.set}{RANGES[claim.range]}"
+    longer = f", more than {claim.longer_than} words" if claim.longer_than else ""
+    return f"{what} of {runs}, on {claim.set}{RANGES[claim.range]}{longer}"
 
 
 def rule_of(verdict: Verdict) -> str:

@@ -88,7 +88,12 @@ def measure(
         return (
             f"{claim.set} is other text in some runs" if apart else f"not all runs have {claim.set}"
         )
-    records = {str(place): run.translations(claim.set) for place, run in enumerate(named)}
+    records = {
+        str(place): [
+            row for row in run.translations(claim.set) if row["length"] > claim.longer_than
+        ]
+        for place, run in enumerate(named)
+    }
     found = curves(records, [score], resamples=resamples)[score.key]
     if len(found) < len(named):
         return f"not all runs have {score.title}"

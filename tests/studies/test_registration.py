@@ -32,6 +32,26 @@ def test_claims_are_written_once(tmp_path: Path):
     assert len(first[0].sha256) == 64
 
 
+def test_keys_that_came_later_count_where_they_say_something(tmp_path: Path):
+    """The hash of a study that says nothing of them is the one it had before there were such keys."""
+
+    def registered(study: StudySection) -> dict:
+        (tmp_path / FILE).unlink(missing_ok=True)
+        return register_claims(study, tmp_path, 0)[0].content
+
+    plain = registered(section(a={}))
+    assert set(plain["runs"]["one"]) == {"overrides", "seeds", "sweep", "sweep_seed"}
+    assert "longer_than" not in plain["claims"]["a"]
+    assert registered(section(a={"longer_than": 20}))["claims"]["a"]["longer_than"] == 20
+    evaluated = section(a={})
+    evaluated.runs["one"] = StudyRuns(command="evaluate", of="other", title="t")
+    assert (
+        registered(evaluated)["runs"]["one"] | {"command": "evaluate", "of": "other"}
+        == (registered(evaluated)["runs"]["one"])
+    )
+    assert "title" not in registered(evaluated)["runs"]["one"]
+
+
 def test_the_hash_is_of_what_verdicts_depend_on(tmp_path: Path):
     def digest(changed: StudySection) -> str:
         (tmp_path / FILE).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nmt.config import StudyClaim
+from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.degradation import Estimate
 from nmt.studies.verdicts import apply_rule, decide
 from tests.studies.conftest import asked, make
@@ -107,6 +108,21 @@ def test_other_statistics(finished, look, tiny):
     assert (tenth.verdict, tenth.claim.margin) == ("refuted", 200)
     assert 0 < tenth.value < 80
     assert alignment.reason.startswith("not all runs have ")
+
+
+def test_longer_sentences_alone(finished, look, tiny):
+    one = StudyClaim("a", "b", ["rnnencdec50"], "score", rule="above", margin=0, longer_than=20)
+    claims = {"score": one, "nobody": replace(one, longer_than=999)}
+    score, nobody = decide(look(asked(tiny, claims, seeds=[1]), finished))
+    rows = [
+        [json.loads(line) for line in file.read_text().splitlines()]
+        for file in sorted(finished.glob("runs/rnnencdec50-*/translations/by_length.jsonl"))
+    ]
+    longer = [[row["bleu_stats"] for row in each if row["length"] > 20] for each in rows]
+    expected = np.mean([bleu_scores(np.array(each).sum(0)) for each in longer])
+    assert score.value == pytest.approx(expected, rel=1e-6)
+    assert score.sentences == len(longer[0]) < len(rows[0])
+    assert nobody.verdict == "undecided"
 
 
 def test_runs_on_other_text_are_not_compared(tiny, finished, look, tmp_path):
