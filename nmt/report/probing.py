@@ -17,7 +17,7 @@ from nmt.report.style import COLOURS, GREY, run_style, save_figure, shown, style
 from nmt.report.table import Column, Table, levels
 
 ORDERS = {"from_start": "from the start", "from_end": "from the end"}
-FEWEST = 20  # words of a position at which a gain is drawn
+FEWEST = 50  # words of a position at which a gain is drawn
 READERS = {"probe": "probe", "shuffled": "shuffled words", "chance": "chance"}
 LOOKS: dict[str, dict[str, Any]] = {
     "shuffled": {"color": GREY, "linestyle": ":", "lw": 1.0},

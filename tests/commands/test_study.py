@@ -43,7 +43,10 @@ def test_what_is_refused(tmp_path, typed, said):
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-TYPED = ("+study=tiny", "hydra.run.dir=here")
+TYPED = (
+    *("+study=tiny", "hydra.run.dir=here"),
+    "+study.runs.both={command: evaluate, of: rnnsearch50, together: true}",
+)
 MOMENTS = 5
 
 
@@ -70,12 +73,12 @@ def test_a_study_that_is_killed_goes_on_and_ends_the_same(tmp_path):
     assert (killed / "here/study.md").read_text() == text
     assert not list(killed.rglob("*.partial"))
     before = {path: path.stat().st_mtime for path in (killed / "here/runs").glob("*/results.json")}
-    assert len(before) == 4
+    assert len(before) == 5
     shutil.rmtree(killed / "data")  # nothing is trained, though the text must be made anew
     assert study(killed).code == 0
     assert (killed / "here/study.md").read_text() == text
     assert before == {path: path.stat().st_mtime for path in before}
-    elsewhere = study(killed, "hydra.run.dir=there", "study.take=[here/runs]")
+    elsewhere = study(killed, "hydra.run.dir=there", "study.take=[here/runs]", "~study.runs.both")
     assert elsewhere.code == 0
     assert "4 runs taken from elsewhere" in (killed / "there/study.md").read_text()
     assert not (killed / "there/runs").exists()
