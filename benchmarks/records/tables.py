@@ -179,7 +179,7 @@ def runs(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str
                     "seed": run["seed"] if trained else None,
                     "bleu": _triple(run["test"][name]["scores"]["bleu"]),
                     **{
-                        key: run[key] if trained else None
+                        key: (run[key] or None) if trained else None
                         for key in ("updates", "epochs", "minutes")
                     },
                     "train": run["train_nll_per_sentence"] if trained else None,
