@@ -103,7 +103,7 @@ class FoundRuns:
             self._by_identity.setdefault(each.identity, []).append(each)
 
     def of(self, planned: PlannedRun) -> ExistingRun | None:
-        """The run that stands for a planned one; None where it must be trained."""
+        """The run that stands for a planned one; None where it must be made."""
         alike = self._by_identity.get(planned.identity, [])
         same = [each for each in alike if each.same_code and self._has_text(planned, each)]
         if not same and self.study.section.accept == "configuration":

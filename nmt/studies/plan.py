@@ -86,7 +86,7 @@ class Study:
         name: of the option of the group `study`.
         section: its keys.
         claims: that are to be decided, by name.
-        groups: that they need, by name.
+        groups: of runs, by name; where claims are named, those that these need.
         typed: what of the command line says which study it is, and not how it is run here.
     """
 
@@ -112,7 +112,7 @@ def plan_of(composed: DictConfig) -> Study:
         if not section.only or name in section.only
     }
     needed = {group for claim in claims.values() for group in claim.runs}
-    needed |= {str(section.runs[group].of) for group in needed}
+    needed |= {of for group in needed if (of := section.runs[group].of) is not None}
     chosen = [group for group in section.runs if not section.only or group in needed]
     # what is evaluated comes after what is trained
     chosen.sort(key=lambda group: section.runs[group].command == "evaluate")
