@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.scores import score_of_name
 from nmt.report.table import Column, MeanAndDeviation, Table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -91,7 +91,7 @@ def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, 
 def claim_figure(claim: Mapping[str, Any]) -> str:
     """The figure of a claim with its interval and what that is of."""
     length = claim["statistic"] not in ("score", "slope")
-    digits = 1 if length else max(2, REGISTERED[claim["score"]].digits)
+    digits = 1 if length else max(2, score_of_name(claim["score"], "score").digits)
     ends = ["…" if claim[end] is None else f"{claim[end]:z.{digits}f}" for end in ("low", "high")]
     value = f"{claim['value']:z.{digits}f}{' words' if length else ''} [{', '.join(ends)}]"
     seeds = f"{claim['seeds']} seed{'' if claim['seeds'] == 1 else 's'}"
@@ -121,10 +121,7 @@ def _scores(
 ) -> tuple[list[Column], list[dict[str, Any]]]:
     kept = [key for key in keys if any(key in _known(row, name) for row in rows)]
     columns = [NAME, Column("seeds", "seeds", text=True)]
-    columns += [
-        Column(key, _title(key), 2 if key == "bleu_no_unk" else REGISTERED[key].digits)
-        for key in kept
-    ]
+    columns += [Column(key, _title(key), score_of_name(key, "score").digits) for key in kept]
     cells = [
         {"name": row["name"], "seeds": seeds_of(row)}
         | {key: figure(row, name, key) for key in kept}
@@ -228,7 +225,7 @@ def _of_several(values: Sequence[float]) -> Any:
 
 
 def _title(key: str) -> str:
-    return TITLES.get(key) or REGISTERED[key].title
+    return TITLES.get(key) or score_of_name(key, "score").title
 
 
 def _markdown(columns: list[Column], rows: list[dict[str, Any]]) -> str:

@@ -60,29 +60,31 @@ class BleuScores(TypedDict):
 
 
 @with_config(STRICT)
-class LengthRow(TypedDict):
-    """A row of `test.<set>.by_length`."""
+class BucketScore(TypedDict):
+    """BLEU of the sentences of a bucket, which has some."""
 
-    from_: Annotated[Length, Field(alias="from")]
-    to: Length | None
     sentences: Annotated[int, Field(ge=1, le=10**9)]
     score: BleuPoints
     low: BleuPoints | None
     high: BleuPoints | None
+
+
+@with_config(STRICT)
+class LengthRow(BucketScore):
+    """A row of `test.<set>.by_length`."""
+
+    from_: Annotated[Length, Field(alias="from")]
+    to: Length | None
     no_unk: NotRequired[BleuValue | None]
     mean_length: NotRequired[Annotated[float, Field(ge=0, le=1e9)] | None]
 
 
 @with_config(STRICT)
-class UnknownRow(TypedDict):
+class UnknownRow(BucketScore):
     """A row of `test.<set>.by_unknown_words`."""
 
     from_: Annotated[Count, Field(alias="from")]
     to: Count | None
-    sentences: Annotated[int, Field(ge=1, le=10**9)]
-    score: BleuPoints
-    low: BleuPoints | None
-    high: BleuPoints | None
 
 
 @with_config(STRICT)

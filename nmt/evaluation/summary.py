@@ -11,7 +11,7 @@ from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 
-UNKNOWN = (0, 1, 2, 3)  # unknown words of the rows of `by_unknown_words`, the last of which is open
+MOST = 4  # unknown words of a pair: the last row of `by_unknown_words` has these and more
 
 
 class Settings(Protocol):
@@ -141,14 +141,13 @@ def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]
 
 def by_unknown_words(measured: "Measured") -> list[dict[str, Any]]:
     """BLEU by the number of words of a pair that the shortlists lack; empty where it is not known."""
-    *_, last = UNKNOWN
-    rows = []
-    for number in (*UNKNOWN, last + 1):
-        inside = measured.unknown == number if number <= last else measured.unknown > last
-        found = measured.of("bleu", inside)
-        if found is not None:
-            rows.append({"from": number, "to": number if number <= last else None, **found})
-    return rows
+    counts = np.minimum(measured.unknown, MOST)
+    found = {number: measured.of("bleu", counts == number) for number in range(MOST + 1)}
+    return [
+        {"from": number, "to": None if number == MOST else number, **bleu}
+        for number, bleu in found.items()
+        if bleu is not None
+    ]
 
 
 class Measured:

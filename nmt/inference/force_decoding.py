@@ -6,19 +6,21 @@ S source symbols, T target symbols, both with `</s>`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from nmt.data.batch import collate
+from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import END, END_SYMBOL
 from nmt.evaluation.alignment import attention_entropy, word_weights
 from nmt.evaluation.records import Record
-from nmt.inference.trained import Codec
+from nmt.inference.trained import Codec, TrainedModel
 from nmt.models.base import Translator
 from nmt.models.ensemble import Ensemble
+from nmt.utils.progress import unseen
 
 RUNNERS_UP = 5
 
@@ -93,6 +95,38 @@ def force_decode(
     return decodings
 
 
+def force_decode_pairs(
+    trained: TrainedModel,
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
+    done: Callable[[int], object] = unseen,
+) -> Iterator[tuple[int, ForcedDecoding]]:
+    """Force-decodes pairs of words, in batches of like length: the place of each pair, and its decoding.
+
+    Args:
+        trained: the model, which is put where its configuration says.
+        pairs: source and translation, without `</s>`.
+        done: is given the number of pairs of each batch.
+    """
+    codec = trained.codec
+    trained.place()
+    ids = [(codec.source.encode(source), codec.target.encode(target)) for source, target in pairs]
+    lengths = [max(len(source), len(target)) for source, target in ids]
+    with trained.autocast():
+        for rows in evaluation_batches(lengths, trained.config.search.batch_size):
+            made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
+            yield from zip(rows.tolist(), made, strict=True)
+            done(len(rows))
+
+
+def word_log_probabilities(codec: Codec, decoding: ForcedDecoding) -> list[float]:
+    """Log-probabilities in nats of the I words and of `</s>`: (I + 1,); subwords are put together."""
+    first = first_symbols(codec.target.word_index(decoding.ids))
+    return [
+        sum(decoding.log_probabilities[start:end])
+        for start, end in itertools.pairwise([*first, len(decoding.ids)])
+    ]
+
+
 def alignment_row(
     codec: Codec,
     identity: int,
@@ -108,7 +142,6 @@ def alignment_row(
     weights = decoding.weights
     if weights is not None:
         weights = weights_between_words(weights, codec, source, decoding.ids)
-    bounds = [*first, len(decoding.ids)]
     written = target.decode(decoding.ids)
     return {
         "id": identity,
@@ -122,9 +155,7 @@ def alignment_row(
         if decoding.log_normaliser is None
         else [float(decoding.log_normaliser[at]) for at in first],
         "attention_entropy": None if weights is None else attention_entropy(weights).tolist(),
-        "log_probability": [
-            sum(decoding.log_probabilities[start:end]) for start, end in itertools.pairwise(bounds)
-        ],
+        "log_probability": word_log_probabilities(codec, decoding),
         "runners_up": [
             [[target.symbols([symbol])[0], value] for symbol, value in decoding.others[at]]
             for at in first

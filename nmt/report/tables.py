@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import bucket_score, score_of
-from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.scores import NO_UNK, REGISTERED
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, no_unk_note
 from nmt.report.disambiguation import renamed_sets
@@ -49,7 +49,7 @@ def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
     bleu = comparison.known.get("bleu") or REGISTERED["bleu"].description()
     return {
         "bleu": bleu | {"title": "BLEU, all"},
-        "bleu_no_unk": bleu | {"title": "BLEU, no UNK"},
+        "bleu_no_unk": bleu | {"title": NO_UNK.title},
         **{key: about for key, about in comparison.known.items() if key != "bleu"},
     }
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.data.batches import evaluation_batches
 from nmt.evaluation.gain import gains_at_positions
 from nmt.evaluation.reading import means
-from nmt.inference.force_decoding import first_symbols, force_decode
+from nmt.inference.force_decoding import force_decode_pairs, word_log_probabilities
 from nmt.inference.test_loop import Example
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
@@ -35,7 +33,7 @@ def measure_gains(
     if trained.codec.target.state() != other.codec.target.state():
         raise InputError("against: its vocabulary is another; take a model of the same text")
     evaluation = run.config.evaluation
-    found = []
+    found: list[dict[str, Any]] = []
     total = 2 * sum(map(len, sets.values()))
     with Stage("force-decoding", total, "sentence", shown=run.config.trainer.progress) as stage:
         for name, examples in sets.items():
@@ -61,8 +59,9 @@ def measure_gains(
                 )
                 of = "source" if linked else "target"
                 found.append({"set": name, "order": order, "positions": of, **measured})
-            log.info("%s: gains %.3f nats a word over %s", name, measured["gain"]["score"],
-                     other.config.name)  # fmt: skip
+            gained = found[-1]["gain"]["score"]
+            if gained is not None:
+                log.info("%s: gains %.3f nats a word over %s", name, gained, other.config.name)
     return found
 
 
@@ -70,19 +69,8 @@ def word_likelihoods(
     trained: TrainedModel, examples: Sequence[Example], stage: Stage
 ) -> list[list[float]]:
     """Log-probability in nats of each word of the references, `</s>` left out."""
-    codec = trained.codec
-    trained.place()
-    ids = [(codec.source.encode(e.source), codec.target.encode(e.target)) for e in examples]
-    found: list[list[float]] = [[] for _ in ids]
-    lengths = [max(len(source), len(target)) for source, target in ids]
-    with trained.autocast():
-        for rows in evaluation_batches(lengths, trained.config.search.batch_size):
-            made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
-            for row, decoding in zip(rows.tolist(), made, strict=True):
-                first = first_symbols(codec.target.word_index(decoding.ids))
-                found[row] = [
-                    sum(decoding.log_probabilities[start:end])
-                    for start, end in itertools.pairwise(first)
-                ]
-            stage.advance(len(rows))
+    pairs = [(example.source, example.target) for example in examples]
+    found: list[list[float]] = [[] for _ in pairs]
+    for row, decoding in force_decode_pairs(trained, pairs, stage.advance):
+        *found[row], _ = word_log_probabilities(trained.codec, decoding)
     return found

@@ -7,15 +7,23 @@ from typing import Any
 from nmt.config.validation import load
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
 from nmt.run.run import Run
+from nmt.utils.errors import InputError
 
 
-def other_model(run: Run, file: Any) -> TrainedModel:
+def other_model(run: Run, file: Any, key: str) -> TrainedModel:
     """The model of a checkpoint, or the ensemble of several, on the devices and in the batches of a run.
+
+    Args:
+        file: or several, as a command's `checkpoint`.
+        key: that names it, for messages.
 
     Raises:
         InputError: for a file that is no checkpoint.
     """
-    members = read_members(file, run.config.trust)
+    try:
+        members = read_members(file, run.config.trust)
+    except InputError as refusal:
+        raise InputError(str(refusal).replace("checkpoint=", f"{key}=", 1)) from refusal
     config = load(members[0].config.copy(), training=False)
     config.trainer, config.search.batch_size = run.config.trainer, run.config.search.batch_size
     return from_checkpoints(members, config)

@@ -11,11 +11,10 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config import EvaluateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import typed_paths
-from nmt.data.batches import evaluation_batches
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.evaluation.outside_links import alignment_scores
 from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
-from nmt.inference.force_decoding import force_decode, weights_between_words
+from nmt.inference.force_decoding import force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel
 from nmt.run.other_model import other_model
 from nmt.run.run import Run
@@ -41,7 +40,7 @@ def reverse_model(run: Run) -> TrainedModel | None:
     typed = typed_paths(HydraConfig.get().overrides.task, EvaluateConfig)
     if file is None or not is_within(KEY, typed):
         return None
-    other = other_model(run, file)
+    other = other_model(run, file, KEY)
     config = other.config
     ours, theirs = list(run.config.data.languages), list(config.data.languages)
     if theirs != ours[::-1]:
@@ -109,18 +108,12 @@ def model_links(
     trained: TrainedModel, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
 ) -> list[set[Link]]:
     """The links of a model's attention, each pair force-decoded, source word first."""
-    codec = trained.codec
-    trained.place()
     null = trained.config.evaluation.alignment.null
-    ids = [(codec.source.encode(source), codec.target.encode(target)) for source, target in pairs]
     found: list[set[Link]] = [set() for _ in pairs]
-    lengths = [max(len(source), len(target)) for source, target in ids]
-    with trained.autocast():
-        for rows in evaluation_batches(lengths, trained.config.search.batch_size):
-            made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
-            for row, decoding in zip(rows.tolist(), made, strict=True):
-                assert decoding.weights is not None
-                source, _ = pairs[row]
-                between = weights_between_words(decoding.weights, codec, source, decoding.ids)
-                found[row] = set(hard_links(between, null))
+    for row, decoding in force_decode_pairs(trained, pairs):
+        assert decoding.weights is not None
+        between = weights_between_words(
+            decoding.weights, trained.codec, pairs[row][0], decoding.ids
+        )
+        found[row] = set(hard_links(between, null))
     return found

@@ -123,6 +123,11 @@ def test_tables_of_what_is_kept(kept):
             table_of(wrong, records)
 
 
+def test_a_claim_about_bleu_without_unknown_words_is_shown(kept):
+    kept["claims"][0]["score"] = "bleu_no_unk"
+    assert "| 3.21 [−1.00, 5.50], 2 seeds |" in table_of("claims", {"a": kept})
+
+
 def test_aligners_stand_beside_a_model(made, kept):
     folder, _ = made
     result = read(folder / "search1")["test"]["newstest"]

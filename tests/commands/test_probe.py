@@ -73,4 +73,4 @@ def test_what_is_gained_over_another_model(program, rnnsearch):
     )
     ended = program("probe", BEST, "against=none.ckpt", "hydra.run.dir=refused")
     assert ended.code == 2
-    assert "none.ckpt" in last_line(ended.err)
+    assert "against=none.ckpt" in last_line(ended.err)

@@ -84,6 +84,9 @@ def test_with_gold_links_the_positions_are_those_of_source_words(models):
     assert [at["position"] for at in last["by_position"]] == sorted(
         {len(source) for source, _ in PAIRS}
     )
+    nowhere = examples(Gold(frozenset(), frozenset()))
+    found = measure_gains(run_of(models[0]), *models, {"m": nowhere}, positions=9)
+    assert found[0]["gain"]["score"] is None  # no word is linked
     mixed = [*examples(gold)[:2], examples()[2]]  # one without
     assert measure_gains(run_of(models[0]), *models, {"m": mixed}, 9)[0]["positions"] == "target"
 

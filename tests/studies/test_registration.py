@@ -45,11 +45,9 @@ def test_keys_that_came_later_count_where_they_say_something(tmp_path: Path):
     assert registered(section(a={"longer_than": 20}))["claims"]["a"]["longer_than"] == 20
     evaluated = section(a={})
     evaluated.runs["one"] = StudyRuns(command="evaluate", of="other", title="t")
-    assert (
-        registered(evaluated)["runs"]["one"] | {"command": "evaluate", "of": "other"}
-        == (registered(evaluated)["runs"]["one"])
-    )
-    assert "title" not in registered(evaluated)["runs"]["one"]
+    said = registered(evaluated)["runs"]["one"]
+    assert (said["command"], said["of"]) == ("evaluate", "other")
+    assert not {"title", "together"} & set(said)
 
 
 def test_the_hash_is_of_what_verdicts_depend_on(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from pathlib import Path
 
 from nmt.config import DataConfig, TextConfig
 from nmt.data.sources.open import local_files, named_files
@@ -25,9 +26,11 @@ def missing_file(text: TextConfig, data: DataConfig) -> str | None:
     _, missing = local_files(text, data)
     if missing is not None:
         return missing
-    absent = (key for key, path in named_files(text, data, "text").items() if not path.is_file())
-    key = next(absent, None)
-    return None if key is None else str(getattr(text, key.split(".")[1]))
+    root = Path(data.root or ".").expanduser()
+    for path in named_files(text, data, "text").values():
+        if not path.is_file():
+            return str(path.relative_to(root) if path.is_relative_to(root) else path)
+    return None
 
 
 @functools.cache

@@ -30,9 +30,7 @@ from nmt.utils.errors import InputError
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "modules_of_scores", "score_of_name"]
 
-NO_UNK = (
-    BleuNoUnk()
-)  # stands beside BLEU wherever there are shortlists, and is never chosen by itself
+NO_UNK = BleuNoUnk()  # never chosen: it stands beside BLEU wherever there are shortlists
 
 REGISTERED: dict[str, Score] = {
     score.key: score
@@ -63,16 +61,8 @@ DEFAULT = "default"  # stands for the scores that are on by default
 
 # What else stands beside scores in a test set's results and in a row of `by_length`.
 RESERVED = {
-    *(
-        "pairs",
-        "search",
-        "bucket_by",
-        "confidence",
-        "by_length",
-        "by_unknown_words",
-        "alignment",
-        "degradation",
-    ),
+    *("pairs", "search", "bucket_by", "confidence", "alignment", "degradation"),
+    *("by_length", "by_unknown_words"),
     *("from", "to", "sentences", "score", "low", "high", "no_unk", "bleu_no_unk", "mean_length"),
     *("run", "bucket", "group"),
 }

@@ -33,6 +33,7 @@ def test_what_is_missing_is_left_out_and_named(tmp_path, caplog):
         half={"files": ["b"], "optional": True},
         named={**named, "optional": True},
         gold={**named, "alignment": "c.align", "optional": True},
+        linked={**named, "links": {"giza": "sub/c.links"}, "optional": True},
         needed={"files": ["b"]},
     )
     with caplog.at_level(logging.INFO):
@@ -41,6 +42,7 @@ def test_what_is_missing_is_left_out_and_named(tmp_path, caplog):
     assert caplog.messages == [
         f"data.test.half is left out: b.fr is not in {tmp_path} (data.root)",
         f"data.test.gold is left out: c.align is not in {tmp_path} (data.root)",
+        f"data.test.linked is left out: sub/c.links is not in {tmp_path} (data.root)",
     ]
 
 
