@@ -5,7 +5,7 @@ B batch, K queries a sentence, S source length, H state, A annotation, Q query, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,25 +20,34 @@ from nmt.layers.scoring import compared_sizes, projections_of
 class AttentionOutput(NamedTuple):
     """What the context of one step is made of."""
 
-    context: Tensor  # (B, K, A) c_i
+    context: Tensor | None  # (B, K, A) c_i; None where `products` take its place
     weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context
     log_normaliser: Tensor | None  # (B, K) log Z_i, with e_ij = log α_ij + log Z_i
+    products: Tensor | None = None  # (B, K, P) [C; C_o] c_i, if the memory has those of each h_j
+
+    @classmethod
+    def weighted(cls, weights: Tensor, log_normaliser: Tensor | None, memory: Memory) -> Self:
+        """c_i = Σ_j α_ij h_j, or the sum of the products of h_j, which is the product of c_i."""
+        if memory.products is None:
+            return cls(torch.bmm(weights, memory.annotations), weights, log_normaliser)
+        return cls(None, weights, log_normaliser, torch.bmm(weights, memory.products))
 
     def select(self, rows: Tensor) -> AttentionOutput:
         """The sentences `rows` (indices or a bool mask of the batch)."""
         kept = (None if field is None else field[rows] for field in self)
-        return AttentionOutput(*kept)  # type: ignore[arg-type]
+        return AttentionOutput(*kept)
 
     def reorder(self, parents: Tensor) -> AttentionOutput:
         """Query k of sentence b becomes the former query `parents[b, k]` (B, K')."""
         rows = (None if field is None else index_hypotheses(field, parents) for field in self)
-        return AttentionOutput(*rows)  # type: ignore[arg-type]
+        return AttentionOutput(*rows)
 
 
 def index_hypotheses(field: Tensor, parents: Tensor) -> Tensor:
     """`field[b, parents[b, k]]` for a field (B, K, ...) and parents (B, K')."""
-    sentences = torch.arange(field.shape[0], device=field.device).unsqueeze(1)
-    return field[sentences, parents]
+    first = torch.arange(field.shape[0], device=field.device).unsqueeze(1) * field.shape[1]
+    rows = (first + parents).flatten()
+    return field.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
 
 
 def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,7 +125,11 @@ class Attention(nn.Module):
         weights, log_normaliser = softmax_where(
             self.scores(state, memory), memory.mask.unsqueeze(1)
         )
-        return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
+        return AttentionOutput.weighted(weights, log_normaliser, memory)
+
+    def parts(self, memory: Memory) -> Tensor:
+        """h_j (B, S, A): what every c_i is a weighted sum of."""
+        return memory.annotations
 
     def scores(self, state: Tensor, memory: Memory) -> Tensor:
         """e_ij (B, K, S), in float32 at least, for K states a sentence (B, K, H)."""
@@ -153,8 +166,15 @@ class FixedContext(nn.Module):
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """The same context (B, K, A) for each of K states (B, K, H); no weights, no scores."""
+        if memory.products is not None:
+            products = memory.products.expand(-1, state.shape[1], -1)
+            return AttentionOutput(None, None, None, products)
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)  # (B, K, A)
         return AttentionOutput(context, None, None)
+
+    def parts(self, memory: Memory) -> Tensor:
+        """→h_Tx (B, 1, A): all that every c_i is made of."""
+        return memory.summary.unsqueeze(1)
 
     def run_fused(
         self,

@@ -6,6 +6,7 @@ embedding, M maxout.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.memory import Memory
-from nmt.layers.precision import compute_dtype
+from nmt.layers.precision import accumulate_dtype, compute_dtype
 from nmt.layers.readout import Readout
 
 
@@ -113,18 +114,41 @@ class Decoder(nn.Module):
         word = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), word)
 
+    def precompute(self, memory: Memory) -> Memory:
+        """The memory with [C; C_o] h_j, of which a search sums [C; C_o] c_i: the same vectors.
+
+        One product a source position takes the place of one a hypothesis and step. A unit or a
+        context with a `forward` of its own keeps to c_i.
+        """
+        if not (fits_forward(self.unit, "project_context") and fits_forward(self.context, "parts")):
+            return memory
+        parts = self.context.parts(memory)
+        products = self.unit.project_context(parts), linear(parts, self.readout.C_o)
+        return memory._replace(products=torch.cat(products, -1))
+
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         """The readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
         hidden = self.unit.output(state.hidden)
         attended = self.context(hidden, memory)
-        return self.readout(hidden, state.word, attended.context), attended
+        for_readout = self._products(attended)[1]
+        return self.readout(hidden, state.word, attended.context, for_readout), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         """The state after y_i = `word` (B, K) was written, with the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
         read = embedded if self.state_input == "current" else state.word
-        hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
-        return DecoderState(hidden, embedded)
+        projected = self.unit.project(read)
+        for_unit = self._products(attended)[0]
+        if for_unit is not None:
+            projected = projected.to(accumulate_dtype(projected.dtype)) + for_unit
+        return DecoderState(self.unit(state.hidden, projected, attended.context), embedded)
+
+    def _products(self, attended: AttentionOutput) -> Sequence[Tensor | None]:
+        """C c_i and C_o c_i where they are made already."""
+        if attended.products is None:
+            return None, None
+        rows = self.readout.C_o.shape[0]
+        return attended.products.split([attended.products.shape[-1] - rows, rows], -1)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
@@ -146,7 +170,7 @@ class Decoder(nn.Module):
             outputs.append(attended)
             if i + 1 < target.shape[1]:
                 state = self.advance(state, attended, target[:, i : i + 1])
-        _, *looked_at = zip(*outputs, strict=True)
+        looked_at = zip(*((each.weights, each.log_normaliser) for each in outputs), strict=True)
         weights, log_normaliser = (
             None if steps[0] is None else torch.cat(steps, 1) for steps in looked_at
         )

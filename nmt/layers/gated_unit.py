@@ -62,6 +62,11 @@ class GatedUnit(nn.Module):
         """[W_z; W_r; W] e + bias (..., 3H): what depends on no state, for many words at once."""
         return linear(words, self.W, self.bias)
 
+    def project_context(self, context: Tensor) -> Tensor:
+        """[C_z; C_r; C] c (..., 3H) of contexts (..., A): a state adds it to the `project`ed words."""
+        assert self.C is not None
+        return linear(context, self.C)
+
     def forward(
         self,
         state: Tensor,
@@ -75,8 +80,7 @@ class GatedUnit(nn.Module):
         """
         projected = projected.to(accumulate_dtype(projected.dtype))  # sums and gates
         if context is not None:
-            assert self.C is not None
-            projected = projected + linear(context, self.C)
+            projected = projected + self.project_context(context)
         for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)
         z, r = torch.sigmoid(for_gates + linear(state, self.U_gates)).chunk(2, -1)
         candidate = torch.tanh(for_candidate + linear(r * state, self.U))

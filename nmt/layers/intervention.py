@@ -50,10 +50,13 @@ class Intervention(nn.Module):
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Attends with K states a sentence (B, K, H)."""
-        attended = self.attention(state, memory)
+        # of the attention itself the weights alone are read, whatever it makes of its context
+        attended = self.attention(state, memory._replace(products=None))
         weights = self.changed(attended.weights, memory.mask)
-        context = torch.bmm(weights, memory.annotations)
-        return AttentionOutput(context, weights, attended.log_normaliser)
+        return AttentionOutput.weighted(weights, attended.log_normaliser, memory)
+
+    def parts(self, memory: Memory) -> Tensor:
+        return self.attention.parts(memory)
 
     def changed(self, weights: Tensor, mask: Tensor) -> Tensor:
         """Other weights (B, K, S) than those of attention, given the mask (B, S)."""

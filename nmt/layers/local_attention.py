@@ -74,4 +74,6 @@ class LocalAttention(Attention):
         seen = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
         weights, log_normaliser = softmax_where(scores, seen)
         weights = weights * torch.exp(-2 * (distance / self.window).square())  # σ = D / 2
-        return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
+        return AttentionOutput.weighted(weights, log_normaliser, memory)
+
+    parts = Attention.parts

@@ -8,14 +8,19 @@ from torch import Tensor
 
 
 class Memory(NamedTuple):
-    """The encoded sentences of a batch (B batch, S source length, A annotation, N alignment)."""
+    """The encoded sentences of a batch (B batch, S source length, A annotation, N alignment).
+
+    A search, which forms many contexts of one sentence, has their `products` with the decoder's
+    matrices made in advance (`Decoder.precompute`).
+    """
 
     annotations: Tensor  # (B, S, A) h_j
     keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
     mask: Tensor  # (B, S) bool, True on real positions
     summary: Tensor  # (B, H) ←h_1 for attention, →h_Tx for a fixed context
+    products: Tensor | None = None  # (B, S, P) [C; C_o] h_j; (B, 1, P) for a fixed context
 
     def select(self, rows: Tensor) -> Memory:
         """The sentences `rows` (indices or a bool mask), in that order; the others leave."""
-        keys = None if self.keys is None else self.keys[rows]
-        return Memory(self.annotations[rows], keys, self.mask[rows], self.summary[rows])
+        kept = (None if field is None else field[rows] for field in self)
+        return Memory(*kept)  # type: ignore[arg-type]

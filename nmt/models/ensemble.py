@@ -34,6 +34,9 @@ class _Decoders:
     def __init__(self, members: Sequence[Translator]) -> None:
         self._decoders = [member.decoder for member in members]
 
+    def precompute(self, memory: _Parts) -> _Parts:
+        return _Parts(d.precompute(part) for d, part in zip(self._decoders, memory, strict=True))
+
     def initial(self, memory: _Parts) -> _Parts:
         return _Parts(d.initial(part) for d, part in zip(self._decoders, memory, strict=True))
 

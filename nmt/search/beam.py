@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
-from nmt.search.candidates import Continuations, best_continuations
+from nmt.search.candidates import best_continuations
 from nmt.search.hypothesis import Hypothesis, Trellis, normalised
 from nmt.utils.errors import InputError
 
@@ -26,7 +26,8 @@ from nmt.utils.errors import InputError
 class Searchable(Protocol):
     """What a search needs of a model: the encoder, the decoder's step interface, the output."""
 
-    decoder: Any  # initial(memory), step(state, memory), advance(state, attended, word)
+    # precompute(memory), initial(memory), step(state, memory), advance(state, attended, word)
+    decoder: Any
     output: Any  # logits(readout (B, K, M)) -> (B, K, V)
 
     def encode(self, source: Tensor, mask: Tensor) -> Any:
@@ -94,7 +95,7 @@ def beam_search(
     totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
     if not sentences:
         return []
-    memory = model.encode(source, mask)
+    memory = model.decoder.precompute(model.encode(source, mask))
     state = model.decoder.initial(memory)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
         readout, attended = model.decoder.step(state, memory)
@@ -127,11 +128,13 @@ def beam_search(
         if not active.any():
             break
         slots = _live_slots(totals[active])  # (B', K')
-        kept = Continuations(*(np.take_along_axis(array[active], slots, 1) for array in chosen))
+        kept = [
+            np.take_along_axis(array[active], slots, 1) for array in (chosen.parents, chosen.words)
+        ]
         nodes = np.take_along_axis(nodes[active], slots, 1)
         totals = np.take_along_axis(totals[active], slots, 1)
         alive = alive[active]
-        index = torch.from_numpy(np.stack((kept.parents, kept.words))).to(source.device)
+        index = torch.from_numpy(np.stack(kept)).to(source.device)
         if not active.all():
             staying = torch.from_numpy(np.flatnonzero(active)).to(source.device)
             memory, state, attended = (part.select(staying) for part in (memory, state, attended))
@@ -170,10 +173,17 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
 
 def _ranked(sentence: _Sentence, trellis: Trellis, settings: SearchConfig) -> list[Hypothesis]:
     """The hypotheses to return: finished before open, by score, then by word index."""
-    hypotheses = [
-        Hypothesis(*trellis.backtrace(node), score, finished)
+    nodes = [
+        (not finished, -score, node)
         for finished in (True, False)
         for score, node in (sentence.finished if finished else sentence.open)
+    ]
+    nodes.sort()
+    least = nodes[min(settings.nbest, len(nodes)) - 1][:2]  # equally good ones are written out too
+    hypotheses = [
+        Hypothesis(*trellis.backtrace(node), -negative, not is_open)
+        for is_open, negative, node in nodes
+        if (is_open, negative) <= least
     ]
     hypotheses.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
     return hypotheses[: settings.nbest]

@@ -55,16 +55,19 @@ def best_continuations(
         RunError: the model gave a probability that is not a number.
     """
     dtype = torch.promote_types(logits.dtype, torch.float32)
-    normaliser = _normaliser(logits, dtype)
-    for word, sentences in forbidden.items():
-        where = torch.from_numpy(sentences).to(logits.device)
-        logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
     width = int(widths.max())
     batch, slots, vocabulary = logits.shape
     starts, size = _stripes(vocabulary)
 
     head = logits[:, :, : size * (len(starts) - 1)].unflatten(2, (-1, size)).amax(2)
     best = torch.maximum(head, logits[:, :, -size:])  # (B, K, cells)
+    normaliser = _normaliser(logits, best.amax(2).to(dtype))
+    for word, sentences in forbidden.items():
+        where = torch.from_numpy(sentences).to(logits.device)
+        logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
+        for place in {word - start for start in starts if 0 <= word - start < size}:
+            left = torch.stack([logits[:, :, start + place] for start in starts])
+            best[:, :, place] = left.amax(0)
     offset = torch.from_numpy(totals).to(logits.device, dtype) - normaliser
     reach, cells = (best + offset.unsqueeze(2)).flatten(1).topk(min(width + SPARE, slots * size))
     parents = cells // size  # (B, C)
@@ -81,14 +84,14 @@ def best_continuations(
     count = cells.shape[1]
     last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)
     log_probabilities = copied[:, count + 1 :]
-    place = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes)
+    offered = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes)
     # words of the last stripe that the one before has
-    covered = place[:, :, -1] < starts[-2] + size
+    covered = offered[:, :, -1] < starts[-2] + size
     origin = np.repeat(cell // size, len(starts), axis=1)
     scores = np.take_along_axis(totals, origin, 1) + log_probabilities
-    scores.reshape(place.shape)[:, :, -1][covered] = -np.inf
+    scores.reshape(offered.shape)[:, :, -1][covered] = -np.inf
     kept = _ordered(
-        Continuations(origin, place.reshape(scores.shape), log_probabilities, scores), widths
+        Continuations(origin, offered.reshape(scores.shape), log_probabilities, scores), widths
     )
     if count < slots * size:
         lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
@@ -98,12 +101,13 @@ def best_continuations(
     return kept
 
 
-def _normaliser(logits: Tensor, dtype: torch.dtype) -> Tensor:
-    """log Σ exp of the logits (B, K, V), (B, K)."""
-    flat = logits.flatten(0, 1)
+def _normaliser(logits: Tensor, largest: Tensor) -> Tensor:
+    """log Σ exp of the logits (B, K, V) of which the largest (B, K) are known: (B, K)."""
+    flat, top = logits.flatten(0, 1), largest.flatten().unsqueeze(1)
     rows = max(1, CHUNK // flat.shape[1]) if flat.device.type == "cpu" else len(flat)
-    parts = [part.to(dtype).logsumexp(1) for part in flat.split(rows)]
-    return torch.cat(parts).view(logits.shape[:2])
+    parts = zip(flat.split(rows), top.split(rows), strict=True)
+    sums = torch.cat([(part.to(largest.dtype) - most).exp_().sum(1) for part, most in parts])
+    return sums.log().view_as(largest) + largest
 
 
 def _stripes(vocabulary: int) -> tuple[list[int], int]:
@@ -115,8 +119,15 @@ def _stripes(vocabulary: int) -> tuple[list[int], int]:
 
 def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:
     """The best of (B, M) candidates, as many as each sentence's width."""
+    width = int(widths.max())
+    falling = -candidates.totals
+    if width < falling.shape[1]:  # the others, equally good ones apart, need no order
+        least = np.partition(falling, width - 1, axis=1)[:, width - 1 : width]
+        count = int((falling <= least).sum(1).max())
+        found = np.argpartition(falling, count - 1, axis=1)[:, :count]
+        candidates = Continuations(*(np.take_along_axis(array, found, 1) for array in candidates))
     parents, words, _, scores = candidates
-    order = np.lexsort((parents, words, -scores), axis=1)[:, : int(widths.max())]
+    order = np.lexsort((parents, words, -scores), axis=1)[:, :width]
     best = Continuations(*(np.take_along_axis(array, order, 1) for array in candidates))
     best.totals[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
     return best

@@ -65,3 +65,15 @@ def test_certain_words_never_gain_probability():
     logits[0, 0, 7] = 200.0
     found = best_continuations(logits, np.zeros((1, 1)), np.array([1]), {})
     assert (found.words[0, 0], found.log_probabilities[0, 0]) == (7, 0.0)
+
+
+@pytest.mark.parametrize("word", [0, 282])
+def test_a_forbidden_word_keeps_its_probability(word):
+    """Word 282 lies in two stripes; that nothing is nearly as probable must not overflow."""
+    logits = torch.zeros(1, 2, 300)
+    logits[:, :, word] = 200.0
+    forbidden = {word: np.array([True])}
+    found = best_continuations(logits, np.zeros((1, 2)), np.array([599]), forbidden)
+    assert word not in found.words[found.totals > -np.inf]
+    assert (found.totals > -np.inf).sum() == 2 * 299
+    np.testing.assert_allclose(found.log_probabilities[found.totals > -np.inf], -200)
