@@ -1,4 +1,5 @@
-"""Makes the runs of a text's tables, as far as they are missing, and writes docs/results/ and docs/results.md.
+"""Makes the runs of a text's tables, as far as they are missing, and writes docs/results/ and the
+tables of docs/results.md and docs/paper.md.
 
     python -m benchmarks.records multi30k study.root=FOLDER
     python -m benchmarks.records multi30k study.root=FOLDER study.take=[runs] study.missing=leave
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.records.rows import record, write_record
-from benchmarks.records.tables import PAGE, RECORDS, read_records, with_tables
+from benchmarks.records.tables import PAGES, RECORDS, read_records, with_tables
 from nmt.cli.composition import conf_folder
 from nmt.utils.code import PACKAGE, code_fingerprint
 from nmt.utils.devices import processor
@@ -55,7 +56,9 @@ def main() -> None:
         content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)
         write_record(RECORDS / f"{args.text}.json", content)
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), read_records()), encoding="utf-8")
+    records = read_records()
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")
 
 
 def said_of_earlier(commit: str | None) -> dict[str, Any]:

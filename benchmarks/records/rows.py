@@ -78,6 +78,7 @@ def row_entry(
     first = finished[0]
     runs = [run_entry(run, lacking) for run in finished]
     return {
+        "group": group,
         "name": study["titles"][group],
         "languages": list(first.config["data"]["languages"]),
         "max_length": first.results["max_length"],

@@ -3,8 +3,9 @@
     <!-- table: multi30k scores test2016 en-fr -->
     <!-- end of table -->
 
-The first says which: a record, what it shows, a test set, and a direction. `claims` alone is the table
-of all records' verdicts.
+The first says which: a record, what it shows, a test set, a direction, and of which groups of the study,
+if not of all (`rnnsearch50*`: those whose names begin so). `claims` alone is the table of all records'
+verdicts; `claims multi30k` is that of one, with who says it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from nmt.report.table import Column, MeanAndDeviation, Table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECORDS = DOCS / "results"
-PAGE = DOCS / "results.md"
+PAGES = (DOCS / "results.md", DOCS / "paper.md")
 MARKED = re.compile(r"(<!-- table: ([^\n]*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 SCORES = ("bleu", "bleu_no_unk", "sacrebleu", "chrf", "nll_per_sentence")
 ALIGNED = ("alignment_error_rate", "precision", "recall", "eos_weight", "eos_share")
@@ -30,6 +32,7 @@ TITLES = {
     "sacrebleu": "sacreBLEU, detokenised",
 }
 NAME = Column("name", "", text=True)
+DECIDED = {"verdict": "verdict", "figure": "figure", "command": "command"}
 Record = Mapping[str, Any]
 
 
@@ -53,12 +56,15 @@ def table_of(asked: str, records: Mapping[str, Record]) -> str:
     words = asked.split()
     if words == ["claims"]:
         return _markdown(*claims(records))
-    if len(words) == 4 and words[0] in records and words[1] in KINDS:
-        text, kind, name, direction = words
+    if len(words) == 2 and words[0] == "claims" and words[1] in records:
+        return _markdown(*claims_and_sources(records[words[1]]))
+    if len(words) >= 4 and words[0] in records and words[1] in KINDS:
+        text, kind, name, direction, *groups = words
         rows = [
             row
             for row in records[text]["rows"]
             if "-".join(row["languages"]) == direction and name in row["runs"][0]["test"]
+            if any(fnmatchcase(row["group"], group) for group in groups or ["*"])
         ]
         if rows:
             return _markdown(*KINDS[kind](rows, name))
@@ -67,25 +73,31 @@ def table_of(asked: str, records: Mapping[str, Record]) -> str:
 
 def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, Any]]]:
     """Claim, verdict, figure and command of all records."""
-    columns = [
-        Column("claim", "claim", text=True),
-        Column("text", "on", text=True),
-        Column("verdict", "verdict", text=True),
-        Column("figure", "figure", text=True),
-        Column("command", "command", text=True),
-    ]
     rows = [
-        {
-            "claim": claim["claim"],
-            "text": f"{text}, {claim['set']}",
-            "verdict": claim["verdict"],
-            "figure": claim_figure(claim),
-            "command": f"`{claim['command']}`",
-        }
+        {"text": f"{text}, {claim['set']}", **_decided(claim)}
         for text, record in records.items()
         for claim in record["claims"]
     ]
-    return columns, rows
+    return _text_columns(claim="claim", text="on", **DECIDED), rows
+
+
+def claims_and_sources(record: Record) -> tuple[list[Column], list[dict[str, Any]]]:
+    """Claim, who says it, verdict, figure and command of one record."""
+    rows = [{"source": claim["source"], **_decided(claim)} for claim in record["claims"]]
+    return _text_columns(claim="claim", source="who says it", **DECIDED), rows
+
+
+def _text_columns(**titles: str) -> list[Column]:
+    return [Column(key, title, text=True) for key, title in titles.items()]
+
+
+def _decided(claim: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "claim": claim["claim"],
+        "verdict": claim["verdict"],
+        "figure": claim_figure(claim),
+        "command": f"`{claim['command']}`",
+    }
 
 
 def claim_figure(claim: Mapping[str, Any]) -> str:
