@@ -175,18 +175,28 @@ def test_a_study_of_ones_own_with_an_option_of_ones_own(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_studies_that_come_with_it():
-    """Their groups would be trained as they are written, and no two claims say the same."""
-    study = planned("study=bahdanau")
-    assert len(study.claims) >= 15
+@pytest.mark.parametrize("name", ["bahdanau", "scoring"])
+def test_the_studies_that_come_with_it(name):
+    """Their groups would be trained as they are written, and no two claims or groups say the same."""
+    study = planned(f"study={name}")
+    assert len(study.claims) >= 5
     said = [dataclasses.replace(claim, claim="", source="") for claim in study.claims.values()]
     assert len({str(each) for each in said}) == len(said)
-    tuned = study.groups["rnnencdec50_tuned"]
-    default = study.groups["rnnencdec50"].runs[0].identity
-    assert default in {point.run.identity for point in tuned.points}  # which is trained once
+    known = [group.runs for group in study.groups.values() if group.runs]
+    made = [tuple(run.identity for run in runs) for runs in known]
+    assert len(set(made)) == len(made)
     assert {run.config.regime for group in study.groups.values() for run in group.runs} == {
         "laptop"
     }
+
+
+@pytest.mark.slow
+def test_settings_of_a_sweep_may_be_those_of_another_group():
+    """Their run is made once."""
+    study = planned("study=bahdanau")
+    default = study.groups["rnnencdec50"].runs[0].identity
+    points = study.groups["rnnencdec50_tuned"].points
+    assert default in {point.run.identity for point in points}
 
 
 def test_doctests():
