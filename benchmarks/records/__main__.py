@@ -1,9 +1,9 @@
 """Makes the runs of a text's tables, as far as they are missing, and writes docs/results/ and the
-tables of docs/results.md and docs/paper.md.
+tables and figures of docs/results.md and docs/paper.md.
 
     python -m benchmarks.records multi30k study.root=FOLDER
     python -m benchmarks.records multi30k study.root=FOLDER study.take=[runs] study.missing=leave
-    python -m benchmarks.records                   # the tables alone, from docs/results/
+    python -m benchmarks.records                   # tables and figures alone, from docs/results/
 
 The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on.
 The same command goes on where it was stopped.
@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.records.figures import draw_figures
 from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGES, RECORDS, read_records, with_tables
 from nmt.cli.composition import conf_folder
@@ -59,6 +60,7 @@ def main() -> None:
     records = read_records()
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")
+        draw_figures(page, records)
 
 
 def said_of_earlier(commit: str | None) -> dict[str, Any]:

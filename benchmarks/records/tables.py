@@ -60,15 +60,22 @@ def table_of(asked: str, records: Mapping[str, Record]) -> str:
         return _markdown(*claims_and_sources(records[words[1]]))
     if len(words) >= 4 and words[0] in records and words[1] in KINDS:
         text, kind, name, direction, *groups = words
-        rows = [
-            row
-            for row in records[text]["rows"]
-            if "-".join(row["languages"]) == direction and name in row["runs"][0]["test"]
-            if any(fnmatchcase(row["group"], group) for group in groups or ["*"])
-        ]
+        rows = chosen_rows(records, text, name, direction, groups)
         if rows:
             return _markdown(*KINDS[kind](rows, name))
     raise ValueError(f"<!-- table: {asked} -->: no such table")
+
+
+def chosen_rows(
+    records: Mapping[str, Record], text: str, name: str, direction: str, groups: Sequence[str]
+) -> list[Record]:
+    """The rows of a record that have a test set, in one direction; without groups those of all."""
+    return [
+        row
+        for row in records[text]["rows"]
+        if "-".join(row["languages"]) == direction and name in row["runs"][0]["test"]
+        if any(fnmatchcase(row["group"], group) for group in groups or ["*"])
+    ]
 
 
 def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, Any]]]:

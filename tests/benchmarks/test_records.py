@@ -11,10 +11,11 @@ import statistics
 import pytest
 
 from benchmarks.records import __main__ as program
-from benchmarks.records import rows, tables
+from benchmarks.records import figures, rows, tables
+from benchmarks.records.figures import as_run, draw_figures
 from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGES, RECORDS, read_records, table_of, with_tables
-from nmt.evaluation.results import read
+from nmt.evaluation.results import bucket_score, read
 from tests.helpers.run_folders import make_run
 
 CLAIM = {
@@ -151,6 +152,21 @@ def test_aligners_stand_beside_a_model(made, kept):
     assert f"\n| RNNsearch-50 | 1, 2 | {aer:.3f} ± 0.000 |" in table
 
 
+def test_figures_are_drawn_where_a_page_asks_for_them(tmp_path, kept):
+    page = tmp_path / "page.md"
+    page.write_text("![BLEU](by-length.png)\n<!-- figure: a newstest en-fr search -->\n")
+    (drawn,) = draw_figures(page, {"a": kept})
+    assert (drawn, drawn.stat().st_size > 10_000) == (tmp_path / "by-length.png", True)
+    buckets = as_run("", kept["rows"][1]["runs"][0]).results["test"]["newstest"]["by_length"]
+    told = kept["rows"][1]["runs"][0]["test"]["newstest"]["by_length"]
+    for bucket, row in zip(buckets, told, strict=True):
+        for key in ("bleu", "bleu_no_unk"):
+            assert (bucket_score(bucket, key) or {}).get("score") == row.get(key, {}).get("score")
+    page.write_text("![BLEU](by-length.png)\n<!-- figure: a newstest fr-en -->\n")
+    with pytest.raises(ValueError, match="no such figure"):
+        draw_figures(page, {"a": kept})
+
+
 def test_a_record_is_read_as_it_was_written(tmp_path, kept):
     write_record(tmp_path / "a.json", kept)
     assert json.loads((tmp_path / "a.json").read_text()) == kept
@@ -227,5 +243,6 @@ def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
     assert {file: file.stat().st_mtime_ns for file in made} == made
 
 
-def test_doctests():
-    assert doctest.testmod(rows).failed == 0
+@pytest.mark.parametrize("module", [figures, rows])
+def test_doctests(module):
+    assert doctest.testmod(module).failed == 0
