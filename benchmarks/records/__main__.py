@@ -5,7 +5,8 @@ tables and figures of docs/results.md and docs/paper.md.
     python -m benchmarks.records multi30k study.root=FOLDER study.take=[runs] study.missing=leave
     python -m benchmarks.records                   # tables and figures alone, from docs/results/
 
-The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on.
+The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on; its
+study.md is kept beside the record where some claim has a figure.
 The same command goes on where it was stopped.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -57,6 +59,8 @@ def main() -> None:
         content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)
         write_record(RECORDS / f"{args.text}.json", content)
+        if content["claims"]:
+            shutil.copyfile(folder / "study.md", RECORDS / f"{args.text}.md")
     records = read_records()
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")

@@ -235,6 +235,7 @@ def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
     made = {file: file.stat().st_mtime_ns for file in (tmp_path / "studies").rglob("results.json")}
     assert len(made) == 3
     assert "| refuted |" in shown
+    assert (tmp_path / "tiny.md").read_text() == (tmp_path / "studies/tiny/study.md").read_text()
     assert re.search(r"\| single \| 1, 2 \| \d+\.\d\d ± ", shown)
     assert re.search(r"\| together \| – \| \d+\.\d\d \[", shown)
     program.main()
