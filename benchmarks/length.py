@@ -37,8 +37,8 @@ class FirstAnnotation(FixedContext):
     def forward(self, state: torch.Tensor, memory: Memory) -> AttentionOutput:
         return super().forward(state, first_annotation(memory))
 
-    def parts(self, memory: Memory) -> torch.Tensor:
-        return super().parts(first_annotation(memory))
+    def values(self, memory: Memory) -> torch.Tensor:
+        return super().values(first_annotation(memory))
 
     def run_fused(self, projected: Any, initial: Any, memory: Memory, *unit: Any) -> Any:
         return super().run_fused(projected, initial, first_annotation(memory), *unit)

@@ -1,1 +1,1 @@
-"""What was measured on a text: runs and evaluations made, kept in docs/results/, shown in docs/results.md."""
+"""What was measured on a text: runs and evaluations made, kept in docs/results/, shown in the documentation."""

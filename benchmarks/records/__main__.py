@@ -59,8 +59,11 @@ def main() -> None:
         content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)
         write_record(RECORDS / f"{args.text}.json", content)
+        verdicts = RECORDS / f"{args.text}.md"
         if content["claims"]:
-            shutil.copyfile(folder / "study.md", RECORDS / f"{args.text}.md")
+            shutil.copyfile(folder / "study.md", verdicts)
+        else:
+            verdicts.unlink(missing_ok=True)
     records = read_records()
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")

@@ -13,13 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from benchmarks.records.tables import Record, chosen_rows
 from nmt.report.figures import TEXT_WIDTH
 from nmt.report.lengths import lengths_figure
 from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, save_figure, style
 
-MARKED = re.compile(r"\]\(([^)\s]+)\.png\)\s*<!-- figure: ([^\n]*) -->")
+MARK = re.compile(r"<!-- figure: ([^\n]*) -->")
+PICTURE = re.compile(r"\]\(([^)\s]+)\.png\)\s*$")  # right before its mark
 
 
 def draw_figures(page: Path, records: Mapping[str, Record]) -> list[Path]:
@@ -29,25 +32,46 @@ def draw_figures(page: Path, records: Mapping[str, Record]) -> list[Path]:
         The files, beside the page.
 
     Raises:
-        ValueError: for a figure without rows.
+        ValueError: for a figure without rows, and a mark without a picture before it.
     """
+    text = page.read_text(encoding="utf-8")
     drawn: list[Path] = []
-    for stem, asked in MARKED.findall(page.read_text(encoding="utf-8")):
-        text, name, direction, *groups = asked.split()
-        rows = chosen_rows(records, text, name, direction, groups)
-        if not rows:
-            raise ValueError(f"<!-- figure: {asked} -->: no such figure")
-        lines = {row["name"]: [as_run(row["name"], run) for run in row["runs"]] for row in rows}
+    for mark in MARK.finditer(text):
+        picture = PICTURE.search(text[: mark.start()])
+        if picture is None:
+            raise ValueError(f"{mark[0]}: no picture (.png) stands before it")
         with style(PAPER):
-            figure = lengths_figure(lines, name, width=TEXT_WIDTH, captioned=False)
-            drawn += save_figure(figure, page.parent / stem, ["png"])
+            drawn += save_figure(figure_of(mark[1], records), page.parent / picture[1], ["png"])
     return drawn
 
 
+def figure_of(asked: str, records: Mapping[str, Record]) -> Figure:
+    """The figure of a mark.
+
+    Raises:
+        ValueError: where there is no such record, set or group, and for two groups of one name.
+    """
+    words = asked.split()
+    if len(words) < 3:
+        raise ValueError(
+            f"<!-- figure: {asked} -->: a record, a test set and a direction are needed"
+        )
+    text, name, direction, *groups = words
+    rows = chosen_rows(records, text, name, direction, groups)
+    lines = {row["name"]: [as_run(row["name"], run) for run in row["runs"]] for row in rows}
+    if len(lines) < len(rows):
+        raise ValueError(f"<!-- figure: {asked} -->: two groups have one name")
+    return lengths_figure(lines, name, width=TEXT_WIDTH, captioned=False)
+
+
 def as_run(label: str, entry: Record) -> FinishedRun:
-    """A run of a record with the scores that a curve needs, as results.json has them."""
+    """A run of a record with what a curve needs, as results.json has it."""
     tests = {
-        name: {"by_length": [as_bucket(row) for row in found["by_length"]]}
+        name: {
+            "bucket_by": found["bucket_by"],
+            "by_length": [as_bucket(row) for row in found["by_length"]],
+            "degradation": {key: {"line": line} for key, line in found["fits"].items()},
+        }
         for name, found in entry["test"].items()
     }
     return FinishedRun(label, {"test": tests})

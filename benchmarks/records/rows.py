@@ -124,10 +124,12 @@ def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:
         }
         place = {key: row[key] for key in ("from", "to", "sentences")}
         rows.append(place | {key: _figure(value) for key, value in found.items() if value})
-    fall = (result.get("degradation") or {}).get("bleu")
+    falls = result.get("degradation") or {}
+    fall = falls.get("bleu")
     others = {**aligned.get("statistical_aligners", {}), **aligned.get("symmetrised", {})}
     return {
         "pairs": result["pairs"],
+        "bucket_by": result.get("bucket_by", "source"),
         "scores": scores,
         "aligners": {
             name: {key: _figure(value) for key, value in found.items() if _is_figure(value)}
@@ -137,6 +139,11 @@ def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:
         "by_length": rows,
         "degradation": fall
         and {part: _short(fall[part]) for part in ("all", "to_cap", "beyond_cap")},
+        "fits": {
+            key: [[_short(value) for value in point] for point in line]
+            for key in ("bleu", "bleu_no_unk")
+            if (line := (falls.get(key) or {}).get("line"))
+        },
     }
 
 

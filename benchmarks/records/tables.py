@@ -58,24 +58,29 @@ def table_of(asked: str, records: Mapping[str, Record]) -> str:
         return _markdown(*claims(records))
     if len(words) == 2 and words[0] == "claims" and words[1] in records:
         return _markdown(*claims_and_sources(records[words[1]]))
-    if len(words) >= 4 and words[0] in records and words[1] in KINDS:
+    if len(words) >= 4 and words[1] in KINDS:
         text, kind, name, direction, *groups = words
-        rows = chosen_rows(records, text, name, direction, groups)
-        if rows:
-            return _markdown(*KINDS[kind](rows, name))
+        return _markdown(*KINDS[kind](chosen_rows(records, text, name, direction, groups), name))
     raise ValueError(f"<!-- table: {asked} -->: no such table")
 
 
 def chosen_rows(
     records: Mapping[str, Record], text: str, name: str, direction: str, groups: Sequence[str]
 ) -> list[Record]:
-    """The rows of a record that have a test set, in one direction; without groups those of all."""
-    return [
+    """The rows of a record that have a test set, in one direction; without groups those of all.
+
+    Raises:
+        ValueError: where there is no record, or no row of a group.
+    """
+    rows = [
         row
-        for row in records[text]["rows"]
+        for row in records.get(text, {"rows": []})["rows"]
         if "-".join(row["languages"]) == direction and name in row["runs"][0]["test"]
-        if any(fnmatchcase(row["group"], group) for group in groups or ["*"])
     ]
+    for group in groups or ["*"]:
+        if not any(fnmatchcase(row["group"], group) for row in rows):
+            raise ValueError(f"{text} {name} {direction} {group}: no such rows")
+    return [row for row in rows if any(fnmatchcase(row["group"], each) for each in groups or ["*"])]
 
 
 def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, Any]]]:

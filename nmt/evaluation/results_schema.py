@@ -61,7 +61,7 @@ class BleuScores(TypedDict):
 
 @with_config(STRICT)
 class BucketScore(TypedDict):
-    """BLEU of the sentences of a bucket, which has some."""
+    """BLEU of the sentences of a bucket that is not empty."""
 
     sentences: Annotated[int, Field(ge=1, le=10**9)]
     score: BleuPoints

@@ -100,22 +100,24 @@ def force_decode_pairs(
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
     done: Callable[[int], object] = unseen,
 ) -> Iterator[tuple[int, ForcedDecoding]]:
-    """Force-decodes pairs of words, in batches of like length: the place of each pair, and its decoding.
+    """Force-decodes sentence pairs, in batches of like length: the place of each, and its decoding.
 
     Args:
         trained: the model, which is put where its configuration says.
-        pairs: source and translation, without `</s>`.
+        pairs: the words of source and translation, without `</s>`.
         done: is given the number of pairs of each batch.
     """
     codec = trained.codec
     trained.place()
     ids = [(codec.source.encode(source), codec.target.encode(target)) for source, target in pairs]
     lengths = [max(len(source), len(target)) for source, target in ids]
-    with trained.autocast():
-        for rows in evaluation_batches(lengths, trained.config.search.batch_size):
+    for rows in evaluation_batches(lengths, trained.config.search.batch_size):
+        if not len(rows):
+            continue
+        with trained.autocast():
             made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
-            yield from zip(rows.tolist(), made, strict=True)
-            done(len(rows))
+        yield from zip(rows.tolist(), made, strict=True)
+        done(len(rows))
 
 
 def word_log_probabilities(codec: Codec, decoding: ForcedDecoding) -> list[float]:

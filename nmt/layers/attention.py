@@ -23,14 +23,20 @@ class AttentionOutput(NamedTuple):
     context: Tensor | None  # (B, K, A) c_i; None where `products` take its place
     weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context
     log_normaliser: Tensor | None  # (B, K) log Z_i, with e_ij = log α_ij + log Z_i
-    products: Tensor | None = None  # (B, K, P) [C; C_o] c_i, if the memory has those of each h_j
+    products: Tensor | None = None  # (B, K, P) [C; C_o] c_i, made of those in the memory
 
     @classmethod
-    def weighted(cls, weights: Tensor, log_normaliser: Tensor | None, memory: Memory) -> Self:
-        """c_i = Σ_j α_ij h_j, or the sum of the products of h_j, which is the product of c_i."""
-        if memory.products is None:
-            return cls(torch.bmm(weights, memory.annotations), weights, log_normaliser)
-        return cls(None, weights, log_normaliser, torch.bmm(weights, memory.products))
+    def weighted(
+        cls,
+        weights: Tensor,
+        log_normaliser: Tensor | None,
+        values: Tensor,
+        products: Tensor | None = None,
+    ) -> Self:
+        """c_i = Σ_j α_ij h_j, or Σ_j α_ij [C; C_o] h_j = [C; C_o] c_i where these products are given."""
+        if products is None:
+            return cls(torch.bmm(weights, values), weights, log_normaliser)
+        return cls(None, weights, log_normaliser, torch.bmm(weights, products))
 
     def select(self, rows: Tensor) -> AttentionOutput:
         """The sentences `rows` (indices or a bool mask of the batch)."""
@@ -68,8 +74,9 @@ class Attention(nn.Module):
     Two exponents change their scale with the number N of entries that are compared: what is drawn is
     multiplied by N^init_exponent, and their learning rate by N^lr_exponent (`lr_factor`).
 
-    `forward` is the definition, of one step; `run_fused` runs a whole target sentence. Raises
-    ValueError for an exponent where there is nothing to scale.
+    `forward` is the definition, of one step; `run_fused` runs a whole target sentence, and `values`
+    lets a search multiply annotations before it sums them (`Decoder.precompute`). Raises ValueError
+    for an exponent where there is nothing to scale.
     """
 
     W_a: nn.Parameter | None
@@ -125,9 +132,11 @@ class Attention(nn.Module):
         weights, log_normaliser = softmax_where(
             self.scores(state, memory), memory.mask.unsqueeze(1)
         )
-        return AttentionOutput.weighted(weights, log_normaliser, memory)
+        return AttentionOutput.weighted(
+            weights, log_normaliser, self.values(memory), memory.products
+        )
 
-    def parts(self, memory: Memory) -> Tensor:
+    def values(self, memory: Memory) -> Tensor:
         """h_j (B, S, A): what every c_i is a weighted sum of."""
         return memory.annotations
 
@@ -149,6 +158,7 @@ class Attention(nn.Module):
         W_a: Tensor | None = self.W_a
         if W_a is None:
             W_a = torch.eye(unit.hidden, dtype=unit.U.dtype, device=unit.U.device)
+        memory = memory._replace(annotations=self.values(memory))
         return run_with_attention(projected, initial, memory, W_a, self.scoring, unit, graph_cache)
 
 
@@ -169,10 +179,10 @@ class FixedContext(nn.Module):
         if memory.products is not None:
             products = memory.products.expand(-1, state.shape[1], -1)
             return AttentionOutput(None, None, None, products)
-        context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)  # (B, K, A)
+        context = self.values(memory).expand(-1, state.shape[1], -1)  # (B, K, A)
         return AttentionOutput(context, None, None)
 
-    def parts(self, memory: Memory) -> Tensor:
+    def values(self, memory: Memory) -> Tensor:
         """→h_Tx (B, 1, A): all that every c_i is made of."""
         return memory.summary.unsqueeze(1)
 

@@ -6,7 +6,6 @@ embedding, M maxout.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -115,40 +114,47 @@ class Decoder(nn.Module):
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), word)
 
     def precompute(self, memory: Memory) -> Memory:
-        """The memory with [C; C_o] h_j, of which a search sums [C; C_o] c_i: the same vectors.
+        """The memory with [C; C_o] h_j, of which a search sums [C; C_o] c_i: equal up to rounding.
 
-        One product a source position takes the place of one a hypothesis and step. A unit or a
-        context with a `forward` of its own keeps to c_i.
+        One product a source position takes the place of one a hypothesis and step. Steps, readouts,
+        units and contexts that are defined otherwise are given c_i as in training.
         """
-        if not (fits_forward(self.unit, "project_context") and fits_forward(self.context, "parts")):
+        usual = (
+            type(self).step is Decoder.step
+            and type(self).advance is Decoder.advance
+            and type(self.readout).forward is Readout.forward
+            and fits_forward(self.unit, "project_context")
+            and fits_forward(self.context, "values")
+        )
+        if not usual:
             return memory
-        parts = self.context.parts(memory)
-        products = self.unit.project_context(parts), linear(parts, self.readout.C_o)
+        values = self.context.values(memory)
+        products = self.unit.project_context(values), linear(values, self.readout.C_o)
         return memory._replace(products=torch.cat(products, -1))
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         """The readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
         hidden = self.unit.output(state.hidden)
         attended = self.context(hidden, memory)
-        for_readout = self._products(attended)[1]
-        return self.readout(hidden, state.word, attended.context, for_readout), attended
+        if attended.products is None:
+            return self.readout(hidden, state.word, attended.context), attended
+        _, product = self._split(attended.products)
+        return self.readout(hidden, state.word, None, product), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         """The state after y_i = `word` (B, K) was written, with the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
         read = embedded if self.state_input == "current" else state.word
         projected = self.unit.project(read)
-        for_unit = self._products(attended)[0]
-        if for_unit is not None:
-            projected = projected.to(accumulate_dtype(projected.dtype)) + for_unit
+        if attended.products is not None:
+            product, _ = self._split(attended.products)
+            projected = projected.to(accumulate_dtype(projected.dtype)) + product
         return DecoderState(self.unit(state.hidden, projected, attended.context), embedded)
 
-    def _products(self, attended: AttentionOutput) -> Sequence[Tensor | None]:
-        """C c_i and C_o c_i where they are made already."""
-        if attended.products is None:
-            return None, None
+    def _split(self, products: Tensor) -> tuple[Tensor, ...]:
+        """C c_i for the unit and C_o c_i for the readout, of [C; C_o] c_i (B, K, P)."""
         rows = self.readout.C_o.shape[0]
-        return attended.products.split([attended.products.shape[-1] - rows, rows], -1)
+        return products.split([products.shape[-1] - rows, rows], -1)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""

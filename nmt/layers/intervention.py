@@ -53,10 +53,12 @@ class Intervention(nn.Module):
         # of the attention itself the weights alone are read, whatever it makes of its context
         attended = self.attention(state, memory._replace(products=None))
         weights = self.changed(attended.weights, memory.mask)
-        return AttentionOutput.weighted(weights, attended.log_normaliser, memory)
+        return AttentionOutput.weighted(
+            weights, attended.log_normaliser, self.values(memory), memory.products
+        )
 
-    def parts(self, memory: Memory) -> Tensor:
-        return self.attention.parts(memory)
+    def values(self, memory: Memory) -> Tensor:
+        return self.attention.values(memory)
 
     def changed(self, weights: Tensor, mask: Tensor) -> Tensor:
         """Other weights (B, K, S) than those of attention, given the mask (B, S)."""

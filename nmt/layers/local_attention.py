@@ -74,6 +74,8 @@ class LocalAttention(Attention):
         seen = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
         weights, log_normaliser = softmax_where(scores, seen)
         weights = weights * torch.exp(-2 * (distance / self.window).square())  # σ = D / 2
-        return AttentionOutput.weighted(weights, log_normaliser, memory)
+        return AttentionOutput.weighted(
+            weights, log_normaliser, self.values(memory), memory.products
+        )
 
-    parts = Attention.parts
+    values = Attention.values  # said again beside this `forward`, which it fits

@@ -15,7 +15,7 @@ def other_model(run: Run, file: Any, key: str) -> TrainedModel:
 
     Args:
         file: or several, as a command's `checkpoint`.
-        key: that names it, for messages.
+        key: of the configuration, under which the file was typed; messages name it.
 
     Raises:
         InputError: for a file that is no checkpoint.
@@ -23,7 +23,10 @@ def other_model(run: Run, file: Any, key: str) -> TrainedModel:
     try:
         members = read_members(file, run.config.trust)
     except InputError as refusal:
-        raise InputError(str(refusal).replace("checkpoint=", f"{key}=", 1)) from refusal
+        said = str(refusal)
+        if said.startswith("checkpoint="):
+            said = f"{key}={said.removeprefix('checkpoint=')}"
+        raise InputError(said) from refusal
     config = load(members[0].config.copy(), training=False)
     config.trainer, config.search.batch_size = run.config.trainer, run.config.search.batch_size
     return from_checkpoints(members, config)

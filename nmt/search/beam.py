@@ -26,7 +26,7 @@ from nmt.utils.errors import InputError
 class Searchable(Protocol):
     """What a search needs of a model: the encoder, the decoder's step interface, the output."""
 
-    # precompute(memory), initial(memory), step(state, memory), advance(state, attended, word)
+    # initial(memory), step(state, memory), advance(state, attended, word); precompute(memory) or not
     decoder: Any
     output: Any  # logits(readout (B, K, M)) -> (B, K, V)
 
@@ -95,7 +95,9 @@ def beam_search(
     totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
     if not sentences:
         return []
-    memory = model.decoder.precompute(model.encode(source, mask))
+    memory = model.encode(source, mask)
+    if hasattr(model.decoder, "precompute"):
+        memory = model.decoder.precompute(memory)
     state = model.decoder.initial(memory)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
         readout, attended = model.decoder.step(state, memory)
@@ -173,17 +175,20 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
 
 def _ranked(sentence: _Sentence, trellis: Trellis, settings: SearchConfig) -> list[Hypothesis]:
     """The hypotheses to return: finished before open, by score, then by word index."""
-    nodes = [
+    ends = [
         (not finished, -score, node)
         for finished in (True, False)
         for score, node in (sentence.finished if finished else sentence.open)
     ]
-    nodes.sort()
-    least = nodes[min(settings.nbest, len(nodes)) - 1][:2]  # equally good ones are written out too
+    ends.sort()
+    if not ends:
+        return []
+    # ties with the last one returned are traced back too: the order of their words decides
+    last = ends[min(settings.nbest, len(ends)) - 1][:2]
     hypotheses = [
-        Hypothesis(*trellis.backtrace(node), -negative, not is_open)
-        for is_open, negative, node in nodes
-        if (is_open, negative) <= least
+        Hypothesis(*trellis.backtrace(node), -negative_score, not is_open)
+        for is_open, negative_score, node in ends
+        if (is_open, negative_score) <= last
     ]
     hypotheses.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
     return hypotheses[: settings.nbest]

@@ -61,13 +61,15 @@ def best_continuations(
 
     head = logits[:, :, : size * (len(starts) - 1)].unflatten(2, (-1, size)).amax(2)
     best = torch.maximum(head, logits[:, :, -size:])  # (B, K, cells)
+    # of all words, so before any of them is overwritten
     normaliser = _normaliser(logits, best.amax(2).to(dtype))
     for word, sentences in forbidden.items():
         where = torch.from_numpy(sentences).to(logits.device)
         logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
+        # the cells that hold the word have another best one; with the old one all words were ranked
         for place in {word - start for start in starts if 0 <= word - start < size}:
-            left = torch.stack([logits[:, :, start + place] for start in starts])
-            best[:, :, place] = left.amax(0)
+            held = torch.stack([logits[:, :, start + place] for start in starts])
+            best[:, :, place] = held.amax(0)
     offset = torch.from_numpy(totals).to(logits.device, dtype) - normaliser
     reach, cells = (best + offset.unsqueeze(2)).flatten(1).topk(min(width + SPARE, slots * size))
     parents = cells // size  # (B, C)

@@ -177,7 +177,7 @@ class StudyReport:
         first, last = self.registrations[0], self.registrations[-1]
         if first is last:
             when = (
-                "before the first run"
+                "before the first run made here"
                 if not first.runs
                 else f"when there were {counted(first.runs, 'run')} already"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import doctest
 import json
+import math
 import re
 import statistics
 
@@ -12,10 +13,10 @@ import pytest
 
 from benchmarks.records import __main__ as program
 from benchmarks.records import figures, rows, tables
-from benchmarks.records.figures import as_run, draw_figures
+from benchmarks.records.figures import draw_figures, figure_of
 from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGES, RECORDS, read_records, table_of, with_tables
-from nmt.evaluation.results import bucket_score, read
+from nmt.evaluation.results import read
 from tests.helpers.run_folders import make_run
 
 CLAIM = {
@@ -108,7 +109,7 @@ def test_tables_of_what_is_kept(kept):
         "`python -m nmt.study +study=a study.only=[wins]` |"
     )
     assert "| One is better | the paper | supported | 3.21 " in table_of("claims a", records)
-    some = table_of("a scores newstest en-fr fix* other", records)
+    some = table_of("a scores newstest en-fr fix*", records)
     assert ("RNNencdec-50" in some, "RNNsearch-50" in some) == (True, False)
     lengths = table_of("a lengths newstest en-fr", records)
     values = [
@@ -125,7 +126,7 @@ def test_tables_of_what_is_kept(kept):
         "b scores newstest en-fr",
         "a",
     ):
-        with pytest.raises(ValueError, match="no such table"):
+        with pytest.raises(ValueError, match=r"no such (table|rows)"):
             table_of(wrong, records)
 
 
@@ -155,16 +156,56 @@ def test_aligners_stand_beside_a_model(made, kept):
 def test_figures_are_drawn_where_a_page_asks_for_them(tmp_path, kept):
     page = tmp_path / "page.md"
     page.write_text("![BLEU](by-length.png)\n<!-- figure: a newstest en-fr search -->\n")
-    (drawn,) = draw_figures(page, {"a": kept})
-    assert (drawn, drawn.stat().st_size > 10_000) == (tmp_path / "by-length.png", True)
-    buckets = as_run("", kept["rows"][1]["runs"][0]).results["test"]["newstest"]["by_length"]
-    told = kept["rows"][1]["runs"][0]["test"]["newstest"]["by_length"]
-    for bucket, row in zip(buckets, told, strict=True):
-        for key in ("bleu", "bleu_no_unk"):
-            assert (bucket_score(bucket, key) or {}).get("score") == row.get(key, {}).get("score")
-    page.write_text("![BLEU](by-length.png)\n<!-- figure: a newstest fr-en -->\n")
-    with pytest.raises(ValueError, match="no such figure"):
+    assert draw_figures(page, {"a": kept}) == [tmp_path / "by-length.png"]
+    assert (tmp_path / "by-length.png").is_file()
+    page.write_text("a page\n<!-- figure: a newstest en-fr search -->\n")
+    with pytest.raises(ValueError, match="no picture"):
         draw_figures(page, {"a": kept})
+
+
+def test_a_figure_shows_what_was_kept(made, kept):
+    figure = figure_of("a newstest en-fr", {"a": kept})
+    panels = [axes for axes in figure.axes if axes.get_title()]
+    assert [panel.get_title() for panel in panels] == ["All sentences", "No unknown words"]
+    for panel, key in zip(panels, ("bleu", "bleu_no_unk"), strict=True):
+        named = {line.get_label(): line for line in panel.lines}
+        for row in kept["rows"]:
+            scores = [
+                [found.get(key, {}).get("score", math.nan) for found in each["by_length"]]
+                for each in (run["test"]["newstest"] for run in row["runs"])
+            ]
+            expected = [statistics.fmean(values) for values in zip(*scores, strict=True)]
+            assert named[row["name"]].get_ydata() == pytest.approx(expected, nan_ok=True)
+    folder, _ = made
+    file = folder / "search1/results.json"
+    results = json.loads(file.read_text())
+    line = [[4.0, 30.123456], [50.0, 20.0]]
+    results["test"]["newstest"]["degradation"] = {
+        "bleu": {"all": None, "to_cap": None, "beyond_cap": None, "line": line}
+    }
+    entry = rows.set_entry(results["test"]["newstest"])
+    assert entry["fits"] == {"bleu": [[4.0, 30.1235], [50.0, 20.0]]}
+    kept["rows"][0]["runs"][0]["test"]["newstest"] = entry
+    fitted = figure_of("a newstest en-fr fixed", {"a": kept})
+    assert [line.get_linestyle() for line in fitted.axes[0].lines].count(":") == 1
+
+
+@pytest.mark.parametrize(
+    "asked", ["b newstest en-fr", "a newstest", "a newstest fr-en", "a newstest en-fr search x"]
+)
+def test_a_figure_that_there_is_not(kept, asked):
+    with pytest.raises(ValueError, match=r"no such rows|are needed"):
+        figure_of(asked, {"a": kept})
+    if len(asked.split()) > 2:
+        text, *others = asked.split()
+        with pytest.raises(ValueError, match="no such rows"):
+            table_of(" ".join([text, "scores", *others]), {"a": kept})
+
+
+def test_lines_of_one_name_are_not_drawn_as_one(kept):
+    kept["rows"][0]["name"] = kept["rows"][1]["name"]
+    with pytest.raises(ValueError, match="two groups have one name"):
+        figure_of("a newstest en-fr", {"a": kept})
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path, kept):

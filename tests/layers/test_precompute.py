@@ -1,12 +1,18 @@
 """A search sums the products of the annotations: the steps are those that form c_i first."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from nmt.layers import Attention, AttentionOutput, GatedUnit
+from nmt.config import SearchConfig
+from nmt.layers import Attention, AttentionOutput, Decoder, DecoderState, GatedUnit
 from nmt.layers.intervention import Intervention
 from nmt.layers.local_attention import LocalAttention
 from nmt.layers.lstm_unit import LstmUnit
+from nmt.layers.readout import Readout
+from nmt.models.ensemble import _Decoders, _Parts
+from nmt.search import beam_search
 from tests.layers.nets import KINDS, SIZES, batch, make
 
 
@@ -29,6 +35,8 @@ def compare(net):
             )
         _, attended = net.decoder.step(state, each)
         each, state, attended = (part.select(rows) for part in (each, state, attended))
+        kept = {part.products is None for part in (each, attended)}
+        assert kept == {attended.context is not None}
         state = net.decoder.advance(state, attended, words[rows, 2])
         found.append((net.decoder.step(state, each)[0], state.hidden))
     for one, other in zip(*found, strict=True):
@@ -73,15 +81,106 @@ class Forgetful(GatedUnit):
         return super().forward(state / 2, projected, context * 2, real)
 
 
-def test_a_forward_of_ones_own_is_given_its_context():
+class Louder(Readout):
+    def forward(self, state, word, context):
+        return super().forward(state, word, context * 2)
+
+
+class OwnStep(Decoder):
+    def step(self, state, memory):
+        attended = self.context(state.hidden, memory)
+        return self.readout(state.hidden, state.word, attended.context / 3), attended
+
+
+class OwnAdvance(Decoder):
+    def advance(self, state, attended, word):
+        hidden = self.unit(state.hidden, self.unit.project(state.word), attended.context / 3)
+        return DecoderState(hidden, self.embedding(word))
+
+
+@pytest.mark.parametrize(
+    ("part", "own"),
+    [
+        ("context", Halved),
+        ("unit", Forgetful),
+        ("readout", Louder),
+        ("", OwnStep),
+        ("", OwnAdvance),
+    ],
+)
+def test_what_is_defined_otherwise_is_given_the_context(part, own):
+    net = make()
+    net.decoder.get_submodule(part).__class__ = own
+    assert compare(net) is None
+
+
+def test_only_the_weights_are_read_of_an_attention_whose_weights_are_replaced():
     net = make()
     net.decoder.context.__class__ = Halved
-    assert compare(net) is None
     net.decoder.context = Intervention(net.decoder.context, "shifted")
     assert compare(net) is not None
+
+
+class Doubled(Attention):
+    def values(self, memory):
+        return 2 * super().values(memory)
+
+
+def test_values_of_ones_own_are_those_of_training_too():
     net = make()
-    net.decoder.unit.__class__ = Forgetful
-    assert compare(net) is None
+    before, _ = net(*batch())
+    net.decoder.context.__class__ = Doubled
+    after, _ = net(*batch())
+    assert not torch.allclose(before, after)
+    assert compare(net) is not None
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_search_uses_them(monkeypatch, together):
+    net = make(target=13).eval()
+    model = net
+    if together:
+        model = SimpleNamespace(
+            decoder=_Decoders([net, net]),
+            output=SimpleNamespace(logits=lambda readouts: net.output.logits(readouts[0])),
+            encode=lambda *words: _Parts(net.encode(*words) for _ in range(2)),
+        )
+    seen = []
+    step = net.decoder.step
+    monkeypatch.setattr(
+        net.decoder, "step", lambda *given: seen.append(given[1].products) or step(*given)
+    )
+    beam_search(model, *batch()[:2], SearchConfig(beam_size=3))
+    assert seen
+    assert all(products is not None for products in seen)
+
+
+def test_sums_of_products_are_in_32_bits():
+    """With products in bf16 a search is no further from float32 than with contexts in bf16."""
+    net = make(dtype=torch.float32, hidden=64, embedding=32, alignment=48, maxout=24)
+    source, mask, target, target_mask = batch()
+
+    def readouts(bf16, products):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            memory = net.encode(source, mask)
+            memory = net.decoder.precompute(memory) if products else memory
+            state, found = net.decoder.initial(memory), []
+            for i in range(target.shape[1]):
+                readout, attended = net.decoder.step(state, memory)
+                found.append(readout.float())
+                state = net.decoder.advance(state, attended, target[:, i : i + 1])
+            return torch.cat(found, 1)[target_mask]
+
+    exact = readouts(False, False)
+    errors = []
+    for products in (False, True):
+        found = readouts(True, products)
+        errors.append((found - exact).norm() / exact.norm())
+    types = []
+    net.decoder.unit.register_forward_pre_hook(lambda _, given: types.append(given[1].dtype))
+    readouts(True, True)
+    assert set(types) == {torch.float32}
+    assert errors[1] < 1.25 * errors[0] < 0.02
 
 
 def test_a_product_is_made_once_a_position():

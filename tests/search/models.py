@@ -40,9 +40,6 @@ class TinyModel:
         annotations = self.embedding[source] * mask.unsqueeze(2)
         return Memory(annotations, None, mask, annotations.sum(1).tanh())
 
-    def precompute(self, memory: Memory) -> Memory:
-        return memory
-
     def initial(self, memory: Memory) -> DecoderState:
         hidden = memory.summary.unsqueeze(1)
         return DecoderState(hidden, torch.zeros_like(hidden))

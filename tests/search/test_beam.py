@@ -167,6 +167,29 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
         assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-5)
 
 
+def test_equally_good_translations_are_ordered_by_their_words():
+    """5 is more probable than 3, which ends more often: together they are equally good."""
+    table = torch.full((6, 6), -1e4, dtype=torch.float64)
+    table[END, 5], table[END, 3] = 0.0, -1.0
+    table[5, 4], table[5, END] = 0.0, -1.0
+    table[3, END], table[3, 4] = 0.0, -1.0
+
+    def found(nbest):
+        chosen = settings(beam_size=6, nbest=nbest, max_ratio=1.0)
+        return beam_search(TableModel(table), *pad([[2, END]]), chosen)[0]
+
+    first, second = found(2)
+    assert first.score == second.score
+    assert (first.tokens, second.tokens) == ([3, END], [5, END])
+    assert found(1) == [first]
+
+
+def test_no_hypothesis_where_no_word_is_allowed():
+    model = TableModel(torch.zeros(2, 2, dtype=torch.float64))  # </s> and <unk> alone
+    chosen = settings(beam_size=2, min_ratio=1.0, max_ratio=1.0)
+    assert beam_search(model, *pad([[1, 1, END]]), chosen, forbid_unknown=True) == [[]]
+
+
 def test_flat_model_writes_the_first_words():
     flat = TableModel(torch.zeros(700, 700))
     [[found]] = beam_search(flat, *pad([[5, 0]]), settings(beam_size=4, min_ratio=1, max_ratio=1.5))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.search import candidates
 from nmt.search.candidates import best_continuations
 
 
@@ -65,6 +66,19 @@ def test_certain_words_never_gain_probability():
     logits[0, 0, 7] = 200.0
     found = best_continuations(logits, np.zeros((1, 1)), np.array([1]), {})
     assert (found.words[0, 0], found.log_probabilities[0, 0]) == (7, 0.0)
+
+
+@pytest.mark.parametrize("word", [0, 282])
+def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
+    """The cells that hold it are judged by the words that are left."""
+    monkeypatch.delattr(candidates, "_rank_all_words")
+    logits = torch.randn(2, 3, 300, generator=torch.Generator().manual_seed(1))
+    logits[:, :, word] = 20.0
+    forbidden = {word: np.array([True, True])}
+    expected = brute_force(logits, np.zeros((2, 3)), np.array([4, 2]), forbidden)
+    found = best_continuations(logits, np.zeros((2, 3)), np.array([4, 2]), forbidden)
+    for b, best in enumerate(expected):
+        assert found.words[b, : len(best)].tolist() == [each for _, each, _ in best]
 
 
 @pytest.mark.parametrize("word", [0, 282])

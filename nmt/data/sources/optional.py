@@ -22,7 +22,7 @@ def leave_out_absent(data: DataConfig) -> None:
 
 
 def missing_file(text: TextConfig, data: DataConfig) -> str | None:
-    """The first file of a text that is not there, as it is named; None: all are, or it has none."""
+    """The first file of a text that is not there, seen from data.root; None: all are, or it has none."""
     _, missing = local_files(text, data)
     if missing is not None:
         return missing
