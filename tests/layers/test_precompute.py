@@ -7,6 +7,7 @@ import torch
 
 from nmt.config import SearchConfig
 from nmt.layers import Attention, AttentionOutput, Decoder, DecoderState, GatedUnit
+from nmt.layers.decoder import LONGEST
 from nmt.layers.intervention import Intervention
 from nmt.layers.local_attention import LocalAttention
 from nmt.layers.lstm_unit import LstmUnit
@@ -50,6 +51,14 @@ def test_steps_are_the_same(scoring, state_input, unit):
     products = compare(make(scoring, state_input, unit=unit))
     rows = (3 if unit is GatedUnit else 4) * SIZES["hidden"] + 2 * SIZES["maxout"]
     assert products.shape == (3, 1 if scoring == "none" else 6, rows)
+
+
+def test_long_sentences_keep_to_contexts():
+    net = make()
+    for symbols, kept in ((LONGEST, True), (LONGEST + 1, False)):
+        words = torch.ones(1, symbols, dtype=torch.long)
+        memory = net.encode(words, words.bool())
+        assert (net.decoder.precompute(memory).products is not None) == kept
 
 
 @pytest.mark.parametrize("kind", ["argmax", "uniform"])

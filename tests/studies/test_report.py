@@ -38,7 +38,9 @@ def test_each_verdict_stands_with_figure_interval_rule_and_command(written):
     text = files["study.md"]
     assert text.startswith("# Two claims on tiny models\n")
     sha256 = json.loads((folder / "claims.json").read_text())[0]["sha256"]
-    assert f"Claims and rules hashed before the first run made here: {sha256}." in " ".join(text.split())
+    assert f"Claims and rules hashed before the first run made here: {sha256}." in " ".join(
+        text.split()
+    )
     assert "1 supported, 1 refuted, 0 undecided." in text
     part = text.partition("## attention-wins: supported\n")[2].partition("## ")[0]
     assert "- source: the paper, Table 1\n" in part
