@@ -77,10 +77,11 @@ def chosen_rows(
         for row in records.get(text, {"rows": []})["rows"]
         if "-".join(row["languages"]) == direction and name in row["runs"][0]["test"]
     ]
-    for group in groups or ["*"]:
+    asked = groups or ["*"]
+    for group in asked:
         if not any(fnmatchcase(row["group"], group) for row in rows):
             raise ValueError(f"{text} {name} {direction} {group}: no such rows")
-    return [row for row in rows if any(fnmatchcase(row["group"], each) for each in groups or ["*"])]
+    return [row for row in rows if any(fnmatchcase(row["group"], group) for group in asked)]
 
 
 def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, Any]]]:

@@ -11,7 +11,7 @@ from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 
-MOST = 4  # unknown words of a pair; the last row of `by_unknown_words` has the pairs with at least so many
+MOST = 4  # unknown words: the last row of `by_unknown_words` has the pairs with at least so many
 
 
 class Settings(Protocol):

@@ -30,9 +30,8 @@ from nmt.utils.errors import InputError
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "modules_of_scores", "score_of_name"]
 
-NO_UNK = (
-    BleuNoUnk()
-)  # no choice of evaluation.scores: it stands beside BLEU wherever there are shortlists
+# no choice of evaluation.scores: it stands beside BLEU wherever there are shortlists
+NO_UNK = BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
     score.key: score
