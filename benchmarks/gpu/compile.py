@@ -205,7 +205,7 @@ def measured(kernel: Any, target: str, source: int, dtype: str) -> Specialisatio
     shared = kernel.metadata.shared
     if "ptx" in kernel.asm:
         registers, spills = resources_of_ptx(kernel.asm["ptx"], target)
-        wide = r"ld\.global\S*\.(?:v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16)"
+        wide = r"ld\.global\S*\.(?:v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16)|cp\.async\.cg\."
         loads = len(re.findall(wide, kernel.asm["ptx"]))
     else:
         assembly = kernel.asm["amdgcn"]

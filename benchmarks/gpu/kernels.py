@@ -15,6 +15,7 @@ from benchmarks.gpu.setting import Setting
 from benchmarks.work import SCORING
 from nmt.layers.fused import backend
 from nmt.layers.fused.cross_entropy import chunked_nll
+from nmt.layers.fused.steps import Product
 from nmt.models.fused_adadelta import FusedAdadelta
 
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest entry
@@ -85,8 +86,9 @@ def gates(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor
     """One step of both directions of an encoder and its derivative, the second sentence padded."""
     torch.manual_seed(1)
     lead, hidden = (2, setting.rows), setting.size.hidden
-    projected, product = (drawn(setting, *lead, n * hidden, dtype=dtype) for n in (3, 3))
-    after_reset, upstream = (drawn(setting, *lead, hidden, dtype=dtype) for _ in range(2))
+    projected, before = (drawn(setting, *lead, n * hidden, dtype=dtype) for n in (3, 1))
+    later, upstream = (drawn(setting, *lead, n * hidden, dtype=dtype) for n in (2, 1))
+    U_gates, U = (drawn(setting, 2, n * hidden, hidden, dtype=dtype) * hidden**-0.5 for n in (2, 1))
     state, carried = (drawn(setting, *lead, hidden, dtype=torch.float32) for _ in range(2))
     real = torch.ones(*lead, 1, device=setting.device)
     real[:, 1] = 0
@@ -100,15 +102,18 @@ def gates(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor
     }
     gates, candidate, grad = found["gates"], found["candidate"], found["grad"]
     module.open_gates(
-        projected[..., : 2 * hidden], product[..., : 2 * hidden], state, gates, found["reset"], real
-    )
+        projected[..., : 2 * hidden], [Product(before, U_gates.transpose(1, 2))], state, gates,
+        found["reset"], real,
+    )  # fmt: skip
     module.next_state(
-        projected[..., 2 * hidden :], after_reset, state, gates, candidate, found["after"], None
-    )
+        projected[..., 2 * hidden :], [Product(found["reset"], U.transpose(1, 2))], state, gates,
+        candidate, found["after"], None,
+    )  # fmt: skip
     module.candidate_backward(
-        found["grad_state"], product[..., :hidden], upstream, gates, candidate, state, grad
+        found["grad_state"], Product(later, U_gates), upstream, gates, candidate, state, grad
     )
-    module.reset_backward(found["grad_state"], after_reset, gates, state, grad)
+    from_reset = Product(grad[..., 2 * hidden :], U)
+    module.reset_backward(found["grad_state"], from_reset, gates, state, grad)
     return found
 
 

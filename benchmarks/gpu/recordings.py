@@ -52,6 +52,22 @@ def without_kernels() -> Iterator[None]:
 
 
 @contextmanager
+def products_apart() -> Iterator[None]:
+    """Kernels, but products by PyTorch."""
+    if not backend.has_triton():
+        yield
+        return
+    from nmt.layers.fused.kernels import gates
+
+    found = gates.SENTENCES
+    gates.SENTENCES = 0
+    try:
+        yield
+    finally:
+        gates.SENTENCES = found
+
+
+@contextmanager
 def no_memory_in_captures() -> Iterator[None]:
     """Every capture of a rehearsed graph runs out of memory."""
     found = captured.EagerFunction.__init__

@@ -198,8 +198,8 @@ class Wrong:
     def __getattr__(self, name):
         return getattr(self.module, name)
 
-    def open_gates(self, projected, product, state, gates, reset, real):
-        self.module.open_gates(projected, product, state, gates, reset, None)  # forgets padding
+    def open_gates(self, projected, terms, state, gates, reset, real):
+        self.module.open_gates(projected, terms, state, gates, reset, None)  # forgets padding
 
 
 def test_kernels_that_forget_padding_are_seen(setting):

@@ -21,6 +21,7 @@ from nmt.layers.fused import backend
 from nmt.layers.fused.captured import Tensors
 from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
 from nmt.layers.fused.scans import has_scan
+from nmt.layers.fused.steps import Product
 from nmt.layers.fused.unit import run_units
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype, compute_dtype
@@ -187,21 +188,21 @@ def run_forward(
     gates = new(length - 1, batch, 2 * hidden, dtype=accumulate)
     candidates = new(length - 1, batch, hidden, dtype=accumulate)
     resets = new(length - 1, batch, hidden)
+    for_gates, for_candidate = projected.split([2 * hidden, hidden], 2)
+    C_gates, C_candidate = C.t().split([2 * hidden, hidden], 1)
     for i in range(length):
         torch.mm(compute_states[i], from_state.t(), out=products[i])
         attention.attend(queries[i], weights[i], log_normaliser[i], contexts[i])
         if i + 1 == length:
             break
-        words, extra = steps.context_terms(projected[i], contexts[i], C)
-        from_context = (None, None) if extra is None else extra.split([2 * hidden, hidden], 1)
-        for_gates, for_candidate = words.split([2 * hidden, hidden], 1)
         steps.open_gates(
-            for_gates, from_gates[i], states[i], gates[i], resets[i], None, from_context[0]
-        )
+            for_gates[i], [from_gates[i], Product(contexts[i], C_gates)], states[i], gates[i],
+            resets[i],
+        )  # fmt: skip
         steps.next_state(
-            for_candidate, torch.mm(resets[i], U.t()), states[i], gates[i], candidates[i],
-            states[i + 1], None if compute_states is states else compute_states[i + 1],
-            from_context[1],
+            for_candidate[i], [Product(resets[i], U.t()), Product(contexts[i], C_candidate)],
+            states[i], gates[i], candidates[i], states[i + 1],
+            None if compute_states is states else compute_states[i + 1],
         )  # fmt: skip
     saved = (
         annotations, attention.keys, mask, from_state, U, C, queries,
@@ -227,19 +228,18 @@ def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tenso
     grad_scores = torch.empty_like(weights)
     grad_context = grad_contexts.to(dtype, copy=True)
     grad_state = torch.zeros_like(states[0])
-    product = torch.zeros_like(grad_state, dtype=dtype)
     for i in reversed(range(length)):
         if i + 1 < length:
+            later = Product(grad_products[i + 1], from_state)
             steps.candidate_backward(
-                grad_state, product, grad_states[i + 1], gates[i], candidates[i], states[i],
+                grad_state, later, grad_states[i + 1], gates[i], candidates[i], states[i],
                 grad_gates[i],
             )  # fmt: skip
-            grad_reset = torch.mm(grad_candidates[i], U)
-            steps.reset_backward(grad_state, grad_reset, gates[i], states[i], grad_gates[i])
+            from_reset = Product(grad_candidates[i], U)
+            steps.reset_backward(grad_state, from_reset, gates[i], states[i], grad_gates[i])
             grad_context[i].addmm_(grad_gates[i], C)
         attention.backward(grad_context[i], queries[i], weights[i], grad_scores[i], grad_queries[i])
-        product = torch.mm(grad_products[i], from_state)
-    grad_state.add_(product).add_(grad_states[0])
+    grad_state.add_(torch.mm(grad_products[0], from_state)).add_(grad_states[0])
     grad_from_state = torch.mm(grad_products.flatten(0, 1).t(), compute_states.flatten(0, 1))
     grad_U = torch.mm(grad_candidates[:-1].flatten(0, 1).t(), resets.flatten(0, 1))
     grad_C = torch.mm(grad_gates[:-1].flatten(0, 1).t(), contexts[:-1].flatten(0, 1))

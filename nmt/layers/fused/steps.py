@@ -1,14 +1,17 @@
 """One step of a recurrence and its derivative in PyTorch operations, without autograd.
 
 `nmt.layers.fused.kernels` offers the same functions as Triton kernels. Every function writes into
-buffers that the caller owns. Matrix products stay with the caller, because they differ between a
-batch of directions (encoder) and one network (decoder).
+buffers that the caller owns. What a step adds up comes as a list of terms, tensors and products that
+are still to be made: a kernel may make a product where it is needed.
 
 B batch, S source length, H state, A annotation, N alignment. The leading `...` is (directions, B)
 or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,17 +27,18 @@ from nmt.layers.fused.scans import ScoringScan, additive_scores, scan_of
 from nmt.layers.precision import accumulate_dtype
 
 __all__ = [
+    "Product",
     "accumulate_columns",
     "accumulate_product",
     "additive_scores",
     "attention_steps",
     "candidate_backward",
-    "context_terms",
     "logits_memory",
     "next_state",
     "open_gates",
     "operand",
     "reset_backward",
+    "total",
     "word_nll",
 ]
 
@@ -43,33 +47,37 @@ tanh_backward = torch.ops.aten.tanh_backward
 softmax_backward = torch.ops.aten._softmax_backward_data
 
 
-def context_terms(projected: Tensor, context: Tensor, C: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Two summands (B, 3H) of the words' terms (B, 3H) and C c, of c (B, A) and C (3H, A).
+class Product(NamedTuple):
+    """The product of two matrices, or of two batches of them, before it is made."""
 
-    The second, which is None where the sum is made here, is `extra` of what follows.
-    """
-    return torch.addmm(projected, context, C.t()), None
+    left: Tensor  # (..., B, K)
+    right: Tensor  # (..., K, N)
+
+
+def total(terms: Sequence[Tensor | Product]) -> Tensor:
+    """The sum of products, and of one tensor where the terms begin with one."""
+    result, *products = terms
+    if isinstance(result, Product):
+        result = torch.mm(*result) if result.left.dim() == 2 else torch.bmm(*result)
+    for product in products:
+        assert isinstance(product, Product)
+        result = (torch.addmm if result.dim() == 2 else torch.baddbmm)(result, *product)
+    return result
 
 
 def open_gates(
     projected: Tensor,
-    product: Tensor,
+    terms: Sequence[Tensor | Product],
     state: Tensor,
     gates: Tensor,
     reset: Tensor,
     real: Tensor | None = None,
-    extra: Tensor | None = None,
 ) -> None:
-    """Writes [z, r] = σ(projected + product) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
+    """Writes [z, r] = σ(projected + terms) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
 
-    `projected` and `product` are the parts of the pre-activation that do not and do depend on the
-    state, `extra` another one. Where `real` (..., 1) is 0 the update gate is 0, which freezes the
-    state exactly.
+    Where `real` (..., 1) is 0 the update gate is 0, which freezes the state exactly.
     """
-    torch.add(projected, product, out=gates)
-    if extra is not None:
-        gates.add_(extra)
-    gates.sigmoid_()
+    torch.add(projected, total(terms), out=gates).sigmoid_()
     z, r = gates.chunk(2, -1)
     if real is not None:
         z.mul_(real)
@@ -78,23 +86,18 @@ def open_gates(
 
 def next_state(
     projected: Tensor,
-    product: Tensor,
+    terms: Sequence[Tensor | Product],
     state: Tensor,
     gates: Tensor,
     candidate: Tensor,
     after: Tensor,
     compute_copy: Tensor | None = None,
-    extra: Tensor | None = None,
 ) -> None:
-    """Writes s̃ = tanh(projected + product) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
+    """Writes s̃ = tanh(projected + terms) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
 
-    All are (..., H). `compute_copy` gets a copy of the new state in the type of products; `extra`
-    is one more summand of s̃'s pre-activation.
+    All are (..., H). `compute_copy` gets a copy of the new state in the type of products.
     """
-    torch.add(projected, product, out=candidate)
-    if extra is not None:
-        candidate.add_(extra)
-    candidate.tanh_()
+    torch.add(projected, total(terms), out=candidate).tanh_()
     torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=after)
     if compute_copy is not None:
         compute_copy.copy_(after)
@@ -102,7 +105,7 @@ def next_state(
 
 def candidate_backward(
     grad_state: Tensor,
-    product: Tensor,
+    term: Tensor | Product,
     upstream: Tensor,
     gates: Tensor,
     candidate: Tensor,
@@ -111,10 +114,10 @@ def candidate_backward(
 ) -> None:
     """Completes the gradient of s', and writes those of the pre-activations of z and s̃.
 
-    `product` and `upstream` (..., H), what reaches s' through the products of the next step and
-    from outside, are added to `grad_state` in place; z and s̃ go into `grad` (..., 3H).
+    `term` and `upstream` (..., H), what reaches s' through the products of the next step and from
+    outside, are added to `grad_state` in place; z and s̃ go into `grad` (..., 3H).
     """
-    grad_state.add_(product).add_(upstream)
+    grad_state.add_(total([term])).add_(upstream)
     z = gates.chunk(2, -1)[0]
     grad_z, _, grad_candidate = grad.chunk(3, -1)
     grad_candidate.copy_(tanh_backward(grad_state * z, candidate))
@@ -122,13 +125,14 @@ def candidate_backward(
 
 
 def reset_backward(
-    grad_state: Tensor, grad_reset: Tensor, gates: Tensor, state: Tensor, grad: Tensor
+    grad_state: Tensor, term: Tensor | Product, gates: Tensor, state: Tensor, grad: Tensor
 ) -> None:
-    """From the gradient of r∘s: writes the one of r's pre-activation into `grad` (..., 3H).
+    """From the gradient of r∘s (..., H), `term`: writes that of r's pre-activation into `grad`.
 
     `grad_state`, the gradient of s', becomes what reaches s without passing U_z and U_r:
-    (1 - z)∘grad_state + r∘grad_reset.
+    (1 - z)∘grad_state + r∘term.
     """
+    grad_reset = total([term])
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset * state, r))
     grad_state.addcmul_(z, grad_state, value=-1).addcmul_(r, grad_reset)

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from nmt.layers.fused import backend
 from nmt.layers.fused.captured import Tensors
 from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
+from nmt.layers.fused.steps import Product, total
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
@@ -134,11 +135,11 @@ def run_forward(
     U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)
     for t in range(length):
         steps.open_gates(
-            for_gates[:, t], torch.bmm(compute_states[:, t], U_gates), states[:, t], gates[t],
+            for_gates[:, t], [Product(compute_states[:, t], U_gates)], states[:, t], gates[t],
             resets[:, t], None if real is None else real[:, t],
         )  # fmt: skip
         steps.next_state(
-            for_candidate[:, t], torch.bmm(resets[:, t], U), states[:, t], gates[t],
+            for_candidate[:, t], [Product(resets[:, t], U)], states[:, t], gates[t],
             candidates[t], states[:, t + 1],
             None if compute_states is states else compute_states[:, t + 1],
         )  # fmt: skip
@@ -154,17 +155,18 @@ def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:
     length, directions, batch, hidden = candidates.shape
     U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)  # as they were given
     grad = resets.new_empty(directions, length, batch, 3 * hidden)
+    grad_gates, grad_candidates = grad.split([2 * hidden, hidden], 3)
     grad_state = torch.zeros_like(states[:, 0])
-    product = torch.zeros_like(grad_state, dtype=resets.dtype)
+    later: Tensor | Product = torch.zeros_like(grad_state, dtype=resets.dtype)
     for t in reversed(range(length)):
         state = states[:, t]
         steps.candidate_backward(
-            grad_state, product, grad_states[:, t], gates[t], candidates[t], state, grad[:, t]
+            grad_state, later, grad_states[:, t], gates[t], candidates[t], state, grad[:, t]
         )
-        grad_reset = torch.bmm(grad[:, t, :, 2 * hidden :], U)
-        steps.reset_backward(grad_state, grad_reset, gates[t], state, grad[:, t])
-        product = torch.bmm(grad[:, t, :, : 2 * hidden], U_gates)
+        from_reset = Product(grad_candidates[:, t], U)
+        steps.reset_backward(grad_state, from_reset, gates[t], state, grad[:, t])
+        later = Product(grad_gates[:, t], U_gates)
     flat = grad.flatten(1, 2).transpose(1, 2)  # (D, 3H, S·B)
     grad_U_gates = torch.bmm(flat[:, : 2 * hidden], compute_states[:, :-1].flatten(1, 2))
     grad_U = torch.bmm(flat[:, 2 * hidden :], resets.flatten(1, 2))
-    return grad, grad_state.add_(product), grad_U_gates, grad_U
+    return grad, grad_state.add_(total([later])), grad_U_gates, grad_U

@@ -24,38 +24,46 @@ def near(found, expected, dtype):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    ("lead", "dtype", "masked"),  # each two of them together; (B) and (D, B)
+    ("lead", "dtype", "masked"),  # (B) and (D, B); in bf16 more sentences than a program handles
     [
         ((3,), torch.float32, False),
-        ((3,), torch.bfloat16, True),
         ((2, 3), torch.float32, True),
+        ((3,), torch.bfloat16, True),
         ((2, 3), torch.bfloat16, False),
+        ((2, 70), torch.bfloat16, True),
+        ((70,), torch.bfloat16, False),
     ],
 )
 def test_gates(lead, dtype, device, masked, monkeypatch):
-    """Both ways, with 5 units in blocks of 4, and rows that are parts of wider ones.
+    """Both ways, with units, sentences and sums in several blocks, and rows that are parts of others.
 
-    What is not masked has something added to it.
+    Where nothing is masked a batch attends: the terms of z and r begin with a tensor, and those of
+    s̃ are two products.
     """
-    monkeypatch.setattr(kernels.gates, "UNITS", 4)
-    hidden = 5
+    monkeypatch.setattr(kernels.gates, "UNITS", 16)
+    monkeypatch.setattr(kernels.gates, "DEPTH", 16)
+    hidden, attending = 21, not masked and len(lead) == 1
     torch.manual_seed(1)
 
     def make_of(*shape, dtype=dtype):
         return torch.randn(*shape, device=device).to(dtype)
 
-    accumulate = torch.float32
-    projected, product = make_of(*lead, 3 * hidden), make_of(*lead, 4 * hidden)
-    after_reset, upstream = make_of(*lead, hidden), make_of(*lead, hidden)
-    state, carried = (
-        make_of(*lead, hidden, dtype=accumulate),
-        make_of(*lead, hidden, dtype=accumulate),
-    )
-    extra = None if masked else make_of(*lead, 3 * hidden)
-    for_gates, for_candidate = (None, None)
-    if extra is not None:
-        for_gates, for_candidate = extra.split([2 * hidden, hidden], -1)
-    real = (torch.arange(3, device=device) != 1).float().view(3, 1).expand(*lead, 1)
+    def product(*, size, columns, transposed):
+        left = make_of(*lead, size + 8)[..., 4 : size + 4]
+        right = make_of(*lead[:-1], *((columns, size) if transposed else (size, columns)))
+        right /= size**0.5
+        return steps.Product(left, right.transpose(-1, -2) if transposed else right)
+
+    projected, upstream = make_of(*lead, 3 * hidden), make_of(*lead, hidden)
+    state, carried = (make_of(*lead, hidden, dtype=torch.float32) for _ in range(2))
+    for_gates = [product(size=hidden, columns=2 * hidden, transposed=True)]
+    for_candidate = [product(size=hidden, columns=hidden, transposed=True)]
+    if attending:
+        for_gates = [make_of(*lead, 3 * hidden)[..., hidden:], *for_gates]
+        for_candidate.append(product(size=35, columns=hidden, transposed=True))
+    later = product(size=3 * hidden, columns=hidden, transposed=False)
+    from_reset = product(size=hidden, columns=hidden, transposed=False)
+    real = (torch.arange(lead[-1], device=device) != 1).float().unsqueeze(1).expand(*lead, 1)
     results = []
     for module in (steps, kernels):
         gates = torch.zeros(*lead, 2 * hidden, device=device)
@@ -63,22 +71,40 @@ def test_gates(lead, dtype, device, masked, monkeypatch):
         reset, compute_copy = torch.zeros_like(upstream), torch.zeros_like(upstream)
         grad, grad_state = torch.zeros_like(projected), carried.clone()
         module.open_gates(
-            projected[..., : 2 * hidden], product[..., hidden : 3 * hidden], state, gates, reset,
-            real if masked else None, for_gates,
-        )  # fmt: skip
+            projected[..., : 2 * hidden], for_gates, state, gates, reset, real if masked else None
+        )
         module.next_state(
-            projected[..., 2 * hidden :], after_reset, state, gates, candidate, after,
-            None if dtype == accumulate else compute_copy, for_candidate,
+            projected[..., 2 * hidden :], for_candidate, state, gates, candidate, after,
+            None if dtype == torch.float32 else compute_copy,
         )  # fmt: skip
         arguments = gates, candidate, state, grad
-        module.candidate_backward(grad_state, product[..., :hidden], upstream, *arguments)
-        module.reset_backward(grad_state, after_reset, gates, state, grad)
+        module.candidate_backward(grad_state, upstream if masked else later, upstream, *arguments)
+        module.reset_backward(grad_state, from_reset, gates, state, grad)
         results.append((gates, reset, candidate, after, compute_copy, grad, grad_state))
     if masked:
         assert torch.equal(results[1][3][..., 1, :], state[..., 1, :])
     for expected, found in zip(*results, strict=True):
         assert found.dtype == expected.dtype
         near(found, expected, dtype)
+
+
+def test_who_makes_a_product(monkeypatch):
+    """Kernels do in 16 bits, up to a number of sentences; what they make is added up in float32."""
+    made = []
+    monkeypatch.setattr(
+        kernels.gates, "total", lambda terms: made.append(terms) or steps.total(terms)
+    )
+    for rows, dtype, by_kernel in (
+        (kernels.gates.SENTENCES, torch.bfloat16, True),
+        (kernels.gates.SENTENCES + 1, torch.bfloat16, False),
+        (3, torch.float32, False),
+    ):
+        made.clear()
+        left, right = torch.ones(rows, 5, dtype=dtype), torch.ones(5, 4, dtype=dtype)
+        added = kernels.gates.Sum.of([torch.ones(rows, 4, dtype=dtype), steps.Product(left, right)])
+        assert len(added.products) == by_kernel, (rows, dtype)
+        assert len(made) == 1 - by_kernel
+        assert (added.addend == (1 if by_kernel else 6)).all()
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -7,7 +7,6 @@ CPU tensors, which is how they are tested without a GPU.
 from nmt.layers.fused.kernels.attention import additive_scores, attention_steps
 from nmt.layers.fused.kernels.gates import (
     candidate_backward,
-    context_terms,
     next_state,
     open_gates,
     reset_backward,
@@ -26,7 +25,6 @@ __all__ = [
     "additive_scores",
     "attention_steps",
     "candidate_backward",
-    "context_terms",
     "logits_memory",
     "next_state",
     "open_gates",

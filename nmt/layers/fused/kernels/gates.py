@@ -1,8 +1,13 @@
 """The gates of a step as Triton kernels, two each way; see `nmt.layers.fused.steps` for what they do.
 
-A program handles one sentence (of one direction) and one block of hidden units. Each tensor comes
-with the number of rows from one direction to the next, and with the entries of a row, which is a
-compile-time constant (see `nmt.layers.fused.kernels.attention`).
+A program handles some sentences (of one direction) and one block of hidden units. In 16 bits, and up
+to `SENTENCES` sentences, it makes the matrix products of its entries, too, and adds them up in
+float32: a launch for a product and a launch for what follows it are one, and the product is never
+written to memory. Beyond that products are large enough for tiles of their own, and in float32 a
+product in a kernel would not be the one that `torch.set_float32_matmul_precision` asks for.
+
+Each tensor comes with the number of rows from one direction to the next, and with the entries of a
+row, which is a compile-time constant (see `nmt.layers.fused.kernels.attention`).
 
 B batch, H state, D directions.
 """
@@ -10,19 +15,26 @@ B batch, H state, D directions.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-UNITS = 256  # hidden units of a program
+from nmt.layers.fused.steps import Product, total
+
+SENTENCES = 128  # the most whose products a kernel makes itself
+UNITS = 256  # hidden units of a program that makes no product; it handles one sentence
+TILE = 16  # hidden units of a program that makes products: 2 x 63 programs for 80 sentences, 1000 units
+DEPTH = 128  # entries of a product that it takes at once
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 BETWEEN = [  # rows between directions, which depend on the batch
     f"{name}_d"
     for name in (
-        "projected", "product", "extra", "state", "gates", "reset", "real", "candidate", "after",
-        "compute_copy", "grad_state", "upstream", "grad", "grad_reset",
+        "projected", "addend", "state", "gates", "reset", "real", "candidate", "after",
+        "compute_copy", "grad_state", "upstream", "grad", "left", "left_2",
     )
 ]  # fmt: skip
 
@@ -37,113 +49,183 @@ def tanh(x):
     return 2 / (1 + tl.exp(-2 * x)) - 1
 
 
-@triton.jit(do_not_specialize=BETWEEN, do_not_specialize_on_alignment=["real"])
+@triton.jit
+def entries(tensor, between, row: tl.constexpr, d, b, column):
+    """Pointers to some columns of the rows of some sentences (B, column)."""
+    return tensor + (d * between + b)[:, None] * row + column[None, :]
+
+
+@triton.jit
+def load(tensor, between, row: tl.constexpr, d, b, column, here):
+    place = entries(tensor, between, row, d, b, column)
+    return tl.load(place, mask=here, other=0).to(tl.float32)
+
+
+@triton.jit
+def add_product(
+    sums, left, left_d, left_b: tl.constexpr, right, right_d: tl.constexpr, right_k: tl.constexpr,
+    right_n: tl.constexpr, SIZE: tl.constexpr, d, b, real_b, column, real_column,
+    DEPTH: tl.constexpr,
+):  # fmt: skip
+    """`sums` (B, column) with those entries of left (B, SIZE) times right (SIZE, .) added."""
+    if SIZE > 0:
+        right += d * right_d
+        for first in range(0, SIZE, DEPTH):
+            k = first + tl.arange(0, DEPTH)
+            x = tl.load(
+                entries(left, left_d, left_b, d, b, k),
+                mask=real_b[:, None] & (k < SIZE)[None, :], other=0,
+            )  # fmt: skip
+            w = tl.load(
+                right + k[:, None] * right_k + column[None, :] * right_n,
+                mask=(k < SIZE)[:, None] & real_column[None, :], other=0,
+            )  # fmt: skip
+            if INTERPRETED:  # it keeps bf16 as integers, and would multiply these
+                x, w = x.to(tl.float32), w.to(tl.float32)
+            sums = tl.dot(x, w, sums)
+    return sums
+
+
+@triton.jit(do_not_specialize=[*BETWEEN, "batch"], do_not_specialize_on_alignment=["real"])
 def open_gates_kernel(
-    projected, projected_d, projected_b: tl.constexpr, product, product_d, product_b: tl.constexpr,
-    extra, extra_d, extra_b: tl.constexpr, state, state_d, state_b: tl.constexpr,
-    gates, gates_d, gates_b: tl.constexpr, reset, reset_d, reset_b: tl.constexpr,
-    real, real_d, real_b: tl.constexpr,
-    HIDDEN: tl.constexpr, UNITS: tl.constexpr, EXTRA: tl.constexpr, MASKED: tl.constexpr,
+    projected, projected_d, projected_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    state, state_d, state_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
+    reset, reset_d, reset_b: tl.constexpr, real, real_d, real_b: tl.constexpr,
+    left, left_d, left_b: tl.constexpr,
+    right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr, batch,
+    HIDDEN: tl.constexpr, SIZE: tl.constexpr, ADDEND: tl.constexpr, MASKED: tl.constexpr,
+    ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    b, d = tl.program_id(0), tl.program_id(2)
-    unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    here = unit < HIDDEN
-    projected += (d * projected_d + b) * projected_b + unit
-    product += (d * product_d + b) * product_b + unit
-    gates += (d * gates_d + b) * gates_b + unit
-    z = tl.load(projected, mask=here, other=0).to(tl.float32)
-    z += tl.load(product, mask=here, other=0).to(tl.float32)
-    r = tl.load(projected + HIDDEN, mask=here, other=0).to(tl.float32)
-    r += tl.load(product + HIDDEN, mask=here, other=0).to(tl.float32)
-    if EXTRA:
-        extra += (d * extra_d + b) * extra_b + unit
-        z += tl.load(extra, mask=here, other=0).to(tl.float32)
-        r += tl.load(extra + HIDDEN, mask=here, other=0).to(tl.float32)
-    z = sigmoid(z)
-    r = sigmoid(r)
+    """A program's columns are its units of z and then its units of r."""
+    d = tl.program_id(2)
+    b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    both = tl.arange(0, 2 * UNITS)
+    is_r = both // UNITS
+    unit = tl.program_id(1) * UNITS + both % UNITS
+    column = is_r * HIDDEN + unit
+    x = tl.zeros((ROWS, 2 * UNITS), tl.float32)
+    x = add_product(
+        x, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
+        d, b, b < batch, column, unit < HIDDEN, DEPTH,
+    )  # fmt: skip
+    here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
+    x += load(projected, projected_d, projected_b, d, b, column, here)
+    if ADDEND:
+        x += load(addend, addend_d, addend_b, d, b, column, here)
+    x = sigmoid(x)
     if MASKED:
-        z *= tl.load(real + (d * real_d + b) * real_b)
-    s = tl.load(state + (d * state_d + b) * state_b + unit, mask=here, other=0)
-    tl.store(gates, z, mask=here)
-    tl.store(gates + HIDDEN, r, mask=here)
-    tl.store(reset + (d * reset_d + b) * reset_b + unit, r * s, mask=here)
+        mask = tl.load(real + (d * real_d + b) * real_b, mask=b < batch, other=0)
+        x = tl.where(is_r[None, :] == 0, x * mask[:, None], x)
+    tl.store(entries(gates, gates_d, gates_b, d, b, column), x, mask=here)
+    unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
+    here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
+    _, r = tl.split(tl.permute(tl.reshape(x, (ROWS, 2, UNITS)), (0, 2, 1)))
+    s = load(state, state_d, state_b, d, b, unit, here)
+    tl.store(entries(reset, reset_d, reset_b, d, b, unit), r * s, mask=here)
 
 
-@triton.jit(do_not_specialize=BETWEEN)
+@triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def next_state_kernel(
-    projected, projected_d, projected_b: tl.constexpr, product, product_d, product_b: tl.constexpr,
-    extra, extra_d, extra_b: tl.constexpr, state, state_d, state_b: tl.constexpr,
-    gates, gates_d, gates_b: tl.constexpr, candidate, candidate_d, candidate_b: tl.constexpr,
-    after, after_d, after_b: tl.constexpr, compute_copy, compute_copy_d, compute_copy_b: tl.constexpr,
-    HIDDEN: tl.constexpr, UNITS: tl.constexpr, EXTRA: tl.constexpr, COPIED: tl.constexpr,
+    projected, projected_d, projected_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    state, state_d, state_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
+    candidate, candidate_d, candidate_b: tl.constexpr, after, after_d, after_b: tl.constexpr,
+    compute_copy, compute_copy_d, compute_copy_b: tl.constexpr,
+    left, left_d, left_b: tl.constexpr,
+    right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr,
+    left_2, left_2_d, left_2_b: tl.constexpr,
+    right_2, right_2_d: tl.constexpr, right_2_k: tl.constexpr, right_2_n: tl.constexpr, batch,
+    HIDDEN: tl.constexpr, SIZE: tl.constexpr, SIZE_2: tl.constexpr, ADDEND: tl.constexpr,
+    COPIED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    b, d = tl.program_id(0), tl.program_id(2)
+    d = tl.program_id(2)
+    b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    here = unit < HIDDEN
-    projected += (d * projected_d + b) * projected_b + unit
-    product += (d * product_d + b) * product_b + unit
-    x = tl.load(projected, mask=here, other=0).to(tl.float32)
-    x += tl.load(product, mask=here, other=0).to(tl.float32)
-    if EXTRA:
-        extra += (d * extra_d + b) * extra_b + unit
-        x += tl.load(extra, mask=here, other=0).to(tl.float32)
+    here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
+    x = tl.zeros((ROWS, UNITS), tl.float32)
+    x = add_product(
+        x, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
+        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    )  # fmt: skip
+    x = add_product(
+        x, left_2, left_2_d, left_2_b, right_2, right_2_d, right_2_k, right_2_n, SIZE_2,
+        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    )  # fmt: skip
+    x += load(projected, projected_d, projected_b, d, b, unit, here)
+    if ADDEND:
+        x += load(addend, addend_d, addend_b, d, b, unit, here)
     x = tanh(x)
-    z = tl.load(gates + (d * gates_d + b) * gates_b + unit, mask=here, other=0)
-    s = tl.load(state + (d * state_d + b) * state_b + unit, mask=here, other=0)
+    z = load(gates, gates_d, gates_b, d, b, unit, here)
+    s = load(state, state_d, state_b, d, b, unit, here)
     s += z * (x - s)  # exactly s where z is 0
-    tl.store(candidate + (d * candidate_d + b) * candidate_b + unit, x, mask=here)
-    tl.store(after + (d * after_d + b) * after_b + unit, s, mask=here)
+    tl.store(entries(candidate, candidate_d, candidate_b, d, b, unit), x, mask=here)
+    tl.store(entries(after, after_d, after_b, d, b, unit), s, mask=here)
     if COPIED:
-        tl.store(compute_copy + (d * compute_copy_d + b) * compute_copy_b + unit, s, mask=here)
+        place = entries(compute_copy, compute_copy_d, compute_copy_b, d, b, unit)
+        tl.store(place, s, mask=here)
 
 
-@triton.jit(do_not_specialize=BETWEEN)
+@triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def candidate_backward_kernel(
-    grad_state, grad_state_d, grad_state_b: tl.constexpr,
-    product, product_d, product_b: tl.constexpr, upstream, upstream_d, upstream_b: tl.constexpr,
-    gates, gates_d, gates_b: tl.constexpr, candidate, candidate_d, candidate_b: tl.constexpr,
-    state, state_d, state_b: tl.constexpr, grad, grad_d, grad_b: tl.constexpr,
-    HIDDEN: tl.constexpr, UNITS: tl.constexpr,
+    grad_state, grad_state_d, grad_state_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    upstream, upstream_d, upstream_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
+    candidate, candidate_d, candidate_b: tl.constexpr, state, state_d, state_b: tl.constexpr,
+    grad, grad_d, grad_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
+    right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr, batch,
+    HIDDEN: tl.constexpr, SIZE: tl.constexpr, ADDEND: tl.constexpr,
+    ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    b, d = tl.program_id(0), tl.program_id(2)
+    d = tl.program_id(2)
+    b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    here = unit < HIDDEN
-    grad_state += (d * grad_state_d + b) * grad_state_b + unit
-    product += (d * product_d + b) * product_b + unit
-    upstream += (d * upstream_d + b) * upstream_b + unit
-    grad += (d * grad_d + b) * grad_b + unit
-    g = tl.load(grad_state, mask=here, other=0)
-    g += tl.load(product, mask=here, other=0).to(tl.float32)
-    g += tl.load(upstream, mask=here, other=0).to(tl.float32)
-    z = tl.load(gates + (d * gates_d + b) * gates_b + unit, mask=here, other=0)
-    x = tl.load(candidate + (d * candidate_d + b) * candidate_b + unit, mask=here, other=0)
-    s = tl.load(state + (d * state_d + b) * state_b + unit, mask=here, other=0)
-    tl.store(grad_state, g, mask=here)
-    tl.store(grad, g * (x - s) * z * (1 - z), mask=here)
-    tl.store(grad + 2 * HIDDEN, g * z * (1 - x * x), mask=here)
+    here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
+    g = tl.zeros((ROWS, UNITS), tl.float32)
+    g = add_product(
+        g, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
+        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    )  # fmt: skip
+    grad_place = entries(grad_state, grad_state_d, grad_state_b, d, b, unit)
+    g += tl.load(grad_place, mask=here, other=0)
+    if ADDEND:
+        g += load(addend, addend_d, addend_b, d, b, unit, here)
+    g += load(upstream, upstream_d, upstream_b, d, b, unit, here)
+    z = load(gates, gates_d, gates_b, d, b, unit, here)
+    x = load(candidate, candidate_d, candidate_b, d, b, unit, here)
+    s = load(state, state_d, state_b, d, b, unit, here)
+    tl.store(grad_place, g, mask=here)
+    place = entries(grad, grad_d, grad_b, d, b, unit)
+    tl.store(place, g * (x - s) * z * (1 - z), mask=here)
+    tl.store(place + 2 * HIDDEN, g * z * (1 - x * x), mask=here)
 
 
-@triton.jit(do_not_specialize=BETWEEN)
+@triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def reset_backward_kernel(
-    grad_state, grad_state_d, grad_state_b: tl.constexpr,
-    grad_reset, grad_reset_d, grad_reset_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
-    state, state_d, state_b: tl.constexpr, grad, grad_d, grad_b: tl.constexpr,
-    HIDDEN: tl.constexpr, UNITS: tl.constexpr,
+    grad_state, grad_state_d, grad_state_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    gates, gates_d, gates_b: tl.constexpr, state, state_d, state_b: tl.constexpr,
+    grad, grad_d, grad_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
+    right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr, batch,
+    HIDDEN: tl.constexpr, SIZE: tl.constexpr, ADDEND: tl.constexpr,
+    ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    b, d = tl.program_id(0), tl.program_id(2)
+    d = tl.program_id(2)
+    b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    here = unit < HIDDEN
-    grad_state += (d * grad_state_d + b) * grad_state_b + unit
-    grad_reset += (d * grad_reset_d + b) * grad_reset_b + unit
-    gates += (d * gates_d + b) * gates_b + unit
-    g = tl.load(grad_state, mask=here, other=0)
-    from_reset = tl.load(grad_reset, mask=here, other=0).to(tl.float32)
-    z = tl.load(gates, mask=here, other=0)
-    r = tl.load(gates + HIDDEN, mask=here, other=0)
-    s = tl.load(state + (d * state_d + b) * state_b + unit, mask=here, other=0)
-    grad_r = from_reset * s * r * (1 - r)
-    tl.store(grad + (d * grad_d + b) * grad_b + HIDDEN + unit, grad_r, mask=here)
-    tl.store(grad_state, (1 - z) * g + r * from_reset, mask=here)
+    here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
+    from_reset = tl.zeros((ROWS, UNITS), tl.float32)
+    from_reset = add_product(
+        from_reset, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
+        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    )  # fmt: skip
+    if ADDEND:
+        from_reset += load(addend, addend_d, addend_b, d, b, unit, here)
+    grad_place = entries(grad_state, grad_state_d, grad_state_b, d, b, unit)
+    gate_place = entries(gates, gates_d, gates_b, d, b, unit)
+    g = tl.load(grad_place, mask=here, other=0)
+    z = tl.load(gate_place, mask=here, other=0)
+    r = tl.load(gate_place + HIDDEN, mask=here, other=0)
+    s = load(state, state_d, state_b, d, b, unit, here)
+    place = entries(grad, grad_d, grad_b, d, b, unit) + HIDDEN
+    tl.store(place, from_reset * s * r * (1 - r), mask=here)
+    tl.store(grad_place, (1 - z) * g + r * from_reset, mask=here)
 
 
 def rows(*tensors: Tensor) -> list[Any]:
@@ -158,60 +240,101 @@ def rows(*tensors: Tensor) -> list[Any]:
     return found
 
 
-def grid(state: Tensor) -> tuple[int, int, int]:
-    """Programs for the gates of states (D, B, H) or (B, H)."""
+def matrix(tensor: Tensor) -> list[Any]:
+    """A matrix ([D, ]K, N) and the entries between its directions, its rows and its columns."""
+    return [tensor, tensor.stride(0) if tensor.dim() == 3 else 0, *tensor.stride()[-2:]]
+
+
+class Sum(NamedTuple):
+    """What is added to a pre-activation or a gradient, as a kernel takes it."""
+
+    addend: Tensor | None
+    products: Sequence[Product]  # that the kernel makes
+
+    @classmethod
+    def of(cls, terms: Sequence[Tensor | Product]) -> Sum:
+        """Terms as `nmt.layers.fused.steps.total` has them."""
+        products = [term for term in terms if isinstance(term, Product)]
+        if not products or not fits(products[0].left):
+            return cls(total(terms), [])
+        return cls(terms[0] if isinstance(terms[0], Tensor) else None, products)
+
+    def options(self, state: Tensor) -> dict[str, Any]:
+        """The compile-time constants that every kernel has, for states (D, B, H) or (B, H)."""
+        made = {"ADDEND": self.addend is not None, "HIDDEN": state.shape[-1]}
+        if not self.products:
+            return made | {"ROWS": 1, "UNITS": UNITS, "DEPTH": 0}
+        least = max(16, triton.next_power_of_2(state.shape[-2]))
+        return made | {"ROWS": min(64, least), "UNITS": TILE, "DEPTH": DEPTH, "num_stages": 3}
+
+    def arguments(self, number: int, otherwise: Tensor) -> tuple[list[Any], int]:
+        """A product's tensors and the entries that it sums over, which are 0 if there is none."""
+        if number >= len(self.products):
+            return [*rows(otherwise), otherwise, 0, 0, 0], 0
+        left, right = self.products[number]
+        return [*rows(left), *matrix(right)], left.shape[-1]
+
+
+def fits(left: Tensor) -> bool:
+    """Whether a kernel makes the product of these rows itself."""
+    return left.dtype != torch.float32 and left.shape[-2] <= SENTENCES
+
+
+def grid(state: Tensor, options: dict[str, Any]) -> tuple[int, int, int]:
+    """Programs for states (D, B, H) or (B, H)."""
     directions = state.shape[0] if state.dim() == 3 else 1
-    return state.shape[-2], triton.cdiv(state.shape[-1], UNITS), directions
-
-
-def context_terms(projected: Tensor, context: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
-    """See `nmt.layers.fused.steps.context_terms`; the kernels of the gates add the two."""
-    return projected, torch.mm(context, C.t())
+    batch, hidden = state.shape[-2:]
+    return triton.cdiv(batch, options["ROWS"]), triton.cdiv(hidden, options["UNITS"]), directions
 
 
 def open_gates(
     projected: Tensor,
-    product: Tensor,
+    terms: Sequence[Tensor | Product],
     state: Tensor,
     gates: Tensor,
     reset: Tensor,
     real: Tensor | None = None,
-    extra: Tensor | None = None,
 ) -> None:
     """See `nmt.layers.fused.steps.open_gates`."""
-    open_gates_kernel[grid(state)](
+    added = Sum.of(terms)
+    options = added.options(state)
+    product, size = added.arguments(0, state)
+    open_gates_kernel[grid(state, options)](
         *rows(
-            projected, product, product if extra is None else extra, state, gates, reset,
+            projected, state if added.addend is None else added.addend, state, gates, reset,
             state if real is None else real,
         ),
-        HIDDEN=state.shape[-1], UNITS=UNITS, EXTRA=extra is not None, MASKED=real is not None,
+        *product, state.shape[-2], SIZE=size, MASKED=real is not None, **options,
     )  # fmt: skip
 
 
 def next_state(
     projected: Tensor,
-    product: Tensor,
+    terms: Sequence[Tensor | Product],
     state: Tensor,
     gates: Tensor,
     candidate: Tensor,
     after: Tensor,
     compute_copy: Tensor | None = None,
-    extra: Tensor | None = None,
 ) -> None:
     """See `nmt.layers.fused.steps.next_state`."""
-    next_state_kernel[grid(state)](
+    added = Sum.of(terms)
+    options = added.options(state)
+    product, size = added.arguments(0, state)
+    second, second_size = added.arguments(1, state)
+    next_state_kernel[grid(state, options)](
         *rows(
-            projected, product, product if extra is None else extra, state, gates, candidate, after,
-            after if compute_copy is None else compute_copy,
+            projected, state if added.addend is None else added.addend, state, gates, candidate,
+            after, after if compute_copy is None else compute_copy,
         ),
-        HIDDEN=state.shape[-1], UNITS=UNITS, EXTRA=extra is not None,
-        COPIED=compute_copy is not None,
+        *product, *second, state.shape[-2], SIZE=size, SIZE_2=second_size,
+        COPIED=compute_copy is not None, **options,
     )  # fmt: skip
 
 
 def candidate_backward(
     grad_state: Tensor,
-    product: Tensor,
+    term: Tensor | Product,
     upstream: Tensor,
     gates: Tensor,
     candidate: Tensor,
@@ -219,16 +342,28 @@ def candidate_backward(
     grad: Tensor,
 ) -> None:
     """See `nmt.layers.fused.steps.candidate_backward`."""
-    candidate_backward_kernel[grid(state)](
-        *rows(grad_state, product, upstream, gates, candidate, state, grad),
-        HIDDEN=state.shape[-1], UNITS=UNITS,
+    added = Sum.of([term])
+    options = added.options(state)
+    product, size = added.arguments(0, state)
+    candidate_backward_kernel[grid(state, options)](
+        *rows(
+            grad_state, state if added.addend is None else added.addend, upstream, gates,
+            candidate, state, grad,
+        ),
+        *product, state.shape[-2], SIZE=size, **options,
     )  # fmt: skip
 
 
 def reset_backward(
-    grad_state: Tensor, grad_reset: Tensor, gates: Tensor, state: Tensor, grad: Tensor
+    grad_state: Tensor, term: Tensor | Product, gates: Tensor, state: Tensor, grad: Tensor
 ) -> None:
     """See `nmt.layers.fused.steps.reset_backward`."""
-    reset_backward_kernel[grid(state)](
-        *rows(grad_state, grad_reset, gates, state, grad), HIDDEN=state.shape[-1], UNITS=UNITS
-    )
+    added = Sum.of([term])
+    options = added.options(state)
+    product, size = added.arguments(0, state)
+    reset_backward_kernel[grid(state, options)](
+        *rows(
+            grad_state, state if added.addend is None else added.addend, gates, state, grad
+        ),
+        *product, state.shape[-2], SIZE=size, **options,
+    )  # fmt: skip
