@@ -1,5 +1,5 @@
 """Measurements of speed and memory; see docs/performance.md."""
 
-from nmt.utils.cores import bound_spinning
+from nmt.utils.cores import set_up_libraries
 
-bound_spinning()  # as every command does, before torch is imported
+set_up_libraries()  # as every command does, before torch is imported

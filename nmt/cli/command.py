@@ -32,7 +32,7 @@ from nmt.config.schema import SCHEMAS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
 from nmt.training.ranks import STARTER, watch_ranks
-from nmt.utils.cores import bound_spinning
+from nmt.utils.cores import set_up_libraries
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 from nmt.utils.standard_output import open_output, say, write_output
@@ -85,7 +85,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
     def decorate(main: Callable[[DictConfig], Any]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
-            bound_spinning()  # before anything imports torch
+            set_up_libraries()  # before anything imports torch
             if STARTER in os.environ:  # from before the imports that take seconds
                 watch_ranks()
             register_configs([name])

@@ -1,6 +1,6 @@
 """The processor cores that this process may use, and how many threads an update gets of them.
 
-Nothing here imports torch: OpenMP reads its settings when torch is imported.
+Nothing here imports torch: OpenMP and oneDNN read their settings when torch is imported.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 SPIN = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # turns (GNU), milliseconds (Intel, LLVM)
+# Products of 16 bits that oneDNN keeps after it has compiled them, one for each shape, 0.8 MB each;
+# batches of all lengths have twice as many shapes as the 1,024 that it keeps by default.
+COMPILED = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096"}
 WAIT = "OMP_WAIT_POLICY"  # the standard's own word on it, for every library
 
 # Hidden units from which an update gets that many threads at most: smaller layers make products
@@ -21,17 +24,18 @@ WAIT = "OMP_WAIT_POLICY"  # the standard's own word on it, for every library
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
-def bound_spinning(environ: MutableMapping[str, str] | None = None) -> None:
-    """Has OpenMP's threads sleep soon after they have begun to wait for one another.
+def set_up_libraries(environ: MutableMapping[str, str] | None = None) -> None:
+    """Has threads that wait for one another soon sleep, and compiled products kept.
 
-    By default they spin for milliseconds: with other processes on the cores, for longer than the
-    thread that they wait for is kept from running. To be called before torch is imported, and
-    without effect later; the processes that this one starts inherit it. What the user has set stays.
+    By default OpenMP's threads spin for milliseconds: with other processes on the cores, for longer
+    than the thread that they wait for is kept from running. To be called before torch is imported,
+    and without effect later; the processes that this one starts inherit it. What the user has set
+    stays.
     """
     environ = os.environ if environ is None else environ
-    if "torch" in sys.modules or WAIT in environ:
+    if "torch" in sys.modules:
         return
-    for name, value in SPIN.items():
+    for name, value in (COMPILED if WAIT in environ else COMPILED | SPIN).items():
         environ.setdefault(name, value)
 
 
@@ -40,7 +44,7 @@ def choose_threads(units: int, processes: int) -> int:
 
     It depends on the machine's cores and the layers alone, never on how busy the machine is, so that
     the same command gives the same weights. One where threads that wait would spin (torch was
-    imported before `bound_spinning`, as in a notebook), and on systems where more were not tried.
+    imported before `set_up_libraries`, as in a notebook), and on systems where more were not tried.
 
     Args:
         units: hidden units of the model's recurrent networks.

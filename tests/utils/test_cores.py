@@ -14,7 +14,7 @@ import nmt.train
 from nmt.utils import cores
 
 SLURM = ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "SLURM_NTASKS")
-SETTINGS = (*cores.SPIN, cores.WAIT, "OMP_NUM_THREADS", *SLURM)
+SETTINGS = (*cores.SPIN, *cores.COMPILED, cores.WAIT, "OMP_NUM_THREADS", *SLURM)
 
 
 @pytest.fixture
@@ -128,15 +128,16 @@ def test_quotas_of_cgroups(tmp_path, membership, files, quota):
 
 def test_waiting_threads_sleep_unless_the_user_has_said_otherwise(monkeypatch):
     environ: dict[str, str] = {}
-    cores.bound_spinning(environ)
+    cores.set_up_libraries(environ)
     assert environ == {}  # torch is imported already
     monkeypatch.delitem(sys.modules, "torch")
     environ = {"KMP_BLOCKTIME": "7"}
-    cores.bound_spinning(environ)
-    assert environ == {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "7"}
-    environ = {"OMP_WAIT_POLICY": "ACTIVE"}
-    cores.bound_spinning(environ)
-    assert environ == {"OMP_WAIT_POLICY": "ACTIVE"}
+    cores.set_up_libraries(environ)
+    assert environ == cores.COMPILED | {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "7"}
+    environ = {"OMP_WAIT_POLICY": "ACTIVE", **dict.fromkeys(cores.COMPILED, "9")}
+    given = dict(environ)
+    cores.set_up_libraries(environ)
+    assert environ == given
 
 
 def test_a_command_bounds_spinning_before_torch_is_imported(monkeypatch, capsys):

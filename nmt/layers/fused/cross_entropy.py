@@ -12,9 +12,15 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from nmt.layers.fused import backend
 from nmt.layers.precision import accumulate_dtype
+
+# Products of 16 bits on a CPU are made in multiples of so many rows. oneDNN compiles a product for
+# each number of rows that it has not met, and how many words a batch has is seldom the same twice:
+# the three products of 700 rows and 3,000 words take as long to compile as to compute.
+GRANULE = 32
 
 
 class Gradients(NamedTuple):
@@ -39,13 +45,19 @@ def chunked_nll(
     """weight · -log p(word) (R) of readouts (R, M); with `with_gradients` also the gradients of its sum.
 
     `weight` is (R), or None for 1; `dtype` is the type of the products; `chunk` is the number of
-    rows handled at once, at most: all chunks are as good as equal, so that none is too small to be
-    worth its products.
+    rows handled at once, at most (but at least the granule of products): all chunks are as good as
+    equal, so that none is too small to be worth its products.
     """
     steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
-    rows, matrix = steps.operand(rows, dtype), steps.operand(W_o, dtype)
-    nll = rows.new_empty(rows.shape[0], dtype=accumulate)
+    matrix = steps.operand(W_o, dtype)
+    granule = GRANULE if rows.device.type == "cpu" and dtype.itemsize == 2 else 1
+    count = len(rows)
+    if extra := -count % granule:
+        rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
+        weight = None if weight is None else pad(weight, (0, extra))
+    rows = steps.operand(rows, dtype)
+    nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None
     if with_gradients:
         empty = torch.empty if len(rows) else torch.zeros
@@ -55,26 +67,34 @@ def chunked_nll(
             empty(bias.shape, dtype=accumulate, device=rows.device),
         )
     first = True
-    logits = steps.logits_memory(rows, W_o.shape[0], chunk)
-    for here in chunks(len(rows), len(logits)):
+    logits = steps.logits_memory(rows, W_o.shape[0], chunk, granule)
+    for here in chunks(len(rows), len(logits), granule):
         grad = steps.word_nll(
             rows[here], matrix, bias, words[here], None if weight is None else weight[here],
             nll[here], logits, with_gradient=with_gradients,
         )  # fmt: skip
         if grads is None:
             continue
+        if here.stop > count:
+            grad[count - here.start :] = 0
         torch.mm(grad, matrix, out=grads.rows[here])
         steps.accumulate_product(grads.W_o, grad.t(), rows[here], first=first)
         steps.accumulate_columns(grads.bias, grad, first=first)
         first = False
+    if extra:
+        nll, grads = nll[:count], grads and grads._replace(rows=grads.rows[:count])
     return nll, grads
 
 
-def chunks(rows: int, most: int) -> Iterator[slice]:
-    """As few slices of at most `most` rows as will do, none more than one row larger than another."""
-    count = -(-rows // most) if rows else 0
+def chunks(rows: int, most: int, granule: int = 1) -> Iterator[slice]:
+    """As few slices of at most `most` rows as will do, none more than a granule larger than another.
+
+    `rows` is a multiple of `granule`, and so is what the slices have.
+    """
+    units, most = rows // granule, most // granule
+    count = -(-units // most) if units else 0
     for i in range(count):
-        yield slice(rows * i // count, rows * (i + 1) // count)
+        yield slice(units * i // count * granule, units * (i + 1) // count * granule)
 
 
 class RowNLL(Function):

@@ -18,14 +18,15 @@ LOGITS = {"cpu": 2**22}
 LOGITS_OF_A_GPU = 2**28
 
 
-def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None) -> Tensor:
-    """Memory for the logits (r, V) of as many rows as are to be handled at once, at most `most`.
+def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None, least: int = 1) -> Tensor:
+    """Memory for the logits (r, V) of as many rows as are to be handled at once.
 
-    Takes readouts (R, M) as `operand` gives them. It is used again for all rows of a batch: on a CPU
-    a new one of this size is fresh pages each time, which costs a sixth of the cross-entropy.
+    These are at most `most`, but at least `least`. Takes readouts (R, M) as `operand` gives them.
+    It is used again for all rows of a batch: on a CPU a new one of this size is fresh pages each
+    time, which costs a sixth of the cross-entropy.
     """
     size = LOGITS.get(rows.device.type, LOGITS_OF_A_GPU) // (vocabulary * rows.itemsize)
-    return rows.new_empty(min(len(rows), most or max(1, size)), vocabulary)
+    return rows.new_empty(min(len(rows), max(least, most or size)), vocabulary)
 
 
 def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:

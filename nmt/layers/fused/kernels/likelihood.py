@@ -60,9 +60,9 @@ def word_nll_kernel(
             tl.store(grad + n, p * factor, mask=n < GRAD_ROW)
 
 
-def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None) -> Tensor:
+def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None, least: int = 1) -> Tensor:
     """See `nmt.layers.fused.likelihood.logits_memory`; in float32."""
-    count = min(len(rows), most or max(1, LOGITS // vocabulary))
+    count = min(len(rows), max(least, most or LOGITS // vocabulary))
     return aligned(count, vocabulary, rows.device, torch.float32)
 
 
