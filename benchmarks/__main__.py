@@ -21,7 +21,18 @@ from benchmarks.length import LENGTHS as BY_LENGTH
 from benchmarks.length import by_length
 from benchmarks.memory import measure
 from benchmarks.threads import threads
-from benchmarks.work import BATCH, POOL, SIZES, Net, Size, Trainer, pool, rectangle, seconds
+from benchmarks.work import (
+    BATCH,
+    POOL,
+    SCORING,
+    SIZES,
+    Net,
+    Size,
+    Trainer,
+    pool,
+    rectangle,
+    seconds,
+)
 from nmt.config import SearchConfig
 from nmt.search import beam_search
 
@@ -118,7 +129,7 @@ def main() -> None:
     )
     parser.add_argument("--size", choices=SIZES, nargs="+", default=list(SIZES))
     parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
-    parser.add_argument("--scoring", choices=["additive", "dot", "scaled_dot"], default="additive")
+    parser.add_argument("--scoring", choices=SCORING, default="additive")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
         "--lengths", type=int, nargs="+", default=BY_LENGTH, help="of the part length: symbols"

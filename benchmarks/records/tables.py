@@ -114,13 +114,14 @@ def _decided(claim: Mapping[str, Any]) -> dict[str, str]:
 
 
 def claim_figure(claim: Mapping[str, Any]) -> str:
-    """The figure of a claim with its interval and what that is of."""
+    """The figure of a claim with its interval, of 95 % unless it says otherwise, and its seeds."""
     length = claim["statistic"] not in ("score", "slope")
     digits = 1 if length else max(2, score_of_name(claim["score"], "score").digits)
     ends = ["…" if claim[end] is None else f"{claim[end]:z.{digits}f}" for end in ("low", "high")]
     value = f"{claim['value']:z.{digits}f}{' words' if length else ''} [{', '.join(ends)}]"
     seeds = f"{claim['seeds']} seed{'' if claim['seeds'] == 1 else 's'}"
-    return f"{value}, {seeds}".replace("-", "\N{MINUS SIGN}")
+    share = "" if claim["confidence"] == 0.95 else f" ({100 * claim['confidence']:g} %)"
+    return f"{value}{share}, {seeds}".replace("-", "\N{MINUS SIGN}")
 
 
 def scores(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:

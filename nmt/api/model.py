@@ -135,10 +135,13 @@ class Model:
 
     def _searching(self, beam: int | None, nbest: int, search: dict[str, Any]) -> TrainedModel:
         """The model with other settings of the search."""
-        known = [entry.name for entry in dataclasses.fields(SearchConfig)]
+        named = {"nbest", "beam_size"}  # by arguments of their own
+        known = [each.name for each in dataclasses.fields(SearchConfig) if each.name not in named]
         for name in search:
-            if name in ("nbest", "beam_size") or name not in known:
-                raise InputError(f"search.{name}: no such key; there are: beam, {', '.join(known)}")
+            if name not in known:
+                raise InputError(
+                    f"search.{name}: no such key; there are: beam, nbest, {', '.join(known)}"
+                )
         config = self._config.copy()
         if beam is not None:
             search = {**search, "beam_size": beam}

@@ -19,21 +19,17 @@ from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
+PAGE = "comparison.html"
+
 
 class ComparisonPage(Callback):
     """Makes the comparison page and the tables of a sweep in the sweep's folder.
 
     The page is a convenience made of run folders that are complete without it: whatever goes wrong
     here is logged, and neither fails the sweep nor changes its exit code.
-
-    Args:
-        page: name of the page's file in the sweep's folder.
-        tables: name of the folder of the tables (Markdown and CSV) in the sweep's folder.
     """
 
-    def __init__(self, page: str = "comparison.html", tables: str = "tables") -> None:
-        self.page = page
-        self.tables = tables
+    def __init__(self) -> None:
         self.sweep = Path()
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
@@ -68,10 +64,10 @@ class ComparisonPage(Callback):
         found = find_runs([self.sweep])
         runs = disambiguate_test_sets(found.runs)
         comparisons = [compare_set(runs, name) for name in scored_sets(runs)]
-        write_tables(runs, comparisons, self.sweep / self.tables)
+        write_tables(runs, comparisons, self.sweep / "tables")
         build_page(
             runs,
-            self.sweep / self.page,
+            self.sweep / PAGE,
             title=f"Comparison of the runs in {self.sweep.name}",
             unfinished=found.unfinished,
             comparisons=comparisons,
@@ -80,7 +76,7 @@ class ComparisonPage(Callback):
             "comparison of %s%s: %s",
             counted(len(runs), "run"),
             f", {len(found.unfinished)} unfinished" if found.unfinished else "",
-            self.sweep / self.page,
+            self.sweep / PAGE,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""BpeVocabulary by byte-pair encoding, an alternative to the shortlist (`tokenizer=bpe`).
+"""Subwords by byte-pair encoding, an alternative to the shortlist (`tokenizer=bpe`).
 
 The pairs merged are of bytes, so that no word is unknown and every word is given back exactly. The
 first subword of a word carries the mark `Ġ`, which stands for the space before it; merges never
@@ -37,7 +37,7 @@ BYTE_OF = _byte_of_symbol()
 
 
 class BpeVocabulary:
-    """BpeVocabulary of one language, or of both.
+    """The subwords of one language, or of both.
 
     Args:
         model: the model as `tokenizers` writes it (JSON).

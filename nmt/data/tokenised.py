@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ import datasets
 from nmt.data.cache import build_once
 from nmt.data.sources.corpus import PART, Corpus, Row, digest, read_parts
 from nmt.data.tokenise import JOINING, split, tokeniser
+from nmt.utils.cores import shared_cores
 from nmt.utils.errors import InputError
 
 FORMAT = 1
@@ -194,8 +194,8 @@ class _Tokenise:
 
 def processes(rows: int) -> int | None:
     """Processes that work on so many rows: one a core where that pays, else this one alone."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return cores if rows >= PARALLEL_FROM and (cores or 1) > 1 else None
+    cores = shared_cores()
+    return cores if rows >= PARALLEL_FROM and cores > 1 else None
 
 
 def open_arrow(folder: Path) -> datasets.Dataset:

@@ -22,7 +22,7 @@ from nmt.models.base import Translator
 from nmt.models.ensemble import Ensemble
 from nmt.utils.progress import unseen
 
-RUNNERS_UP = 5
+RUNNERS_UP = 5  # of a symbol in the rows that the page shows
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class ForcedDecoding:
         weights: (T, S) of attention; None without attention.
         log_normaliser: (T,) log Z_i, so that e_ij = log α_ij + log Z_i; None without attention.
         log_probabilities: (T,) of each symbol, in nats.
-        others: (T,) the most probable other ids of each step with their log-probabilities.
+        others: (T,) the most probable other ids of each step with their log-probabilities; empty
+            where none were asked for.
     """
 
     ids: list[int]
@@ -57,7 +58,11 @@ def weights_between_words(
 
 @torch.no_grad()
 def force_decode(
-    model: Translator | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: Translator | Ensemble,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    runners_up: int = 0,
 ) -> list[ForcedDecoding]:
     """Force-decodes translations.
 
@@ -65,14 +70,17 @@ def force_decode(
         model: in evaluation mode.
         sources: ids of each sentence, END included.
         targets: ids of each translation; END is appended where it is missing.
+        runners_up: how many others are given for each symbol; they cost the logits once more.
     """
     if not sources:
         return []
     ids = [[*(symbol for symbol in target if symbol != END), END] for target in targets]
     batch = collate(sources, ids).to(model.device)
     nll, forced = model(batch)
-    scores = model.output.logits(forced.readout).float().log_softmax(2)
-    top = scores.topk(min(RUNNERS_UP + 1, scores.shape[2]), 2)
+    top = None
+    if runners_up:
+        scores = model.output.logits(forced.readout).float().log_softmax(2)
+        top = scores.topk(min(runners_up + 1, scores.shape[2]), 2)
     decodings = []
     for place, (source, target) in enumerate(zip(sources, ids, strict=True)):
         steps = len(target)
@@ -80,16 +88,18 @@ def force_decode(
         if forced.weights is not None and forced.log_normaliser is not None:
             weights = forced.weights[place, :steps, : len(source)].float().cpu().numpy()
             log_normaliser = forced.log_normaliser[place, :steps].float().cpu().numpy()
-        likely = zip(
-            target,
-            top.indices[place, :steps].tolist(),
-            top.values[place, :steps].tolist(),
-            strict=True,
-        )
-        others = [
-            [(i, v) for i, v in zip(indices, values, strict=True) if i != written][:RUNNERS_UP]
-            for written, indices, values in likely
-        ]
+        others: list[list[tuple[int, float]]] = [[] for _ in target]
+        if top is not None:
+            likely = zip(
+                target,
+                top.indices[place, :steps].tolist(),
+                top.values[place, :steps].tolist(),
+                strict=True,
+            )
+            others = [
+                [(i, v) for i, v in zip(indices, values, strict=True) if i != written][:runners_up]
+                for written, indices, values in likely
+            ]
         log_probabilities = (-nll[place, :steps]).float().tolist()
         decodings.append(ForcedDecoding(target, weights, log_normaliser, log_probabilities, others))
     return decodings

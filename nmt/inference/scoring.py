@@ -9,8 +9,9 @@ import torch
 
 from nmt.data.batch import collate
 from nmt.data.batches import evaluation_batches
+from nmt.data.vocabulary import END_SYMBOL
 from nmt.evaluation.records import Record
-from nmt.inference.force_decoding import alignment_row, force_decode
+from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, force_decode
 from nmt.inference.lines import LineProcessor
 from nmt.utils.workers import map_batches
 
@@ -53,12 +54,12 @@ class PairScorer(LineProcessor):
                     nll = self.trained.model(batch).nll.double().sum(1).tolist()
                 return [(-each, None) for each in nll]
             scored: list[tuple[float, Record | None]] = []
-            decodings = force_decode(self.trained.model, sources, targets)
+            decodings = force_decode(self.trained.model, sources, targets, runners_up=RUNNERS_UP)
             for place, decoding in zip(places, decodings, strict=True):
                 score = sum(decoding.log_probabilities)
                 source, target = words[place]
                 row = alignment_row(codec, first + place, source, decoding, score=score)
-                row["target"] = [*target, "</s>"]  # as it was given, words unknown to it, too
+                row["target"] = [*target, END_SYMBOL]  # as it was given, words unknown to it, too
                 scored.append((score, row))
             return scored
 

@@ -38,6 +38,7 @@ from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS, UNREAD
 from nmt.evaluation.word_classes import class_of, function_words
 from nmt.inference.force_decoding import (
+    RUNNERS_UP,
     ForcedDecoding,
     alignment_row,
     force_decode,
@@ -286,7 +287,13 @@ class _Step:
             if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens) or covered
         ]
         sources = [batch.source[place][batch.source_mask[place]].tolist() for place in places]
-        decodings = force_decode(trained.model, sources, [best[place].tokens for place in places])
+        shown = any(examples[place].id in self.kept for place in places)
+        decodings = force_decode(
+            trained.model,
+            sources,
+            [best[place].tokens for place in places],
+            runners_up=RUNNERS_UP if shown else 0,
+        )
         for place, decoding in zip(places, decodings, strict=True):
             example = examples[place]
             if covered and decoding.weights is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nmt.data.vocabulary import END_SYMBOL, spelt
 from nmt.evaluation.records import Record
-from nmt.inference.force_decoding import alignment_row, force_decode
+from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, force_decode
 from nmt.inference.lines import LineProcessor
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search import Hypothesis, search_sentences
@@ -74,7 +74,10 @@ class LineTranslator(LineProcessor):
             ]
         finished = []
         decodings = force_decode(
-            self.trained.model, [ids] * len(hypotheses), [h.tokens for h in hypotheses]
+            self.trained.model,
+            [ids] * len(hypotheses),
+            [h.tokens for h in hypotheses],
+            runners_up=RUNNERS_UP,
         )
         for hypothesis, decoding in zip(hypotheses, decodings, strict=True):
             dictionary = self.trained.dictionary

@@ -34,7 +34,6 @@ class GatedUnit(nn.Module):
     def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:
         super().__init__()
         self.hidden = hidden
-        self.state_size = hidden
         self.W = nn.Parameter(torch.empty(3 * hidden, embedding))
         self.U_gates = nn.Parameter(torch.empty(2 * hidden, hidden))
         self.U = nn.Parameter(torch.empty(hidden, hidden))

@@ -35,7 +35,6 @@ class LstmUnit(nn.Module):
     def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:
         super().__init__()
         self.hidden = hidden
-        self.state_size = 2 * hidden
         self.W = nn.Parameter(torch.empty(4 * hidden, embedding))
         self.U = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.C = nn.Parameter(torch.empty(4 * hidden, context)) if context else None

@@ -6,7 +6,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +40,20 @@ def tuned_system(
     start = time.monotonic()
     train = text.train
     pairs = (train.text(number) for number in range(len(train)))
-    train_system(pairs, folder, config.phrase_based, progress=config.trainer.progress)
-    system = PhraseBased(folder, config.phrase_based)
-    bleu = _tune(system, text.valid, config)
-    hours = (time.monotonic() - start) / 3600
-    weights = dict(zip(WEIGHTS, system.weights, strict=True))
-    yield (
-        system,
-        {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights},
-        {"bleu": bleu},
-    )
-    system.close()
-    if not config.phrase_based.keep:
-        shutil.rmtree(folder)
+    with ExitStack() as at_the_end:
+        if not config.phrase_based.keep:
+            at_the_end.callback(shutil.rmtree, folder, ignore_errors=True)
+        train_system(pairs, folder, config.phrase_based, progress=config.trainer.progress)
+        system = PhraseBased(folder, config.phrase_based)
+        at_the_end.callback(system.close)
+        bleu = _tune(system, text.valid, config)
+        hours = (time.monotonic() - start) / 3600
+        weights = dict(zip(WEIGHTS, system.weights, strict=True))
+        yield (
+            system,
+            {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights},
+            {"bleu": bleu},
+        )
 
 
 def _tune(system: PhraseBased, valid: Split, config: BaselineConfig) -> float | None:

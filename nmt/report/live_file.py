@@ -32,7 +32,6 @@ from nmt.utils.untrusted import bounded, check_against, read_json
 FILE = "live.bin"
 FORMAT = 1
 MAGIC = b"nmtlive" + bytes([FORMAT])
-SCORINGS = ("additive", "dot", "scaled_dot")
 _HEADER = struct.Struct("<8sI")
 
 _STRICT = ConfigDict(extra="forbid", strict=True)

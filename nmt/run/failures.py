@@ -16,30 +16,32 @@ LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", 
 
 
 @contextlib.contextmanager
-def machine_errors(config: Config) -> Iterator[None]:
+def machine_errors(config: Config, training: bool = False) -> Iterator[None]:
     """Turns errors of the machine inside into a `RunError` that says what to try.
 
     Raises:
         RunError: out of memory, no space, a worker or another rank that died.
     """
+    without_memory = out_of_memory if training else out_of_memory_applied
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
-        raise RunError(out_of_memory(config)) from error
+        raise RunError(without_memory(config)) from error
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        raise RunError(f"{where}{error.strerror}; the earlier checkpoints are intact") from error
+        kept = f"; {INTACT}" if training else ""
+        raise RunError(f"{where}{error.strerror}{kept}") from error
     except RuntimeError as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else ""
         if "DataLoader worker" in first:
             raise RunError(
                 f"data.workers={config.data.workers}: a process that makes batches died ({first}); "
-                "the earlier checkpoints are intact (possibly out of memory: try fewer workers)"
+                f"{INTACT} (possibly out of memory: try fewer workers)"
             ) from error
         if _lacks_memory(error):
-            raise RunError(out_of_memory(config)) from error
+            raise RunError(without_memory(config)) from error
         lost = isinstance(error, torch.distributed.DistError) or any(w in first for w in LOST)
         if config.trainer.devices * config.trainer.num_nodes > 1 and lost:
             dead = who_died() or "another process of the run ended, see its message"
@@ -59,10 +61,7 @@ def memory_errors(config: Config) -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not _lacks_memory(error):
             raise
-        raise RunError(
-            f"out of memory with search.batch_size={config.search.batch_size} sentences at a time; "
-            "try a smaller one, a smaller search.beam_size, or shorter sentences"
-        ) from error
+        raise RunError(out_of_memory_applied(config)) from error
 
 
 def _lacks_memory(error: RuntimeError) -> bool:
@@ -70,15 +69,23 @@ def _lacks_memory(error: RuntimeError) -> bool:
     return lacking or "can't allocate memory" in str(error)
 
 
+def out_of_memory_applied(config: Config) -> str:
+    """What to try where a trained model is applied to sentences that do not fit."""
+    return (
+        f"out of memory with search.batch_size={config.search.batch_size} sentences at a time; "
+        "try a smaller one, a smaller search.beam_size, or shorter sentences"
+    )
+
+
 def out_of_memory(config: Config) -> str:
-    """What to try where a batch does not fit."""
+    """What to try where a batch of a training does not fit."""
     by_tokens = config.data.batch_by == "tokens"
     name = "batch_tokens" if by_tokens else "batch_size"
     size: int = getattr(config.data, name)
     share = size // (config.trainer.devices * config.trainer.num_nodes * config.trainer.accumulate)
     return (
         f"out of memory with data.{name}={size} ({share} {config.data.batch_by} at a time) and "
-        f"search.batch_size={config.search.batch_size}; the earlier checkpoints are intact\n"
+        f"search.batch_size={config.search.batch_size}; {INTACT}\n"
         f"try trainer.accumulate={2 * config.trainer.accumulate} (the same updates in half the "
         f"memory), a smaller data.{name} or data.max_length, and for tests search.batch_size"
     )

@@ -83,19 +83,15 @@ def log_checkpoints_used(run: Run) -> None:
     """Stores which checkpoints a run evaluates in its W&B configuration; on rank 0."""
     if isinstance(run.logger, ResumableWandbLogger):
         assert run.checkpoint is not None
-        log_sources(
-            run.logger.experiment,
-            [
-                {
-                    **(named.pop("wandb", None) or {"run": None, "artifact": None}),
-                    **named,
-                    "update": each.update,
-                    "text": each.fingerprint,
-                }
-                for each in [run.checkpoint, *run.others]
-                for named in [_named(each)]
-            ],
-        )
+        used = [run.checkpoint, *run.others]
+        log_sources(run.logger.experiment, [_source(checkpoint) for checkpoint in used])
+
+
+def _source(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What W&B is told of a checkpoint that a run uses."""
+    named = _named(checkpoint)
+    logged = named.pop("wandb", None) or {"run": None, "artifact": None}
+    return {**logged, **named, "update": checkpoint.update, "text": checkpoint.fingerprint}
 
 
 def log_checkpoints(run: Run, content: dict[str, Any]) -> None:

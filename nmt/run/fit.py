@@ -76,7 +76,7 @@ class Training:
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
         callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
         if not run.is_trial:
-            callbacks.insert(0, GoingOn(run.folder))
+            callbacks.insert(0, SetResultsAside(run.folder))
         self.trainer = run.trainer = make_trainer(config, run.folder.path, callbacks, run.logger)
         self.data = TranslationData(text, config)
 
@@ -201,8 +201,8 @@ class Training:
         return Stage(title, pairs, "sentence", shown=shown, left=left, kind="training sample")
 
 
-class GoingOn(pl.Callback):
-    """A run is unfinished from the moment that updates are made: all that may be refused has passed."""
+class SetResultsAside(pl.Callback):
+    """Renames results.json when updates begin, for the run is then unfinished; all checks have passed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder

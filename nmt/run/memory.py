@@ -21,7 +21,7 @@ class Need(NamedTuple):
     """Memory that is needed on one machine.
 
     Attributes:
-        what: needs it.
+        what: the part of a run that needs it.
         keys: that it grows with.
         size: bytes.
         on_device: whether on the devices of the run; otherwise on the host.

@@ -19,6 +19,7 @@ from nmt.data.prepare import Prepared, prepare
 from nmt.data.sources.optional import leave_out_absent
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
+from nmt.report.figures import check_own
 from nmt.run.early_checks import (
     check_early,
     check_training,
@@ -61,7 +62,7 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     check_training(config)
     warn_of_memory(config, training=True)
     stop.trust = own_code(config)
-    with machine_errors(config):
+    with machine_errors(config, training=True):
         yield Run(config, folder, checkpoint, stop, code_of(checkpoint))
 
 
@@ -105,6 +106,7 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     leave_out_absent(config.data)
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
+    check_own(config.report)
     quieten()
     yield Run(config, folder, code=code_fingerprint())
 

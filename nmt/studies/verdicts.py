@@ -9,6 +9,7 @@ from typing import Any
 from nmt.config import StudyClaim, StudySection
 from nmt.config.study import FIGURES
 from nmt.evaluation.degradation import Estimate, Group, curves, degradation_of, estimate
+from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.evaluation.scores import Score, score_of_name
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.runs import FinishedRun
@@ -199,7 +200,7 @@ def decide_length(
         confidence=section.confidence,
         sentences=int(text.sentences[text.fitted].sum()),
         seeds=len(group.curves),
-        of="seeds" if len(group.curves) > 2 else "runs",
+        of="seeds" if len(group.curves) >= FEWEST_SEEDS else "runs",
         reason="" if verdict != UNDECIDED else reason,
     )
 

@@ -10,8 +10,6 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from nmt.models.checkpoint import Checkpoint, checkpoint_errors, updates_of
 from nmt.utils import files
 from nmt.utils.errors import InputError
@@ -71,14 +69,11 @@ class CheckpointFolder:
                 continue
             try:
                 files.verify(path)
-                torch.load(path, map_location="meta", weights_only=True, mmap=True)
+                if updates_of(path) is None:
+                    raise InputError(f"{path} is damaged: not a checkpoint")
             except InputError as error:
                 damaged.append(path)
                 log.warning("%s", error)
-                continue
-            except Exception:  # the words of torch's own would advise to load it unsafely
-                damaged.append(path)
-                log.warning("%s is damaged: not a checkpoint", path)
                 continue
             if damaged:
                 log.warning("resuming from %s instead", path)

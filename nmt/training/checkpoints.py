@@ -131,8 +131,9 @@ class Checkpoints(pl.Callback):
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         entry = {"update": float(trainer.global_step)}
         for name, value in trainer.callback_metrics.items():
-            if name.startswith("valid/") and "/" not in name[6:]:
-                entry[name[6:]] = float(value)
+            score = name.removeprefix("valid/")
+            if score != name and "/" not in score:
+                entry[score] = float(value)
             elif name == "train/nll_per_word":
                 entry["train_nll_per_word"] = float(value)
         if not math.isfinite(entry["nll_per_word"]):

@@ -119,6 +119,8 @@ class ResumableCSVLogger(Logger):
         super().__init__()
         self._folder = folder
         self._file = MetricsFile(folder / "metrics.csv")
+        self._step: int | None = None  # of the last row
+        self._waiting: list[dict[str, float]] = []
 
     @property
     def name(self) -> str:
@@ -140,7 +142,15 @@ class ResumableCSVLogger(Logger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        self._file.add({name: float(value) for name, value in metrics.items()}, step or 0)
+        row = {name: float(value) for name, value in metrics.items()}
+        step = self._step if step is None else step
+        if step is None:  # a callback of one's own says none: that of the first row which does
+            self._waiting.append(row)
+            return
+        self._step = step
+        for each in (*self._waiting, row):
+            self._file.add(each, step)
+        self._waiting.clear()
 
 
 class ResumableWandbLogger(WandbLogger):

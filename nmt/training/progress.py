@@ -154,7 +154,7 @@ class Progress(pl.Callback):
         for logger in trainer.loggers:
             # Lightning would count the update before this one
             logger.log_metrics(metrics, step=trainer.global_step)
-        scores = {name[6:]: value for name, value in metrics.items()}
+        scores = {name.removeprefix("valid/"): value for name, value in metrics.items()}
         said = [f"nll/word {scores['nll_per_word']:.3f}", f"perplexity {scores['perplexity']:.2f}"]
         if "bleu" in scores:
             said.append(f"greedy BLEU {scores['bleu']:.1f}")

@@ -19,7 +19,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 from nmt.evaluation.records import choose_kept
 from nmt.models.base import Decoded, Translator
-from nmt.report.wandb.panels import log_validation
+from nmt.report.wandb.panels import log_alignments
 from nmt.search import beam_search
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.utils.environment import gather
@@ -165,7 +165,7 @@ class Validation(pl.Callback):
             if isinstance(logger, ResumableWandbLogger):
                 with logger.row(trainer.global_step, LogEntry.PICTURES) as new:
                     if new:
-                        log_validation(logger.experiment, trainer.global_step, {}, heatmaps)
+                        log_alignments(logger.experiment, trainer.global_step, heatmaps)
 
 
 def sum_of_all() -> SumMetric:

@@ -17,6 +17,7 @@ PARTS = (
     *("data", "layers", "models", "search", "inference", "training"),
     *("run/fit.py", "run/test.py"),
     *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/records.py"),
+    "evaluation/stress.py",
 )
 # Of these, what only shows, logs or stops.
 SHOWN = (

@@ -95,19 +95,36 @@ def cgroup_quota(
         membership: file of the cgroups of the process.
     """
     quotas = [math.inf]
+    for folder in cgroups("cpu", mounted, membership):
+        # version 2: both numbers in a file; version 1: a file each, -1 for no limit
+        text = _read(folder / "cpu.max") or " ".join(
+            _read(folder / f"cpu.cfs_{part}_us") for part in ("quota", "period")
+        )
+        if match := re.fullmatch(r"\s*(\d+)\s+(\d+)\s*", text):
+            quotas.append(int(match[1]) / int(match[2]))
+    return min(quotas)
+
+
+def cgroup_memory(
+    mounted: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")
+) -> float:
+    """Bytes that the cgroups of this process allow; inf: no limit. See `cgroup_quota`."""
+    limits = [math.inf]
+    for folder in cgroups("memory", mounted, membership):
+        # version 2 ("max" for no limit), version 1
+        texts = [_read(folder / name) for name in ("memory.max", "memory.limit_in_bytes")]
+        limits += [int(text) for text in texts if text.strip().isdigit()]
+    return min(limits)
+
+
+def cgroups(controller: str, mounted: Path, membership: Path) -> Iterator[Path]:
+    """The folders of the cgroups (version 1 or 2) of this process that may bound what it gets."""
     for line in _read(membership).splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        for root in {mounted, mounted / controllers, mounted / "cpu"}:
-            for folder in (root, *_below(root, path)):
-                # version 2: both numbers in a file; version 1: a file each, -1 for no limit
-                text = _read(folder / "cpu.max") or " ".join(
-                    _read(folder / f"cpu.cfs_{part}_us") for part in ("quota", "period")
-                )
-                if match := re.fullmatch(r"\s*(\d+)\s+(\d+)\s*", text):
-                    quotas.append(int(match[1]) / int(match[2]))
-    return min(quotas)
+        for root in {mounted, mounted / controllers, mounted / controller}:
+            yield from (root, *_below(root, path))
 
 
 def _below(root: Path, path: str) -> Iterator[Path]:

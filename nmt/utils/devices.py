@@ -11,10 +11,8 @@ from pathlib import Path
 
 import torch
 
-from nmt.utils.cores import choose_threads
+from nmt.utils.cores import cgroup_memory, choose_threads
 from nmt.utils.errors import InputError
-
-CGROUPS = Path("/sys/fs/cgroup")
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
@@ -92,12 +90,8 @@ def processor() -> str:
 
 
 def host_memory() -> int:
-    """Bytes that the processes here may hold: those of the machine, or of a container's limit."""
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroups of version 2 and 1
-        with contextlib.suppress(OSError, ValueError):  # none, or "max"
-            sizes.append(int((CGROUPS / name).read_text()))
-    return min(sizes)
+    """Bytes that the processes here may hold: those of the machine, or of a container's or job's limit."""
+    return int(min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), cgroup_memory()))
 
 
 def device_memory() -> int:

@@ -163,7 +163,9 @@ def test_force_decoding_gives_back_the_searchs_probabilities():
     [found] = beam_search(
         model, batch.source, batch.source_mask, dataclasses.replace(SEARCH, nbest=3)
     )
-    decodings = force_decode(model, [source] * 3, [hypothesis.tokens for hypothesis in found])
+    tokens = [hypothesis.tokens for hypothesis in found]
+    assert not any(force_decode(model, [source] * 3, tokens)[0].others)
+    decodings = force_decode(model, [source] * 3, tokens, runners_up=5)
     for hypothesis, decoding in zip(found, decodings, strict=True):
         steps = len(hypothesis.log_probabilities)
         assert decoding.log_probabilities[:steps] == pytest.approx(hypothesis.log_probabilities)
@@ -251,9 +253,10 @@ def test_the_symbol_and_a_word_spelt_like_it_are_told_apart_by_their_ids(
     hypothesis = Hypothesis([word, symbol, symbol, 0], [-1.0] * 4, -4.0, True)
     decoded = test_loop.force_decode
 
-    def one_to_one(*arguments):
+    def one_to_one(*arguments, **options):
         weights = np.eye(4)[[0, 1, 2, 3]]
-        return [dataclasses.replace(each, weights=weights) for each in decoded(*arguments)]
+        made = decoded(*arguments, **options)
+        return [dataclasses.replace(each, weights=weights) for each in made]
 
     monkeypatch.setattr(test_loop, "beam_search", lambda *_: [[hypothesis]])
     monkeypatch.setattr(test_loop, "force_decode", one_to_one)

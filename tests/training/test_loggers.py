@@ -146,6 +146,22 @@ def test_tensorboard_has_scores_curves_figures_and_hyperparameters(
     assert yaml.safe_load((tmp_path / "tensorboard" / "hparams.yaml").read_text())["seed"] == 7
 
 
+def test_a_row_without_a_step_leaves_those_of_earlier_processes(tmp_path: Path) -> None:
+    """A callback of one's own may log so, and be the first that logs after a resume."""
+    first = ResumableCSVLogger(tmp_path)
+    for step in (5, 10):
+        first.log_metrics({"train/loss": 1.0 / step}, step=step)
+    resumed = ResumableCSVLogger(tmp_path)
+    resumed.log_metrics({"mine": 3.0})
+    resumed.log_metrics({"train/loss": 0.05}, step=20)
+    resumed.log_metrics({"mine": 4.0})
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["step"], row["mine"]) for row in rows] == [
+        ("5", ""), ("10", ""), ("20", "3.0"), ("20", ""), ("20", "4.0"),
+    ]  # fmt: skip
+
+
 def test_tensorboards_rows_are_on_disk_at_a_checkpoint(tmp_path: Path, composer: Any) -> None:
     pytest.importorskip("tensorboard")
     logger = make_logger(load(composer("logger=tensorboard")), tmp_path)

@@ -126,6 +126,24 @@ def test_quotas_of_cgroups(tmp_path, membership, files, quota):
     assert cores.cgroup_quota(tmp_path / "none", Path("no-such-file")) == math.inf
 
 
+@pytest.mark.parametrize(
+    ("membership", "files", "bytes_"),
+    [
+        ("0::/a/b", {"a/memory.max": "4096\n", "a/b/memory.max": "max\n"}, 4096),
+        ("0::/job", {"memory.max": "8192", "job/memory.max": "9000"}, 8192),
+        ("3:memory:/x\n2:cpu:/y", {"memory/x/memory.limit_in_bytes": "77\n"}, 77),
+        ("2:cpu:/x", {"memory/x/memory.limit_in_bytes": "77\n"}, math.inf),
+        ("", {}, math.inf),
+    ],
+)
+def test_memory_of_cgroups(tmp_path, membership, files, bytes_):
+    (tmp_path / "cgroup").write_text(membership)
+    for name, text in files.items():
+        (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "fs" / name).write_text(text)
+    assert cores.cgroup_memory(tmp_path / "fs", tmp_path / "cgroup") == bytes_
+
+
 def test_waiting_threads_sleep_unless_the_user_has_said_otherwise(monkeypatch):
     environ: dict[str, str] = {}
     cores.set_up_libraries(environ)

@@ -1,6 +1,6 @@
 """A W&B workspace and a report that lay runs over one another in native panels.
 
-The panels are drawn from what `wandb_panels` and the training log. Both are built without a login;
+The panels are drawn from what `nmt.report.wandb.panels` and the training log. Both are built without a login;
 saving them, and logging the comparison page, needs one. `wandb-workspaces` is an extra.
 """
 
@@ -87,17 +87,12 @@ def check_project(text: str) -> Project:
         InputError: for what is not ENTITY/PROJECT, without the extra, and without a login.
     """
     project = Project.parse(text)
-    check_workspaces()
+    _libraries()
     if not has_key():
         raise InputError(
             f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY"
         )
     return project
-
-
-def check_workspaces() -> None:
-    """Raises InputError where the extra is missing."""
-    _libraries()
 
 
 def parts(runs: Sequence[FinishedRun]) -> list[Part]:

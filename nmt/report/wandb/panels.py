@@ -61,27 +61,22 @@ def define_metrics(run: Any) -> None:
                 run.define_metric(f"valid/{key}", step_metric=UPDATE, step_sync=True, summary=best)
 
 
-def log_validation(
-    run: Any,
-    update: int,
-    scalars: Mapping[str, float],
-    rows: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """Logs a validation: scalars under their names, and the alignment of each of `rows`.
+def log_alignments(run: Any, update: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Logs the alignment of each of `rows` at a validation.
 
     Args:
         update: number of updates so far.
         rows: the same (four) lines in the form of alignments/<set>.jsonl at every validation; those
             without weights (a model without attention) are passed over.
     """
-    with warn_on_error("logging a validation"):
+    with warn_on_error("logging alignments"):
         images = {
             f"{ALIGNMENT}/{place}": _heatmap(row)
             for place, row in enumerate(rows, 1)
             if row["weights"] is not None
         }
-        if scalars or images:
-            run.log({UPDATE: update, **scalars, **images})
+        if images:
+            run.log({UPDATE: update, **images})
 
 
 def log_test(

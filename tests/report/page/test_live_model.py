@@ -12,7 +12,7 @@ import torch
 
 from nmt.data.batch import pad
 from nmt.data.vocabulary import spelt
-from nmt.inference.force_decoding import alignment_row, force_decode
+from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, force_decode
 from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.search.beam import beam_search
@@ -83,7 +83,9 @@ def test_the_page_computes_and_searches_as_torch_does(
         same = rounded(trained, bits)
         hypotheses = in_python(same, texts, beam)
         encoded = [same.codec.source.encode(text.split()) for text in texts]
-        forced = force_decode(same.model, encoded, [each.tokens for each in hypotheses])
+        forced = force_decode(
+            same.model, encoded, [each.tokens for each in hypotheses], runners_up=RUNNERS_UP
+        )
         for text, source, record, hypothesis, decoding in zip(
             texts, encoded, found, hypotheses, forced, strict=True
         ):

@@ -53,7 +53,7 @@ def test_without_the_extra_it_is_refused_by_name(monkeypatch):
 
 
 def test_without_a_login_it_is_refused_in_a_line(monkeypatch, no_key):
-    monkeypatch.setattr(dashboards, "check_workspaces", lambda: None)
+    monkeypatch.setattr(dashboards, "_libraries", lambda: None)
     with pytest.raises(InputError) as refused:
         check_project("team/nmt")
     assert str(refused.value).count("\n") == 0
@@ -64,7 +64,7 @@ def test_without_a_login_it_is_refused_in_a_line(monkeypatch, no_key):
 
 def test_a_key_for_another_server_is_none_for_this_one(monkeypatch, no_key, tmp_path):
     (tmp_path / "none").write_text("machine api.wandb.ai login user password secret\n")
-    monkeypatch.setattr(dashboards, "check_workspaces", lambda: None)
+    monkeypatch.setattr(dashboards, "_libraries", lambda: None)
     assert check_project("team/nmt") == PROJECT
     (tmp_path / "none").write_text("machine api.forge.coreweave.com login user password secret\n")
     assert check_project("team/nmt") == PROJECT

@@ -13,9 +13,9 @@ from nmt.report.heatmap import choose_four
 from nmt.report.wandb import panels as wandb_panels
 from nmt.report.wandb.panels import (
     define_metrics,
+    log_alignments,
     log_test,
     log_translations,
-    log_validation,
     warn_on_error,
 )
 from tests.helpers.run_folders import make_run
@@ -24,6 +24,9 @@ from tests.helpers.run_folders import make_run
 @pytest.fixture(autouse=True)
 def forget(monkeypatch):
     monkeypatch.setattr(wandb_panels, "_reported", set())
+
+
+ROW = {"id": 3, "weights": [[0.25, 0.75]], "source": ["maison", "</s>"], "target": ["house"]}
 
 
 class Recorder:
@@ -45,11 +48,11 @@ def test_errors_are_reported_once_and_stop_nothing(caplog):
     run = Recorder(broken=True)
     with caplog.at_level(logging.WARNING):
         for update in (1, 2, 3):
-            log_validation(run, update, {"valid/nll": 1.0})
+            log_alignments(run, update, [ROW])
         define_metrics(run)
         log_test(run, {"test": {"dev": {"by_length": [{"from": 1}]}}})
     assert [record.message.split(" failed")[0] for record in caplog.records] == [
-        "W&B: logging a validation",
+        "W&B: logging alignments",
         "W&B: defining metrics",
         "W&B: logging the test",
     ]
@@ -61,10 +64,12 @@ def test_stopping_a_run_is_not_an_error_of_wandb():
         raise KeyboardInterrupt
 
 
-def test_models_without_attention_log_scalars_alone():
+def test_models_without_attention_log_no_alignments():
     run = Recorder()
-    log_validation(run, 7, {"valid/bleu": 20.0}, [{"weights": None}])
-    assert run.rows == [{"trainer/global_step": 7, "valid/bleu": 20.0}]
+    log_alignments(run, 7, [{"weights": None}])
+    assert run.rows == []
+    log_alignments(run, 7, [{"weights": None}, ROW])
+    assert [set(row) for row in run.rows] == [{"trainer/global_step", "valid/alignment/2"}]
 
 
 def inspect(folder):
@@ -93,8 +98,9 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
         run = logger.experiment
         define_metrics(run)
         for update in (5, 10):
-            logger.log_metrics({"valid/nll": 10.0 / update}, step=update)
-            log_validation(run, update, {"valid/bleu_by_length/11-20": 31.0 / update}, four)
+            scores = {"valid/nll": 10.0 / update, "valid/bleu_by_length/11-20": 31.0 / update}
+            logger.log_metrics(scores, step=update)
+            log_alignments(run, update, four)
         log_test(run, results, figures, page)
     finally:
         wandb.finish()
@@ -131,7 +137,9 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     validations = [each for each in rows if "valid/bleu_by_length/11-20" in each]
     assert [each["trainer/global_step"] for each in validations] == [5, 10]
     assert [each["valid/bleu_by_length/11-20"] for each in validations] == [6.2, 3.1]
-    caption = validations[1]["valid/alignment/1.caption"]
+    drawn = [each for each in rows if "valid/alignment/1" in str(each)]
+    assert [each["trainer/global_step"] for each in drawn] == [5, 10]
+    caption = drawn[1]["valid/alignment/1.caption"]
     assert caption == f"{' '.join(four[0]['source'])} → {' '.join(four[0]['target'])}"
     assert len(list(files.glob("media/images/valid/alignment/*.png"))) == 8
     assert len(list(files.glob("media/images/figures/newstest-b*.png"))) == 2
