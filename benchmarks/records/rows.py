@@ -14,6 +14,7 @@ from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.report.finding import read_run
 from nmt.report.runs import FinishedRun
+from nmt.utils.commands import override_key
 
 PLACES = re.compile(r"data\.(train|valid|in_domain|test\.[^.]+)\.(source|target|alignment|links)\b")
 VERSIONS = ("python", "nmt", "torch", "sacrebleu")
@@ -168,7 +169,7 @@ def is_place(word: str) -> bool:
     >>> [is_place(word) for word in ("data.root=/a", "+data.test.a.source=b", "hydra.run.dir=c", "seed=1")]
     [True, True, True, False]
     """
-    name = word.lstrip("+~").partition("=")[0]
+    name = override_key(word)
     runtime = is_within(name, RUNTIME_KEYS) and name != "trainer.threads"
     return runtime or name == "checkpoint" or name.startswith("hydra") or bool(PLACES.match(name))
 

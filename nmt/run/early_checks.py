@@ -21,6 +21,7 @@ from nmt.report.figures import check_own
 from nmt.training.callbacks import make_callbacks
 from nmt.training.loggers import check_logger
 from nmt.training.trainer import lightning_arguments
+from nmt.utils.commands import override_key
 from nmt.utils.devices import check_accelerator
 from nmt.utils.errors import InputError
 
@@ -74,7 +75,7 @@ def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Seq
     Raises:
         InputError: naming the module.
     """
-    if any(override.lstrip("+").startswith("evaluation.scores=") for override in typed):
+    if any(override_key(word) == "evaluation.scores" for word in typed):
         return
     for module in modules_of_scores(config.evaluation.scores):
         if not is_within(module, trust):

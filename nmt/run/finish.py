@@ -27,7 +27,7 @@ from nmt.run.run import Run
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.training.ranks import need_no_rank
 from nmt.training.test_scores import log_test_scores
-from nmt.utils.commands import command_line
+from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
 from nmt.utils.environment import rank
 from nmt.utils.files import verify
@@ -232,12 +232,8 @@ def typed_command() -> str:
     Only where Hydra finds options of one's own is kept.
     """
     hydra = HydraConfig.get()
-    typed = [
-        override
-        for override in hydra.overrides.task
-        if not override.lstrip("+").startswith("resume=")
-    ]
-    searched = [line for line in hydra.overrides.hydra if line.startswith("hydra.searchpath=")]
+    typed = [word for word in hydra.overrides.task if override_key(word) != "resume"]
+    searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]
     for source in hydra.runtime.config_sources:
         if source.provider == "command-line":
             folder = Path(source.path)

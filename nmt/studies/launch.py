@@ -20,7 +20,7 @@ from nmt.config.study import COMMANDS
 from nmt.data.sources.open import open_corpus, text_sections
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
 from nmt.studies.planned import PlannedRun
-from nmt.utils.commands import override
+from nmt.utils.commands import override, override_key
 from nmt.utils.errors import Interrupted
 from nmt.utils.files import write_json
 from nmt.utils.locks import FolderInUse, FolderLock
@@ -30,7 +30,7 @@ from nmt.utils.progress import counted
 log = logging.getLogger(__name__)
 
 JOBS = "jobs.json"
-PASSED_ON = ("hydra/launcher=", "hydra.launcher.", "hydra.searchpath=")  # of what was typed
+PASSED_ON = ("hydra/launcher", "hydra.launcher.", "hydra.searchpath")  # of what was typed
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 PATIENCE = 600.0  # seconds that runs of an earlier start have to end
 
@@ -106,7 +106,7 @@ def sweep_command(command: str, jobs: Path, where: Path) -> list[str]:
     passed = [
         word
         for word in HydraConfig.get().overrides.hydra
-        if word.lstrip("+~").startswith(PASSED_ON)
+        if override_key(word).startswith(PASSED_ON)
     ]
     return [
         *(sys.executable, "-m", f"nmt.{command}", "-m", *folder, *passed),

@@ -29,11 +29,11 @@ from nmt.config.validation import load, validate_keys
 from nmt.data.sources.optional import leave_out_absent
 from nmt.evaluation.scores import score_of_name
 from nmt.studies.planned import ROOT, PlannedRun
-from nmt.utils.commands import literal, override
+from nmt.utils.commands import literal, override, override_key
 from nmt.utils.errors import InputError
 
 # Keys that say what is decided, and how, in one place.
-HERE = tuple(f"study.{key}=" for key in ("only", "root", "take", "accept", "missing", "plan_only"))
+HERE = tuple(f"study.{key}" for key in ("only", "root", "take", "accept", "missing", "plan_only"))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def plan_of(composed: DictConfig) -> Study:
     for key, claim in claims.items():
         _check_test_set(f"study.claims.{key}", claim, groups)
         score_of_name(claim.score, f"study.claims.{key}.score")
-    typed = (word for word in HydraConfig.get().overrides.task if not word.startswith(HERE))
+    typed = (word for word in HydraConfig.get().overrides.task if override_key(word) not in HERE)
     return Study(name, section, claims, groups, tuple(typed))
 
 
@@ -175,7 +175,7 @@ def _root(section: StudySection) -> tuple[str, ...]:
 
 def _says_how_it_is_run(word: str) -> bool:
     """Whether an override of all runs holds for an evaluation, too, whose model has been trained with the rest."""
-    name = word.lstrip("+~").partition("=")[0]
+    name = override_key(word)
     return is_within(name, RUNTIME_KEYS) and is_within(name, EvaluateConfig.overridable)
 
 
@@ -209,9 +209,9 @@ def _seeded(
 def _compose(where: str, typed: Sequence[str], command: str) -> DictConfig:
     loader = GlobalHydra.instance().config_loader()
     searched = [
-        override
-        for override in HydraConfig.get().overrides.hydra
-        if override.lstrip("+").startswith("hydra.searchpath=")
+        word
+        for word in HydraConfig.get().overrides.hydra
+        if override_key(word) == "hydra.searchpath"
     ]
     try:
         config = loader.load_configuration(command, [*searched, *typed], RunMode.RUN)

@@ -17,7 +17,7 @@ from nmt.config.renamed import upgrade
 from nmt.config.schema import RUNTIME_KEYS, TrainConfig, to_containers
 from nmt.report.runs import flatten
 from nmt.utils.code import code_fingerprint
-from nmt.utils.commands import command_line, literal, override
+from nmt.utils.commands import command_line, literal, override, override_key
 
 ROOT = "data.root"
 
@@ -67,7 +67,7 @@ class PlannedRun:
     @property
     def _shown(self) -> list[str]:
         """The overrides without the folder of its text."""
-        return [word for word in self.overrides if not word.startswith(f"{ROOT}=")]
+        return [word for word in self.overrides if override_key(word) != ROOT]
 
 
 @dataclass(frozen=True)

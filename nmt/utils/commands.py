@@ -20,6 +20,15 @@ def override(key: str, value: str) -> str:
     return f"{key}={quoted(value)}"
 
 
+def override_key(word: str) -> str:
+    """The key or group of an override.
+
+    >>> [override_key(word) for word in ("+data.root=/a", "~search", "++seed=1", "size=laptop")]
+    ['data.root', 'search', 'seed', 'size']
+    """
+    return word.lstrip("+~").partition("=")[0]
+
+
 def quoted(value: str) -> str:
     """A value of Hydra's grammar that stands for this text."""
     if _PLAIN.fullmatch(value) and not _is_literal(value):

@@ -14,6 +14,7 @@ from nmt.report.groups import grouped
 from nmt.report.runs import FinishedRun
 from nmt.report.table import heading, levels
 from nmt.report.tables import shown_scores
+from nmt.utils.commands import override_key
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
 """Keys of results.json that runs are filtered by, before any other key that was swept."""
@@ -83,8 +84,8 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
 
 def _typed(run: FinishedRun) -> dict[str, str]:
     """The keys and groups set by a run's overrides: `+optimizer.lr=0.1` is {"optimizer.lr": "0.1"}."""
-    pairs = (override.lstrip("+").split("=", 1) for override in run.overrides)
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and not pair[0].startswith("~")}
+    set_here = (word for word in run.overrides if "=" in word and not word.startswith("~"))
+    return {override_key(word): word.partition("=")[2] for word in set_here}
 
 
 def _text(value: Any) -> str:
