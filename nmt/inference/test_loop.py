@@ -35,7 +35,8 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS, UNREAD
+from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS
+from nmt.evaluation.scores.coverage import UNREAD
 from nmt.evaluation.word_classes import class_of, function_words
 from nmt.inference.force_decoding import (
     RUNNERS_UP,

@@ -105,6 +105,16 @@ def wandb_settings(logger: WandbLogger) -> dict[str, Any]:
     return settings
 
 
+def has_wandb_run(logger: WandbLogger) -> bool:
+    """Whether the logger has begun its run."""
+    return logger._experiment is not None
+
+
+def forget_wandb_run(logger: WandbLogger) -> None:
+    """Has the logger begin, or go on with, its run once more at its next row."""
+    logger._experiment = None
+
+
 def is_offline(logger: WandbLogger) -> bool:
     """Whether the rows of a W&B run are counted here, and not by a server."""
     return bool(logger._offline)

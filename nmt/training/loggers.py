@@ -22,7 +22,12 @@ from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
 from nmt.report.wandb.rows import read_rows
 from nmt.report.wandb.service import forget, has_died
-from nmt.training.lightning import is_offline, wandb_settings
+from nmt.training.lightning import (
+    forget_wandb_run,
+    has_wandb_run,
+    is_offline,
+    wandb_settings,
+)
 from nmt.training.metrics_file import MetricsFile
 from nmt.utils.environment import command_name, rank, sweep_folder
 from nmt.utils.errors import InputError
@@ -241,13 +246,14 @@ class ResumableWandbLogger(WandbLogger):
 
         Rows of numbers that were not on disk yet are logged again; pictures are not.
         """
-        if self._experiment is None or not has_died():
+        if not has_wandb_run(self) or not has_died():
             return
         with warn_on_error("starting its process anew"):
             there = LoggedRows(self._files())
             log.info("W&B's process has ended; another one goes on with the run")
             forget()
-            self._experiment, self._on_disk, self._block = None, -1, 0
+            forget_wandb_run(self)
+            self._on_disk, self._block = -1, 0
             define_metrics(self.experiment)
             self._next_step = there.step
             self._continue()

@@ -18,6 +18,8 @@ from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnect
 from nmt.training.lightning import (
     accumulating,
     complete_loops,
+    forget_wandb_run,
+    has_wandb_run,
     is_offline,
     leave_signals_alone,
     on_every_rank,
@@ -125,6 +127,12 @@ def test_wandbs_settings_are_where_they_are_changed(tmp_path):
     assert is_offline(logger)
     source = inspect.getsource(WandbLogger.experiment.fget)
     assert "wandb.init(**self._wandb_init)" in source
+    assert "if self._experiment is None" in source
+    assert not has_wandb_run(logger)
+    logger._experiment = object()
+    assert has_wandb_run(logger)
+    forget_wandb_run(logger)
+    assert not has_wandb_run(logger)
 
 
 def test_ranks_are_started_and_watched_as_is_known():

@@ -1,0 +1,47 @@
+"""Words left out and words repeated; off unless named in `evaluation.scores`.
+
+What is read of the attention is kept in the records while it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from nmt.evaluation.coverage import NGRAM, repeated_ngrams
+from nmt.evaluation.scores.base import Record, Score, quotient
+
+UNREAD = "unread_words"
+
+
+class _Fault(Score):
+    """A share of what should not be there."""
+
+    digits = 3
+    higher_is_better: ClassVar[bool | None] = False
+    default = False
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return quotient(sums[..., 0], sums[..., 1])
+
+
+class UnreadWords(_Fault):
+    """Share of the source words whose attention, over all target words written, stays low."""
+
+    key = UNREAD
+    title = "Source words left unread"
+
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        return None  # only where they are kept
+
+
+class RepeatedNgrams(_Fault):
+    """Share of the n-grams written that repeat another, more often than in the reference."""
+
+    key = "repeated_ngrams"
+    title = f"Repeated {NGRAM}-grams"
+
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        return repeated_ngrams(record["hypothesis"], record["reference"])
