@@ -27,6 +27,20 @@ def note_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NOTED)
 
 
+def _end_at_sigterm() -> None:
+    """Gives SIGTERM its usual effect in a process that was forked from one that handles it here.
+
+    A handler of Python's would not do: one that is told while the process goes to sleep on a lock is
+    called only when it wakes, and whoever ends a pool of workers waits for that.
+    """
+    module = getattr(signal.getsignal(signal.SIGTERM), "__module__", None)
+    if module is not None and module.startswith("nmt."):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_end_at_sigterm)
+
+
 def noted_signal() -> int:
     """The signal that was noted last, which is forgotten; 0 where there is none."""
     number = _noted[-1] if _noted else 0
