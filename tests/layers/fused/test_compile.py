@@ -74,14 +74,17 @@ def test_all_kernels_compile(target):
         assert Counter(each["kernel"] for each in of_type) == expected
         for each in of_type:
             assert each["spills"] == 0, each
-            assert 0 < each["registers"] <= (256 if target.startswith("gfx") else 128), each
+            product = each["kernel"] in GATES and each["shared"] > 2**14
+            # AMD's tensor cores take their operands from more registers, and it has 512 of them
+            most = 160 if product and target.startswith("gfx") else 128
+            assert 0 < each["registers"] <= most, each
             if each["kernel"] in READS_KEYS_OR_ANNOTATIONS:
                 # 8 positions x 256 entries by 128 threads (AMD: 256): all of them, and no query
                 entries = 8 * 256 // (256 if target.startswith("gfx") else 128)
                 size = 4 if dtype == "float32" else 2
                 assert each["vector_loads"] >= entries * size // 16, each
-            if each["kernel"] in GATES and each["shared"] > 2**14:
-                # a product: 64 sentences and 16 units, 128 entries of each, by 128 threads
+            if product:
+                # 64 sentences and 16 units, 128 entries of each, by 128 threads
                 threads = 256 if target.startswith("gfx") else 128
                 assert each["vector_loads"] >= (64 + 16) * 128 * 2 // 16 // threads, each
             if each["kernel"] == "word_nll_kernel":

@@ -16,7 +16,7 @@ B batch, H state, D directions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
@@ -64,8 +64,7 @@ def load(tensor, between, row: tl.constexpr, d, b, column, here):
 @triton.jit
 def add_product(
     sums, left, left_d, left_b: tl.constexpr, right, right_d: tl.constexpr, right_k: tl.constexpr,
-    right_n: tl.constexpr, SIZE: tl.constexpr, d, b, real_b, column, real_column,
-    DEPTH: tl.constexpr,
+    right_n: tl.constexpr, d, b, real_b, column, real_column, SIZE: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """`sums` (B, column) with those entries of left (B, SIZE) times right (SIZE, .) added."""
     if SIZE > 0:
@@ -86,12 +85,31 @@ def add_product(
     return sums
 
 
+@triton.jit
+def added(
+    addend, addend_d, addend_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
+    right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr,
+    d, b, real_b, column, real_column,
+    ADDEND: tl.constexpr, SIZE: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """A tensor and a product (B, column), or one of them."""
+    sums = tl.zeros((b.shape[0], column.shape[0]), tl.float32)
+    sums = add_product(
+        sums, left, left_d, left_b, right, right_d, right_k, right_n,
+        d, b, real_b, column, real_column, SIZE, DEPTH,
+    )  # fmt: skip
+    if ADDEND:
+        here = real_b[:, None] & real_column[None, :]
+        sums += load(addend, addend_d, addend_b, d, b, column, here)
+    return sums
+
+
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"], do_not_specialize_on_alignment=["real"])
 def open_gates_kernel(
-    projected, projected_d, projected_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    projected, projected_d, projected_b: tl.constexpr,
     state, state_d, state_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
     reset, reset_d, reset_b: tl.constexpr, real, real_d, real_b: tl.constexpr,
-    left, left_d, left_b: tl.constexpr,
+    addend, addend_d, addend_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
     right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr, batch,
     HIDDEN: tl.constexpr, SIZE: tl.constexpr, ADDEND: tl.constexpr, MASKED: tl.constexpr,
     ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
@@ -103,15 +121,12 @@ def open_gates_kernel(
     is_r = both // UNITS
     unit = tl.program_id(1) * UNITS + both % UNITS
     column = is_r * HIDDEN + unit
-    x = tl.zeros((ROWS, 2 * UNITS), tl.float32)
-    x = add_product(
-        x, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
-        d, b, b < batch, column, unit < HIDDEN, DEPTH,
+    x = added(
+        addend, addend_d, addend_b, left, left_d, left_b, right, right_d, right_k, right_n,
+        d, b, b < batch, column, unit < HIDDEN, ADDEND, SIZE, DEPTH,
     )  # fmt: skip
     here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
     x += load(projected, projected_d, projected_b, d, b, column, here)
-    if ADDEND:
-        x += load(addend, addend_d, addend_b, d, b, column, here)
     x = sigmoid(x)
     if MASKED:
         mask = tl.load(real + (d * real_d + b) * real_b, mask=b < batch, other=0)
@@ -126,11 +141,11 @@ def open_gates_kernel(
 
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def next_state_kernel(
-    projected, projected_d, projected_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    projected, projected_d, projected_b: tl.constexpr,
     state, state_d, state_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
     candidate, candidate_d, candidate_b: tl.constexpr, after, after_d, after_b: tl.constexpr,
     compute_copy, compute_copy_d, compute_copy_b: tl.constexpr,
-    left, left_d, left_b: tl.constexpr,
+    addend, addend_d, addend_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
     right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr,
     left_2, left_2_d, left_2_b: tl.constexpr,
     right_2, right_2_d: tl.constexpr, right_2_k: tl.constexpr, right_2_n: tl.constexpr, batch,
@@ -141,18 +156,15 @@ def next_state_kernel(
     b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
-    x = tl.zeros((ROWS, UNITS), tl.float32)
-    x = add_product(
-        x, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
-        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    x = added(
+        addend, addend_d, addend_b, left, left_d, left_b, right, right_d, right_k, right_n,
+        d, b, b < batch, unit, unit < HIDDEN, ADDEND, SIZE, DEPTH,
     )  # fmt: skip
     x = add_product(
-        x, left_2, left_2_d, left_2_b, right_2, right_2_d, right_2_k, right_2_n, SIZE_2,
-        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+        x, left_2, left_2_d, left_2_b, right_2, right_2_d, right_2_k, right_2_n,
+        d, b, b < batch, unit, unit < HIDDEN, SIZE_2, DEPTH,
     )  # fmt: skip
     x += load(projected, projected_d, projected_b, d, b, unit, here)
-    if ADDEND:
-        x += load(addend, addend_d, addend_b, d, b, unit, here)
     x = tanh(x)
     z = load(gates, gates_d, gates_b, d, b, unit, here)
     s = load(state, state_d, state_b, d, b, unit, here)
@@ -166,10 +178,11 @@ def next_state_kernel(
 
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def candidate_backward_kernel(
-    grad_state, grad_state_d, grad_state_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    grad_state, grad_state_d, grad_state_b: tl.constexpr,
     upstream, upstream_d, upstream_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
     candidate, candidate_d, candidate_b: tl.constexpr, state, state_d, state_b: tl.constexpr,
-    grad, grad_d, grad_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
+    grad, grad_d, grad_b: tl.constexpr,
+    addend, addend_d, addend_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
     right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr, batch,
     HIDDEN: tl.constexpr, SIZE: tl.constexpr, ADDEND: tl.constexpr,
     ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
@@ -178,15 +191,12 @@ def candidate_backward_kernel(
     b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
-    g = tl.zeros((ROWS, UNITS), tl.float32)
-    g = add_product(
-        g, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
-        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    g = added(
+        addend, addend_d, addend_b, left, left_d, left_b, right, right_d, right_k, right_n,
+        d, b, b < batch, unit, unit < HIDDEN, ADDEND, SIZE, DEPTH,
     )  # fmt: skip
     grad_place = entries(grad_state, grad_state_d, grad_state_b, d, b, unit)
     g += tl.load(grad_place, mask=here, other=0)
-    if ADDEND:
-        g += load(addend, addend_d, addend_b, d, b, unit, here)
     g += load(upstream, upstream_d, upstream_b, d, b, unit, here)
     z = load(gates, gates_d, gates_b, d, b, unit, here)
     x = load(candidate, candidate_d, candidate_b, d, b, unit, here)
@@ -199,9 +209,10 @@ def candidate_backward_kernel(
 
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def reset_backward_kernel(
-    grad_state, grad_state_d, grad_state_b: tl.constexpr, addend, addend_d, addend_b: tl.constexpr,
+    grad_state, grad_state_d, grad_state_b: tl.constexpr,
     gates, gates_d, gates_b: tl.constexpr, state, state_d, state_b: tl.constexpr,
-    grad, grad_d, grad_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
+    grad, grad_d, grad_b: tl.constexpr,
+    addend, addend_d, addend_b: tl.constexpr, left, left_d, left_b: tl.constexpr,
     right, right_d: tl.constexpr, right_k: tl.constexpr, right_n: tl.constexpr, batch,
     HIDDEN: tl.constexpr, SIZE: tl.constexpr, ADDEND: tl.constexpr,
     ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
@@ -210,13 +221,10 @@ def reset_backward_kernel(
     b = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = (b < batch)[:, None] & (unit < HIDDEN)[None, :]
-    from_reset = tl.zeros((ROWS, UNITS), tl.float32)
-    from_reset = add_product(
-        from_reset, left, left_d, left_b, right, right_d, right_k, right_n, SIZE,
-        d, b, b < batch, unit, unit < HIDDEN, DEPTH,
+    from_reset = added(
+        addend, addend_d, addend_b, left, left_d, left_b, right, right_d, right_k, right_n,
+        d, b, b < batch, unit, unit < HIDDEN, ADDEND, SIZE, DEPTH,
     )  # fmt: skip
-    if ADDEND:
-        from_reset += load(addend, addend_d, addend_b, d, b, unit, here)
     grad_place = entries(grad_state, grad_state_d, grad_state_b, d, b, unit)
     gate_place = entries(gates, gates_d, gates_b, d, b, unit)
     g = tl.load(grad_place, mask=here, other=0)
@@ -245,39 +253,42 @@ def matrix(tensor: Tensor) -> list[Any]:
     return [tensor, tensor.stride(0) if tensor.dim() == 3 else 0, *tensor.stride()[-2:]]
 
 
-class Sum(NamedTuple):
-    """What is added to a pre-activation or a gradient, as a kernel takes it."""
+def split_terms(terms: Sequence[Tensor | Product]) -> tuple[Tensor | None, list[Product]]:
+    """What a kernel reads and the products that it makes, of terms as `steps.total` takes them."""
+    products = [term for term in terms if isinstance(term, Product)]
+    if not products or products[0].left.dtype == torch.float32:
+        return total(terms), []
+    if products[0].left.shape[-2] > SENTENCES:
+        return total(terms), []
+    return terms[0] if isinstance(terms[0], Tensor) else None, products
 
-    addend: Tensor | None
-    products: Sequence[Product]  # that the kernel makes
 
-    @classmethod
-    def of(cls, terms: Sequence[Tensor | Product]) -> Sum:
-        """Terms as `nmt.layers.fused.steps.total` has them."""
-        products = [term for term in terms if isinstance(term, Product)]
-        if not products or not fits(products[0].left):
-            return cls(total(terms), [])
-        return cls(terms[0] if isinstance(terms[0], Tensor) else None, products)
+def arguments_of(
+    terms: Sequence[Tensor | Product], state: Tensor, most: int = 1
+) -> tuple[list[Any], dict[str, Any]]:
+    """A kernel's arguments from `addend` on, and its compile-time constants.
 
-    def options(self, state: Tensor) -> dict[str, Any]:
-        """The compile-time constants that every kernel has, for states (D, B, H) or (B, H)."""
-        made = {"ADDEND": self.addend is not None, "HIDDEN": state.shape[-1]}
-        if not self.products:
-            return made | {"ROWS": 1, "UNITS": UNITS, "DEPTH": 0}
+    Args:
+        terms: which it adds up; see `nmt.layers.fused.steps.total`.
+        state: (D, B, H) or (B, H); also stands where there is no tensor or no product.
+        most: products that the kernel takes.
+    """
+    addend, products = split_terms(terms)
+    arguments = rows(state if addend is None else addend)
+    options = {"HIDDEN": state.shape[-1], "ADDEND": addend is not None}
+    for i, size in enumerate(("SIZE", "SIZE_2")[:most]):
+        if i < len(products):
+            left, right = products[i]
+            arguments += [*rows(left), *matrix(right)]
+            options[size] = left.shape[-1]
+        else:
+            arguments += [*rows(state), state, 0, 0, 0]
+            options[size] = 0
+    options |= {"ROWS": 1, "UNITS": UNITS, "DEPTH": 0}
+    if products:
         least = max(16, triton.next_power_of_2(state.shape[-2]))
-        return made | {"ROWS": min(64, least), "UNITS": TILE, "DEPTH": DEPTH, "num_stages": 3}
-
-    def arguments(self, number: int, otherwise: Tensor) -> tuple[list[Any], int]:
-        """A product's tensors and the entries that it sums over, which are 0 if there is none."""
-        if number >= len(self.products):
-            return [*rows(otherwise), otherwise, 0, 0, 0], 0
-        left, right = self.products[number]
-        return [*rows(left), *matrix(right)], left.shape[-1]
-
-
-def fits(left: Tensor) -> bool:
-    """Whether a kernel makes the product of these rows itself."""
-    return left.dtype != torch.float32 and left.shape[-2] <= SENTENCES
+        options |= {"ROWS": min(64, least), "UNITS": TILE, "DEPTH": DEPTH, "num_stages": 3}
+    return [*arguments, state.shape[-2]], options
 
 
 def grid(state: Tensor, options: dict[str, Any]) -> tuple[int, int, int]:
@@ -296,15 +307,10 @@ def open_gates(
     real: Tensor | None = None,
 ) -> None:
     """See `nmt.layers.fused.steps.open_gates`."""
-    added = Sum.of(terms)
-    options = added.options(state)
-    product, size = added.arguments(0, state)
+    arguments, options = arguments_of(terms, state)
     open_gates_kernel[grid(state, options)](
-        *rows(
-            projected, state if added.addend is None else added.addend, state, gates, reset,
-            state if real is None else real,
-        ),
-        *product, state.shape[-2], SIZE=size, MASKED=real is not None, **options,
+        *rows(projected, state, gates, reset, state if real is None else real), *arguments,
+        MASKED=real is not None, **options,
     )  # fmt: skip
 
 
@@ -318,16 +324,10 @@ def next_state(
     compute_copy: Tensor | None = None,
 ) -> None:
     """See `nmt.layers.fused.steps.next_state`."""
-    added = Sum.of(terms)
-    options = added.options(state)
-    product, size = added.arguments(0, state)
-    second, second_size = added.arguments(1, state)
+    arguments, options = arguments_of(terms, state, 2)
+    copy = after if compute_copy is None else compute_copy
     next_state_kernel[grid(state, options)](
-        *rows(
-            projected, state if added.addend is None else added.addend, state, gates, candidate,
-            after, after if compute_copy is None else compute_copy,
-        ),
-        *product, *second, state.shape[-2], SIZE=size, SIZE_2=second_size,
+        *rows(projected, state, gates, candidate, after, copy), *arguments,
         COPIED=compute_copy is not None, **options,
     )  # fmt: skip
 
@@ -342,28 +342,17 @@ def candidate_backward(
     grad: Tensor,
 ) -> None:
     """See `nmt.layers.fused.steps.candidate_backward`."""
-    added = Sum.of([term])
-    options = added.options(state)
-    product, size = added.arguments(0, state)
+    arguments, options = arguments_of([term], state)
     candidate_backward_kernel[grid(state, options)](
-        *rows(
-            grad_state, state if added.addend is None else added.addend, upstream, gates,
-            candidate, state, grad,
-        ),
-        *product, state.shape[-2], SIZE=size, **options,
-    )  # fmt: skip
+        *rows(grad_state, upstream, gates, candidate, state, grad), *arguments, **options
+    )
 
 
 def reset_backward(
     grad_state: Tensor, term: Tensor | Product, gates: Tensor, state: Tensor, grad: Tensor
 ) -> None:
     """See `nmt.layers.fused.steps.reset_backward`."""
-    added = Sum.of([term])
-    options = added.options(state)
-    product, size = added.arguments(0, state)
+    arguments, options = arguments_of([term], state)
     reset_backward_kernel[grid(state, options)](
-        *rows(
-            grad_state, state if added.addend is None else added.addend, gates, state, grad
-        ),
-        *product, state.shape[-2], SIZE=size, **options,
-    )  # fmt: skip
+        *rows(grad_state, gates, state, grad), *arguments, **options
+    )
