@@ -225,6 +225,10 @@ def read_checkpoint(
             outside `nmt` and `trust`, or a field of it is missing or wrong; naming file and field.
     """
     path = Path(path)
+    if path.is_dir():
+        raise InputError(
+            f"checkpoint={path}: a folder; a run's checkpoints are in its folder checkpoints"
+        )
     if not path.is_file():
         raise InputError(f"checkpoint={path}: no such file")
     sha256 = verify(path)

@@ -63,21 +63,17 @@ class CheckpointFolder:
         Raises:
             InputError: where there are checkpoints and none is intact.
         """
-        damaged = []
+        damaged: list[Path] = []
         for path in (self.last, self.previous):
             if not path.is_file():
                 continue
-            try:
-                files.verify(path)
-                if updates_of(path) is None:
-                    raise InputError(f"{path} is damaged: not a checkpoint")
-            except InputError as error:
-                damaged.append(path)
-                log.warning("%s", error)
-                continue
-            if damaged:
-                log.warning("resuming from %s instead", path)
-            return path
+            wrong = defect(path)
+            if wrong is None:
+                if damaged:
+                    log.warning("resuming from %s instead", path)
+                return path
+            log.warning("%s", wrong)
+            damaged.append(path)
         if damaged:
             names = ", ".join(map(str, damaged))
             raise InputError(f"{self.path.parent}: no checkpoint is intact: {names}")
@@ -110,3 +106,12 @@ class CheckpointFolder:
         is_best = best is not None and best["update"] == found.update
         if is_best and not (self.best.is_file() and updates_of(self.best) == found.update):
             self.keep_best(found.path)
+
+
+def defect(path: Path) -> str | None:
+    """What is wrong with a checkpoint, or None if it is intact."""
+    try:
+        files.verify(path)
+    except InputError as error:
+        return str(error)
+    return f"{path} is damaged: not a checkpoint" if updates_of(path) is None else None

@@ -1,4 +1,7 @@
-"""metrics.csv: a row for each update that is logged, which a kill at any moment leaves readable."""
+"""The CSV logger of a run: `metrics.csv`, a row for each update that is logged.
+
+A kill at any moment leaves the file readable.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from omegaconf import OmegaConf
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.utils.files import write_text
 
@@ -62,6 +69,50 @@ class MetricsFile:
         text = io.StringIO(newline="")
         csv.DictWriter(text, self.columns).writerows(rows)
         return text.getvalue()
+
+
+class ResumableCSVLogger(Logger):
+    """A metrics.csv that a resumed run continues; Lightning's own logger begins it anew.
+
+    Rows from the first step that is logged again on are replaced.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._file = MetricsFile(folder / "metrics.csv")
+        self._step: int | None = None  # of the last row
+        self._waiting: list[dict[str, float]] = []
+
+    @property
+    def name(self) -> str:
+        return "csv"
+
+    @property
+    def version(self) -> str:
+        return ""
+
+    @property
+    def save_dir(self) -> str:
+        return str(self._folder)
+
+    @rank_zero_only
+    def log_hyperparams(self, params: Any, *arguments: Any, **keywords: Any) -> None:
+        """Writes hparams.yaml beside the rows, as Lightning's own logger does."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_text(self._folder / "hparams.yaml", OmegaConf.to_yaml(OmegaConf.create(params)))
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        row = {name: float(value) for name, value in metrics.items()}
+        step = self._step if step is None else step
+        if step is None:  # a callback of one's own says none: that of the first row which does
+            self._waiting.append(row)
+            return
+        self._step = step
+        for each in (*self._waiting, row):
+            self._file.add(each, step)
+        self._waiting.clear()
 
 
 def of_test(row: Mapping[str, Any]) -> bool:

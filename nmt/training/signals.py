@@ -76,11 +76,8 @@ class Stop:
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of every signal in `HEARD`."""
-        if os.getpid() != self._process:  # a worker forked from this process
-            if number == signal.SIGTERM:
-                signal.signal(number, signal.SIG_DFL)
-                signal.raise_signal(number)
-            return  # the terminal sends Ctrl-C to all; the main process says what follows
+        if os.getpid() != self._process:
+            return  # a forked worker: the terminal sends Ctrl-C to all, the main process answers it
         heard_signal()
         if self.ended:
             return

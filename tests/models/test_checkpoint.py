@@ -70,6 +70,8 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
         assert updates_of(path) is None
     with pytest.raises(InputError, match="no such file"):
         read_checkpoint(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="a folder; a run's checkpoints are in"):
+        read_checkpoint(tmp_path)
 
 
 def test_another_format_is_refused(tmp_path, model):

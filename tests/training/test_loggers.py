@@ -15,7 +15,8 @@ from pytorch_lightning.loggers.logger import DummyLogger
 from nmt.config import ReportConfig
 from nmt.config.validation import load
 from nmt.report.figures import draw_run
-from nmt.training.loggers import ResumableCSVLogger, make_logger
+from nmt.training.loggers import make_logger
+from nmt.training.metrics_file import ResumableCSVLogger
 from nmt.training.test_scores import log_test_scores
 from tests.helpers.faults import counted, killed_at
 from tests.helpers.run_folders import make_run

@@ -105,6 +105,14 @@ V1 = {
 }
 
 
+def cgroup(folder: Path, membership: str, files: dict[str, str]) -> None:
+    """Writes what a process in control groups finds: its membership, and their file system."""
+    (folder / "cgroup").write_text(membership)
+    for name, text in files.items():
+        (folder / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "fs" / name).write_text(text)
+
+
 @pytest.mark.parametrize(
     ("membership", "files", "quota"),
     [
@@ -118,10 +126,7 @@ V1 = {
     ],
 )
 def test_quotas_of_cgroups(tmp_path, membership, files, quota):
-    (tmp_path / "cgroup").write_text(membership)
-    for name, text in files.items():
-        (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "fs" / name).write_text(text)
+    cgroup(tmp_path, membership, files)
     assert cores.cgroup_quota(tmp_path / "fs", tmp_path / "cgroup") == quota
     assert cores.cgroup_quota(tmp_path / "none", Path("no-such-file")) == math.inf
 
@@ -137,10 +142,7 @@ def test_quotas_of_cgroups(tmp_path, membership, files, quota):
     ],
 )
 def test_memory_of_cgroups(tmp_path, membership, files, bytes_):
-    (tmp_path / "cgroup").write_text(membership)
-    for name, text in files.items():
-        (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "fs" / name).write_text(text)
+    cgroup(tmp_path, membership, files)
     assert cores.cgroup_memory(tmp_path / "fs", tmp_path / "cgroup") == bytes_
 
 
