@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
-from nmt.search.candidates import best_continuations
+from nmt.search.candidates import along, best_continuations
 from nmt.search.hypothesis import Hypothesis, Trellis, normalised
 from nmt.utils.errors import InputError
 
@@ -109,9 +109,7 @@ def beam_search(
         forbidden = {word: where for word, where in forbidden.items() if where.any()}
         chosen = best_continuations(model.output.logits(readout), totals, widths, forbidden)
 
-        nodes = trellis.add(
-            np.take_along_axis(nodes, chosen.parents, 1), chosen.words, chosen.log_probabilities
-        )
+        nodes = trellis.add(along(nodes, chosen.parents), chosen.words, chosen.log_probabilities)
         totals = chosen.totals
         ended = (chosen.words == END) & (totals > -np.inf)
         for row, slot in np.argwhere(ended):
@@ -130,11 +128,9 @@ def beam_search(
         if not active.any():
             break
         slots = _live_slots(totals[active])  # (B', K')
-        kept = [
-            np.take_along_axis(array[active], slots, 1) for array in (chosen.parents, chosen.words)
-        ]
-        nodes = np.take_along_axis(nodes[active], slots, 1)
-        totals = np.take_along_axis(totals[active], slots, 1)
+        kept = [along(array[active], slots) for array in (chosen.parents, chosen.words)]
+        nodes = along(nodes[active], slots)
+        totals = along(totals[active], slots)
         alive = alive[active]
         index = torch.from_numpy(np.stack(kept)).to(source.device)
         if not active.all():

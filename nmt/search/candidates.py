@@ -90,7 +90,7 @@ def best_continuations(
     # words of the last stripe that the one before has
     covered = offered[:, :, -1] < starts[-2] + size
     origin = np.repeat(cell // size, len(starts), axis=1)
-    scores = np.take_along_axis(totals, origin, 1) + log_probabilities
+    scores = along(totals, origin) + log_probabilities
     scores.reshape(offered.shape)[:, :, -1][covered] = -np.inf
     kept = _ordered(
         Continuations(origin, offered.reshape(scores.shape), log_probabilities, scores), widths
@@ -101,6 +101,11 @@ def best_continuations(
         for row in np.flatnonzero((last >= lowest - slack) & (last > -np.inf)).tolist():
             _rank_all_words(kept, row, logits[row], normaliser[row], totals[row], int(widths[row]))
     return kept
+
+
+def along(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The entries `columns` (B, N) of each row of `array` (B, M): `np.take_along_axis`, but fast."""
+    return array[np.arange(len(array))[:, None], columns]
 
 
 def _normaliser(logits: Tensor, largest: Tensor) -> Tensor:
@@ -127,10 +132,10 @@ def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:
         least = np.partition(falling, width - 1, axis=1)[:, width - 1 : width]
         count = int((falling <= least).sum(1).max())
         found = np.argpartition(falling, count - 1, axis=1)[:, :count]
-        candidates = Continuations(*(np.take_along_axis(array, found, 1) for array in candidates))
+        candidates = Continuations(*(along(array, found) for array in candidates))
     parents, words, _, scores = candidates
     order = np.lexsort((parents, words, -scores), axis=1)[:, :width]
-    best = Continuations(*(np.take_along_axis(array, order, 1) for array in candidates))
+    best = Continuations(*(along(array, order) for array in candidates))
     best.totals[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
     return best
 
