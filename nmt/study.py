@@ -27,7 +27,7 @@ def main(composed: DictConfig) -> None:
     from nmt.studies.page import write_report
     from nmt.studies.plan import plan_of
     from nmt.studies.registration import register_claims
-    from nmt.studies.report import StudyReport
+    from nmt.studies.report import StudyReport, figure_of
     from nmt.studies.verdicts import decide
     from nmt.utils.errors import RunError
     from nmt.utils.files import remove_partial
@@ -47,6 +47,9 @@ def main(composed: DictConfig) -> None:
         found = make_missing(found, folder)
     report = StudyReport(found, decide(found), registrations)
     page = write_report(report, folder)
+    for verdict in report.verdicts:
+        if verdict.name in study.section.only:
+            log.info("%s: %s, %s", verdict.name, verdict.verdict, figure_of(verdict))
     log.info("%s: %s", report.summary, page)
     if study.section.missing == "run" and found.missing():
         raise RunError(

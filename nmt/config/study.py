@@ -94,7 +94,7 @@ class StudySection:
     confidence: float = key(
         CONFIDENCE, "share of the truth's inside an interval", above=0.5, below=1
     )
-    only: list[str] = key([], "claims to decide, by name, with the runs that they need; empty: all")
+    only: list[str] = key([], "claims whose runs are made, by name; empty: all runs of the study")
     root: str | None = key(None, "folder of the text: data.root of all runs")
     take: list[str] = key(
         [], "run folders, sweep folders, or globs of them, whose runs are taken where they fit"

@@ -105,9 +105,9 @@ class RangeFit(TypedDict):
 
 @with_config(STRICT)
 class LocatedLength(TypedDict):
-    """A length that was looked for, in words; an end that is None lies beyond the data."""
+    """A length that was looked for, in words; an end that is None lies outside the data."""
 
-    status: Literal["found", "none", "beyond the data"]
+    status: Literal["found", "none", "before the data", "beyond the data"]
     score: Number | None
     low: Number | None
     high: Number | None

@@ -56,6 +56,7 @@ def measure_falls(
     groups = {name: [run.label for run in alike] for name, alike in grouped(runs).items()}
     of_label = {run.label: run.results.get("max_length") for run in runs}
     caps = {name: of_label[labels[0]] for name, labels in groups.items()}
+    models = {run.label: run.model for run in runs}
     found = Falls(groups, caps, {}, {}, {}, {})
     known = {label: each for label, each in measured.items() if len(each.ids)}
     for key, curves in (curves_of(known) if known else {}).items():
@@ -66,11 +67,12 @@ def measure_falls(
             or degradation_of(Group([curve], of_label[label]), confidence)
             for label, curve in curves.items()
         }
-        together = {
-            name: Group([curves[label] for label in labels if label in curves], caps[name])
-            for name, labels in groups.items()
-        }
-        together = {name: group for name, group in together.items() if group.curves}
+        together = {}
+        for name, labels in groups.items():
+            having = [label for label in labels if label in curves]
+            if having:
+                members = [curves[label] for label in having]
+                together[name] = Group(members, caps[name], [models[label] for label in having])
         found.of_runs[key] = alone
         found.of_groups[key] = {
             name: degradation_of(group, confidence) if len(group.curves) > 1 else alone[label]

@@ -13,6 +13,7 @@ from nmt.config.keys import CONFIDENCE, is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
+from nmt.utils.files import listed_digests
 
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
@@ -61,6 +62,15 @@ class FinishedRun:
     @property
     def seed(self) -> int | None:
         return self.results.get("seed", self.config.get("seed"))
+
+    @cached_property
+    def model(self) -> str | None:
+        """SHA-256 of the checkpoint that was tested; None of several, and where it is not known."""
+        sources = self.results.get("sources") or {}
+        if sources or self.folder is None:
+            return None if sources.get("others") else sources.get("sha256")
+        digests = listed_digests(self.folder / "checkpoints" / "best.ckpt")
+        return digests[0] if len(digests) == 1 else None
 
     @cached_property
     def flat(self) -> dict[str, Any]:

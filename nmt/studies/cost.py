@@ -73,7 +73,9 @@ def say_plan(found: FoundRuns, folder: Path) -> None:
     log.info("study %s: %s in %s", found.study.name, claims, folder)
     before: set[str] = set()
     costs = {
-        name: cost_of(group, found, folder, before) for name, group in found.study.groups.items()
+        name: cost_of(group, found, folder, before)
+        for name, group in found.study.groups.items()
+        if name in found.study.wanted
     }
     width = max(map(len, costs))
     for name, cost in costs.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,15 +85,18 @@ class Study:
     Attributes:
         name: of the option of the group `study`.
         section: its keys.
-        claims: that are to be decided, by name.
-        groups: of runs, by name; where claims are named, those that these need.
-        typed: what of the command line says which study it is, and not how it is run here.
+        claims: by name.
+        groups: of runs, by name.
+        wanted: the groups whose runs are to be made: those that `study.only` needs, or all.
+        typed: what of the command line says which study it is, and not how it is run here; DIR
+            stands for a folder.
     """
 
     name: str
     section: StudySection
     claims: dict[str, StudyClaim]
     groups: dict[str, RunGroup]
+    wanted: frozenset[str]
     typed: tuple[str, ...]
 
 
@@ -106,25 +109,33 @@ def plan_of(composed: DictConfig) -> Study:
     section = load_study(composed)
     register_configs(COMMANDS)
     name = str(HydraConfig.get().runtime.choices.get("study") or "study")
-    claims = {
-        name: claim
-        for name, claim in section.claims.items()
-        if not section.only or name in section.only
-    }
-    needed = {group for claim in claims.values() for group in claim.runs}
-    needed |= {of for group in needed if (of := section.runs[group].of) is not None}
-    chosen = [group for group in section.runs if not section.only or group in needed]
+    wanted = {group for claim in section.only for group in section.claims[claim].runs}
+    wanted |= {of for group in wanted if (of := section.runs[group].of) is not None}
     # what is evaluated comes after what is trained
-    chosen.sort(key=lambda group: section.runs[group].command == "evaluate")
+    order = sorted(section.runs, key=lambda group: section.runs[group].command == "evaluate")
     made: dict[str, RunGroup] = {}
-    for group in chosen:
+    for group in order:
         made[group] = _group(group, section, made)
-    groups = {group: made[group] for group in section.runs if group in made}
-    for key, claim in claims.items():
+    groups = {group: made[group] for group in section.runs}
+    for key, claim in section.claims.items():
         _check_test_set(f"study.claims.{key}", claim, groups)
         score_of_name(claim.score, f"study.claims.{key}.score")
-    typed = (word for word in HydraConfig.get().overrides.task if override_key(word) not in HERE)
-    return Study(name, section, claims, groups, tuple(typed))
+    return Study(
+        name, section, section.claims, groups, frozenset(wanted or section.runs), (*_typed(),)
+    )
+
+
+def _typed() -> Iterator[str]:
+    """See `Study.typed`."""
+    given = HydraConfig.get()
+    outside = {source.provider for source in given.runtime.config_sources}
+    if "command-line" in outside:
+        yield from ("--config-dir", "DIR")
+    if "hydra.searchpath in command-line" in outside:
+        yield "hydra.searchpath=[DIR]"
+    for word in given.overrides.task:
+        if override_key(word) not in HERE:
+            yield word
 
 
 def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGroup:

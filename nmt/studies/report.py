@@ -72,8 +72,6 @@ class StudyReport:
             said.append(
                 f"{counted(other, 'run')} made by other code than this (study.accept=configuration)."
             )
-        if self.found.study.section.only:
-            said.append("Only the claims named in study.only are here.")
         said.append(
             "Each claim is decided by itself: p-values are not corrected for the number of claims. "
             "How to read a verdict: docs/study.md."

@@ -10,6 +10,7 @@ from nmt.config import StudyClaim, StudySection
 from nmt.config.study import FIGURES
 from nmt.evaluation.degradation import Estimate, Group, curves, degradation_of, estimate
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
+from nmt.evaluation.degradation.findings import LOSSES
 from nmt.evaluation.scores import Score, score_of_name
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.runs import FinishedRun
@@ -103,7 +104,8 @@ def measure(
         members = [found[str(place + n)] for n in range(len(group))]
         place += len(group)
         caps = {run.results.get("max_length") for run in group}
-        groups.append(Group(members, caps.pop() if len(caps) == 1 else None))
+        cap = caps.pop() if len(caps) == 1 else None
+        groups.append(Group(members, cap, [run.model for run in group]))
     return groups
 
 
@@ -178,17 +180,18 @@ def decide_length(
     ]
     if located is None:
         return Verdict(name, claim, score, UNDECIDED, reason="not defined of these buckets")
+    text = group.curves[0].text
     low, high = located["low"], located["high"]
     verdict, margin = UNDECIDED, claim.margin
+    reason = f"the interval holds {margin:g} words"
     if located["status"] == "none":
         reason = "there is no such length"
-    else:
-        reason = f"the interval holds {margin:g} words"
-        if low is not None and low > margin:
-            verdict = SUPPORTED if claim.rule == "above" else REFUTED
-        elif high is not None and high < margin:
-            verdict = SUPPORTED if claim.rule == "below" else REFUTED
-    text = group.curves[0].text
+        if claim.statistic in LOSSES:  # whatever is lost, is lost beyond the longest sentences
+            low = float(text.axis.lengths[0, -1])
+    if low is not None and low > margin:
+        verdict = SUPPORTED if claim.rule == "above" else REFUTED
+    elif high is not None and high < margin:
+        verdict = SUPPORTED if claim.rule == "below" else REFUTED
     return Verdict(
         name,
         claim,

@@ -41,7 +41,7 @@ def write_atomically(
         os.chmod(temporary, 0o666 & ~_umask())
         if checksum:
             digest = sha256(temporary)
-            _write_digests(path, [digest, *_digests(path)])
+            _write_digests(path, [digest, *listed_digests(path)])
             os.replace(temporary, path)
             _write_digests(path, [digest])
         else:
@@ -119,8 +119,8 @@ def remove_partial(folders: Iterable[Path]) -> None:
 
 def rename(old: Path, new: Path) -> None:
     """Renames a file with a checksum over another; a kill at any moment leaves valid pairs."""
-    digests = _digests(old)
-    _write_digests(new, [*digests, *_digests(new)])
+    digests = listed_digests(old)
+    _write_digests(new, [*digests, *listed_digests(new)])
     os.replace(old, new)
     _write_digests(new, digests)
     _sync_folder(new.parent)
@@ -144,7 +144,7 @@ def verify(path: Path) -> str:
         InputError: when it is not: the file is truncated or was changed.
     """
     digest = sha256(path)
-    listed = _digests(path)
+    listed = listed_digests(path)
     if listed and digest not in listed:
         raise InputError(f"{path}: damaged: its SHA-256 is not the one in {path.name}{CHECKSUM}")
     return digest
@@ -156,7 +156,9 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _digests(path: Path) -> list[str]:
+def listed_digests(path: Path) -> list[str]:
+    """The SHA-256 of a file as listed beside it: with that of the earlier file where a kill came between
+    writing the two; none without a list."""
     listing = Path(f"{path}{CHECKSUM}")
     if not listing.is_file():
         return []

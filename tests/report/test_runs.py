@@ -16,6 +16,7 @@ from nmt.report.runs import (
     outside_system,
 )
 from nmt.utils.errors import InputError
+from nmt.utils.files import sha256, write_atomically
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
 
 
@@ -167,3 +168,14 @@ def test_an_outside_system_is_scored_as_a_run_is(runs: list[FinishedRun]) -> Non
     assert moses.translations("newstest") == records
     score = moses.results["test"]["newstest"]["bleu"]["all"]["score"]
     assert score == pytest.approx(runs[2].results["test"]["newstest"]["bleu"]["all"]["score"])
+
+
+def test_a_run_and_its_evaluation_have_one_model(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoints" / "best.ckpt"
+    write_atomically(checkpoint, lambda stream: stream.write(b"weights"), checksum=True)
+    trained = FinishedRun("a", {}, tmp_path)
+    evaluated = FinishedRun("b", {"sources": {"sha256": sha256(checkpoint)}}, tmp_path / "b")
+    assert trained.model == evaluated.model == sha256(checkpoint)
+    ensemble = {"sources": {"sha256": "1", "others": [{"sha256": "2"}]}}
+    for unknown in (FinishedRun("c", ensemble, tmp_path), FinishedRun("d", {}, tmp_path / "b")):
+        assert unknown.model is None

@@ -122,4 +122,4 @@ def test_runs_that_were_taken_or_made_by_other_code_are_counted(magic, tmp_path,
     text = write(study, tmp_path, look)["study.md"]
     assert "2 runs taken from elsewhere: made before the claims were hashed." in text
     assert "1 run made by other code than this" in text
-    assert "Only the claims named in study.only are here." in text
+    assert "- undecided: 2 of 4 runs missing\n" in text  # of the claim that was not asked for

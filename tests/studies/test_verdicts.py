@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nmt.config import StudyClaim
+from nmt.config import StudyClaim, StudySection
 from nmt.evaluation.bleu import bleu_scores
-from nmt.evaluation.degradation import Estimate
-from nmt.studies.verdicts import apply_rule, decide
+from nmt.evaluation.degradation import Estimate, Group, curves
+from nmt.evaluation.scores import REGISTERED
+from nmt.studies.verdicts import apply_rule, decide, decide_length
+from tests.evaluation.degradation.simulated import simulated_run
 from tests.studies.conftest import asked, make
 
 
@@ -108,6 +110,24 @@ def test_other_statistics(finished, look, tiny):
     assert (tenth.verdict, tenth.claim.margin) == ("refuted", 200)
     assert 0 < tenth.value < 80
     assert alignment.reason.startswith("not all runs have ")
+
+
+@pytest.mark.parametrize(
+    ("statistic", "rule", "margin", "verdict"),
+    [
+        ("half", "below", 20, "refuted"),
+        ("half", "above", 60, "supported"),
+        ("half", "above", 69, "undecided"),
+        ("breakpoint", "below", 20, "undecided"),
+    ],
+)
+def test_what_is_never_lost_is_lost_beyond_the_longest_sentences(statistic, rule, margin, verdict):
+    flat = curves({"a": simulated_run(900, seed=1)}, [REGISTERED["bleu"]], resamples=200)
+    claim = StudyClaim("a", "b", ["flat"], statistic, rule=rule, margin=margin)
+    groups = [Group([flat["bleu"]["a"]], 50)]
+    found = decide_length("n", claim, REGISTERED["bleu"], groups, StudySection())
+    assert found.verdict == verdict, found
+    assert found.value is None
 
 
 def test_longer_sentences_alone(finished, look, tiny):

@@ -40,10 +40,23 @@ class Group:
     Attributes:
         curves: one a run.
         max_length: longest training sentence; None where it is not known.
+        models: what tells the trained model of each run from others; None where it is not known.
     """
 
     curves: Sequence[Curve]
     max_length: int | None = None
+    models: Sequence[str | None] = ()
+
+    def places_of(self, models: Sequence[str | None]) -> list[int] | None:
+        """Where the runs of these models are; None unless both have the same ones, each once."""
+        known = set(self.models)
+        if (
+            None in known
+            or known != set(models)
+            or not len(self.models) == len(models) == len(known)
+        ):
+            return None
+        return [list(self.models).index(model) for model in models]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +170,8 @@ def estimate(
         what: `slope` (for `fit.WORDS` more words) or `score`.
         part: the range. Of two groups with different caps `to_cap` ends at the smaller and
             `beyond_cap` begins at the larger.
-        against: a group on the same text: the difference, `group` less `against`.
+        against: a group on the same text: the difference, `group` less `against`, model by model
+            where both are of the same models.
 
     Returns:
         None where it cannot be computed of every run.
@@ -177,7 +191,7 @@ def estimate(
         return None
     if what == "slope":
         inside = inside & text.fitted
-    return combined(samples, int(text.sentences[inside].sum()))
+    return combined(per_model(groups, samples), int(text.sentences[inside].sum()))
 
 
 def shared_cap(groups: Sequence[Group], part: Range) -> int | None:
@@ -199,6 +213,17 @@ def _figures(group: Group, what: str, part: Range, cap: int | None) -> np.ndarra
     if coefficients is None:
         return None
     return np.stack([(coefficients * curve.buckets).sum(axis=1) for curve in group.curves])
+
+
+def per_model(groups: Sequence[Group], samples: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """Figures of each group's runs (n, 1 + R); of two groups of the same models, their differences.
+
+    What a seed has made of a model is in both figures of it, and cancels.
+    """
+    if len(groups) < 2 or not groups[0].models:
+        return samples
+    places = groups[1].places_of(groups[0].models)
+    return samples if places is None else [samples[0] - samples[1][places]]
 
 
 def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:

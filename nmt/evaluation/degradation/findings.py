@@ -9,9 +9,15 @@ import numpy as np
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.degradation.curve import Curve
-from nmt.evaluation.degradation.estimate import FEWEST_SEEDS, Group, combined, estimate
+from nmt.evaluation.degradation.estimate import (
+    FEWEST_SEEDS,
+    Group,
+    combined,
+    estimate,
+    per_model,
+)
 from nmt.evaluation.degradation.fit import FEWEST_BUCKETS, RANGES
-from nmt.evaluation.resampling import SEED, interval_of
+from nmt.evaluation.resampling import SEED
 from nmt.evaluation.significance import holm
 
 LOSSES = {"tenth": 0.1, "half": 0.5}  # of the best bucket, by their key
@@ -23,9 +29,9 @@ def degradation_of(group: Group, confidence: float = CONFIDENCE) -> dict[str, An
 
     Returns:
         By range `slope` ({score, low, high} or None); `losses` by key of `LOSSES`, and `breakpoint`,
-        each {status, score, low, high} or None where it is not defined: `status` is `found`, `none`
-        or `beyond the data`, and an end that is None lies beyond the data; `line`: the fit as a
-        list of [length, score], None without one.
+        each {status, score, low, high} or None where it is not defined: `status` is `found`, `none`,
+        `before the data` or `beyond the data`, and an end that is None lies outside the data;
+        `line`: the fit as a list of [length, score], None without one.
     """
     found: dict[str, Any] = {part: {"slope": _slope(group, part, confidence)} for part in RANGES}
     axis = group.curves[0].text.axis
@@ -80,7 +86,8 @@ def compare_buckets(a: Group, b: Group, confidence: float = CONFIDENCE) -> list[
     for n, (first, last) in enumerate(zip(text.axis.first, text.axis.last, strict=True)):
         samples = [np.stack([c.buckets[:, n] for c in group.curves]) for group in (a, b)]
         if all(np.isfinite(each[:, 0]).all() for each in samples):
-            measured = combined(samples, int(counts[n])).report(confidence)
+            found = combined(per_model((a, b), samples), int(counts[n]))
+            measured = found.report(confidence)
             rows.append({"from": int(first), "to": int(last), **measured})
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_corrected"] = p
@@ -131,14 +138,15 @@ def _breakpoint(found: tuple[np.ndarray, float] | None, confidence: float) -> di
     lengths, p = found
     if p > LEVEL:
         return located("none")
-    low, high = interval_of(lengths[1:], confidence)
+    low, high = _ends(lengths[1:], confidence)
     if not np.isfinite(lengths[0]):
-        return located("beyond the data", None, low, high)
+        side = "before" if lengths[0] < 0 else "beyond"
+        return located(f"{side} the data", None, low, high)
     return located("found", float(lengths[0]), low, high)
 
 
 def _ends(lengths: np.ndarray, confidence: float) -> tuple[float | None, float | None]:
-    """Ends of the percentile interval of lengths, None of one beyond the data (infinite)."""
+    """Ends of the percentile interval of lengths, None of one outside the data (infinite)."""
     if not len(lengths):
         return None, None
     tail = (1 - confidence) / 2

@@ -117,8 +117,8 @@ class LengthAxis:
             scores: (M, B).
 
         Returns:
-            (M,) lengths, infinite where the best place is the first or the last that was tried; and
-            p of the first sample's bend: the share of the other samples whose deviations from it
+            (M,) lengths, -inf where the best place is the first that was tried and inf where it is
+            the last; and p of the first sample's bend: the share of the other samples whose deviations from it
             bend as much somewhere. None with too few buckets.
         """
         places, coefficients = self._bends
@@ -126,7 +126,7 @@ class LengthAxis:
             return None
         explained = np.einsum("kmb,mb->km", coefficients, scores) ** 2
         best = explained.argmax(axis=0)
-        found = np.where((best == 0) | (best == len(places) - 1), np.inf, places[best])
+        found = np.concatenate([[-np.inf], places[1:-1], [np.inf]])[best]
         deviations = scores[1:] - scores[0]
         chance = np.einsum("kmb,mb->km", coefficients[:, 1:], deviations) ** 2
         exceeding = (chance.max(axis=0) >= explained[:, 0].max()).sum()

@@ -84,6 +84,19 @@ def test_seeds_enter_by_a_t_interval():
     assert combined([np.repeat(values[:2, None], 51, axis=1)], 100).of == "runs"
 
 
+def test_the_same_models_are_compared_one_by_one(runs):
+    """What seeds differ by cancels where both groups are of the same trained models."""
+    found = curves(runs, [BLEU], resamples=R)["bleu"]
+    seeds = [found[f"{name} 1"] for name in ("flat",)] + [found["falls 4"], found["falls 5"]]
+    a = Group(seeds, 50, ["x", "y", "z"])
+    b = Group([seeds[2], seeds[0], seeds[1]], 50, ["z", "x", "y"])
+    same = estimate(a, "score", against=b)
+    assert (same.score, same.error, same.seeds, same.of) == (pytest.approx(0), 0.0, 3, "seeds")
+    assert compare_buckets(a, b)[0]["high"] == pytest.approx(0)
+    for models in ([], ["z", "x", "w"], ["z", "x", "x"], ["z", "x", None]):
+        assert estimate(a, "score", against=Group(b.curves, 50, models)).error > 1
+
+
 def test_what_a_seed_makes_of_a_sentence_counts_once():
     """Runs whose errors are their own: the variance of the mean is that between the runs."""
     draw = np.random.default_rng(8)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from nmt.evaluation.degradation.findings import _breakpoint
 from nmt.evaluation.degradation.fit import LengthAxis
 
 
@@ -108,8 +109,19 @@ def test_a_breakpoint_is_where_a_bent_line_fits_best():
     assert one.breakpoints(straight)[1] > 0.05
 
 
-def test_a_breakpoint_at_the_end_of_what_was_tried_is_beyond_the_data():
+def test_a_breakpoint_at_the_end_of_what_was_tried_is_outside_the_data():
     middle = np.broadcast_to(5 * np.arange(8) + 3.0, (2, 8))
     early = 40 - 2.0 * np.maximum(10 - middle, 0)
-    assert axis(np.full((2, 8), 50), middle).breakpoints(early)[0][0] == np.inf
+    late = 40 - 2.0 * np.maximum(middle - 33, 0)
+    assert axis(np.full((2, 8), 50), middle).breakpoints(early)[0][0] == -np.inf
+    assert axis(np.full((2, 8), 50), middle).breakpoints(late)[0][0] == np.inf
     assert axis(np.full((2, 5), 50), middle[:, :5]).breakpoints(early[:, :5]) is None
+
+
+def test_a_breakpoint_and_its_interval_leave_the_data_on_the_same_side():
+    """Resamples whose best place is the last one count as beyond it, not as if there were none."""
+    lengths = np.array([np.inf, *[np.inf] * 60, *[40.0] * 39, -np.inf])
+    found = _breakpoint((lengths, 0.01), 0.95)
+    assert found == {"status": "beyond the data", "score": None, "low": 40.0, "high": None}
+    assert _breakpoint((-lengths, 0.01), 0.95)["status"] == "before the data"
+    assert _breakpoint((-lengths, 0.01), 0.95)["low"] is None
