@@ -23,7 +23,6 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
     falls = comparison.falls
     for key, about in scores.items():
         for name, found in falls.of_groups.get(key, {}).items():
-            digits = about["digits"]
             slopes = {part: _range(found[part]["slope"]) for part in RANGE_TITLES}
             if not about["by_length"] or not any(slopes.values()):
                 continue
@@ -32,13 +31,11 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
                     "group": name,
                     "runs": len(falls.groups[name]),
                     "score": key,
-                    "digits": digits,
+                    "digits": about["digits"],
                     **slopes,
                     **{share: _length(found["losses"][share]) for share in found["losses"]},
                     "breakpoint": _length(found["breakpoint"]),
-                    "sentence": ". ".join(
-                        verdicts(found, about["title"], falls.caps[name], digits)
-                    ),
+                    "sentence": ". ".join(verdicts(found, about, falls.caps[name])),
                 }
             )
     columns = [

@@ -106,11 +106,16 @@ def _points(group: Group) -> list[list[float]]:
     return [row.tolist() for row in rows if np.isfinite(row).all()]
 
 
-def verdicts(found: Mapping[str, Any], title: str, cap: int | None, digits: int) -> list[str]:
-    """The slopes up to the cap and beyond it as sentences, or over all lengths where there is one."""
+def verdicts(found: Mapping[str, Any], about: Mapping[str, Any], cap: int | None) -> list[str]:
+    """The slopes up to the cap and beyond it as sentences, or over all lengths where there is one.
+
+    Args:
+        about: how to show the score; its `name`, or else its `title`, is what falls.
+    """
+    name = about.get("name", about["title"])
     parts = [part for part in RANGES[1:] if found[part]["slope"]] or ["all"]
     return [
-        slope_sentence(title, found[part]["slope"], part, cap, digits)
+        slope_sentence(name, found[part]["slope"], part, cap, about["digits"])
         for part in parts
         if found[part]["slope"]
     ]

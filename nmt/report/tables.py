@@ -45,10 +45,13 @@ def scores_table(comparison: SetComparison) -> Table:
 
 
 def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
-    """How to show every score of a comparison, by key; BLEU first, then without unknown words."""
+    """How to show every score of a comparison, by key; BLEU first, then without unknown words.
+
+    In a sentence BLEU is called by its `name`: the title tells two columns apart.
+    """
     bleu = comparison.known.get("bleu") or REGISTERED["bleu"].description()
     return {
-        "bleu": bleu | {"title": "BLEU, all"},
+        "bleu": bleu | {"title": "BLEU, all", "name": bleu["title"]},
         "bleu_no_unk": bleu | {"title": NO_UNK.title},
         **{key: about for key, about in comparison.known.items() if key != "bleu"},
     }

@@ -60,8 +60,8 @@ def test_tables_say_how_steep_and_whether_two_differ(seeds: SetComparison) -> No
     table = falls_table(seeds, shown_scores(seeds))
     encdec, search = (row for row in table.rows if row["score"] == "bleu")
     assert encdec["to_cap"][2] < 0  # the interval's upper end
-    assert encdec["sentence"].startswith("BLEU, all falls by ")
-    assert " for each 10 words up to 30. BLEU, all " in encdec["sentence"]
+    assert encdec["sentence"].startswith("BLEU falls by ")
+    assert " for each 10 words up to 30. BLEU " in encdec["sentence"]
     assert encdec["runs"] == 3
     differences = slope_differences_table(seeds, shown_scores(seeds))
     bleu = [row for row in differences.rows if row["score"] == "bleu"]

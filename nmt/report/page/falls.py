@@ -81,7 +81,7 @@ def _group(
         "cap": cap,
         "points": [[_rounded(value) for value in point] for point in falls.points[key][name]],
         "line": [[_rounded(value) for value in point] for point in found["line"]],
-        "verdicts": verdicts(found, about["title"], cap, about["digits"]),
+        "verdicts": verdicts(found, about, cap),
         "figures": {
             **{
                 part: slope and [slope[end] for end in SCORE_KEYS] for part, slope in slopes.items()

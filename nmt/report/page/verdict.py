@@ -20,10 +20,10 @@ def verdict(comparison: SetComparison) -> str | None:
     A score is said to fall only where the interval of its slope does not hold 0.
     """
     falls = comparison.falls
-    digits = REGISTERED["bleu"].digits
+    about = REGISTERED["bleu"].description()
     fitted = []
     for name, found in falls.of_groups.get("bleu", {}).items():
-        said = verdicts(found, "BLEU", falls.caps[name], digits)
+        said = verdicts(found, about, falls.caps[name])
         if said:
             slope = found["all"]["slope"]
             fitted.append((slope["score"] if slope else 0.0, f"{name}: {'; '.join(said)}."))

@@ -40,6 +40,7 @@ def test_payload_has_the_fits_and_the_swept_keys(capped: list[FinishedRun]) -> N
     found = comparison.falls.of_groups["bleu"]["RNNencdec-30"]
     slope = found["to_cap"]["slope"]
     assert group["figures"]["to_cap"] == [slope["score"], slope["low"], slope["high"]]
+    assert group["verdicts"][0].startswith("BLEU falls by ")
     assert group["cap"] == 30
     assert group["line"][1][0] <= 30 < group["line"][2][0]
     assert len(group["points"]) >= 6
@@ -69,7 +70,7 @@ def test_lines_verdicts_and_swept_keys_are_drawn(chromium: Any, panel: Path) -> 
         assert page.locator("#falls-chart .mark-line path").count() == 3
         assert page.locator("#falls-chart .mark-rule.role-mark line").count() == 2  # the two caps
         said = page.inner_text("#falls-verdicts")
-        assert "RNNencdec-30: BLEU, all falls by" in said
+        assert "RNNencdec-30: BLEU falls by" in said
         assert "for each 10 words beyond 30." in said
         page.select_option("#falls-score", "nll_per_word")
         until(page, "document.querySelector('#falls-verdicts').innerText.includes('NLL')")
