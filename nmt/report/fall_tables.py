@@ -8,7 +8,7 @@ from typing import Any
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
-from nmt.report.table import Column, Table, levels, score_column
+from nmt.report.table import Column, Located, Table, levels, score_column
 
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
 
@@ -43,9 +43,9 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
         Column("runs", "Seeds", 0),
         score_column(scores),
         *(Column(part, f"Slope, {title}", None) for part, title in RANGE_TITLES.items()),
-        Column("tenth", "A tenth lost at", text=True),
-        Column("half", "Half lost at", text=True),
-        Column("breakpoint", "Breakpoint", text=True),
+        Column("tenth", "A tenth lost at", 0, text=True),
+        Column("half", "Half lost at", 0, text=True),
+        Column("breakpoint", "Breakpoint", 0, text=True),
         Column("sentence", "In words", text=True),
     ]
     level = levels([max(comparison.confidence.values())])
@@ -106,16 +106,5 @@ def _range(found: Mapping[str, Any] | None) -> tuple[float, float | None, float 
     return None if found is None else (found["score"], found["low"], found["high"])
 
 
-def _length(found: Mapping[str, Any] | None) -> str | None:
-    """A length with its interval, in words.
-
-    >>> _length({"status": "found", "score": 31.24, "low": 25.4, "high": None})
-    '31 [25, –]'
-    >>> _length({"status": "beyond the data", "score": None, "low": 48.0, "high": None})
-    'beyond the data [48, –]'
-    """
-    if found is None:
-        return None
-    ends = ["–" if end is None else f"{end:.0f}" for end in (found["low"], found["high"])]
-    at = found["status"] if found["score"] is None else f"{found['score']:.0f}"
-    return at if ends == ["–", "–"] else f"{at} [{', '.join(ends)}]"
+def _length(found: Mapping[str, Any] | None) -> Located | None:
+    return None if found is None else Located(*(found[key] for key in Located._fields))

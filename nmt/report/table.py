@@ -36,9 +36,20 @@ class MeanAndDeviation(NamedTuple):
     deviation: float
 
 
+class Located(NamedTuple):
+    """A length that was looked for: as `degradation` of results.json has it, None what it has not."""
+
+    score: float | None
+    low: float | None
+    high: float | None
+    status: str
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows by column key. A cell is None, text, a number, (score, low, high) or MeanAndDeviation.
+    """Rows by column key.
+
+    A cell is None, text, a number, (score, low, high), MeanAndDeviation or Located.
 
     Attributes:
         notes: what a reader must know to read the numbers, a sentence each.
@@ -75,7 +86,8 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """The table as CSV: full precision, an interval in two columns of its own, a deviation in one."""
+        """The table as CSV: full precision, with columns of their own for the ends of an interval, a
+        deviation, and the status of a length."""
         beside = {c.key: _beside(row.get(c.key) for row in self.rows) for c in self.columns}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -106,6 +118,10 @@ def show(value: Any, column: Column) -> str:
 def _number(value: Any, column: Column) -> str:
     if isinstance(value, MeanAndDeviation):
         return f"{value.mean:z.{column.digits}f} ± {value.deviation:.{column.digits}f}"
+    if isinstance(value, Located):
+        ends = ["–" if end is None else _number(end, column) for end in (value.low, value.high)]
+        at = value.status if value.score is None else _number(value.score, column)
+        return at if ends == ["–", "–"] else f"{at} [{', '.join(ends)}]"
     if isinstance(value, tuple):
         score, low, high = value
         if low is None or high is None:
@@ -146,6 +162,8 @@ def _beside(cells: Iterable[Any]) -> tuple[str, ...]:
     found = list(cells)
     if any(isinstance(cell, MeanAndDeviation) for cell in found):
         return ("sd",)
+    if any(isinstance(cell, Located) for cell in found):
+        return Located._fields[1:]
     return ("low", "high") if any(isinstance(cell, tuple) for cell in found) else ()
 
 

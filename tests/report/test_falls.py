@@ -70,6 +70,13 @@ def test_tables_say_how_steep_and_whether_two_differ(seeds: SetComparison) -> No
     row = next(csv.DictReader(io.StringIO(table.csv())))
     assert (float(row["to_cap_high"]), row["score"]) == (encdec["to_cap"][2], "bleu")
     assert " | BLEU, all | " in table.markdown()  # people read titles
+    tenth = seeds.falls.of_groups["bleu"]["RNNencdec-30"]["losses"]["tenth"]
+    assert {key: row[f"tenth_{key}"] for key in ("low", "high", "status")} == {
+        "low": str(tenth["low"]),
+        "high": str(tenth["high"]),
+        "status": "found",
+    }
+    assert row["tenth"] == str(tenth["score"])
     assert search["tenth"]
 
 
