@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.degradation import RANGES, Curve, Group, compare_degradation, degradation_of
+from nmt.evaluation.degradation import (
+    RANGES,
+    Curve,
+    Group,
+    compare_degradation,
+    degradation_of,
+    estimate,
+)
 from nmt.evaluation.degradation.wording import slope_sentence
 from nmt.evaluation.results import score_of
 from nmt.evaluation.summary import Measured, curves_of
@@ -27,6 +34,8 @@ class Falls:
         caps: longest training sentence of each group; None where it is not known.
         of_runs: by label what `degradation_of` says.
         of_groups: by group the same.
+        scores: by group `score`, `low` and `high` of all sentences: of one run as its results say,
+            of several the `Estimate.report` of their mean; None where it is not known.
         points: by group [mean length, score, sentences] of each bucket, means over the runs.
         differences: a row a pair of groups and a range: `a`, `b`, `range`, `slope` and `score`, each
             an `Estimate.report` or None.
@@ -36,6 +45,7 @@ class Falls:
     caps: dict[str, int | None]
     of_runs: dict[str, dict[str, dict[str, Any]]]
     of_groups: dict[str, dict[str, dict[str, Any]]]
+    scores: dict[str, dict[str, dict[str, Any] | None]]
     points: dict[str, dict[str, list[list[float]]]]
     differences: dict[str, list[dict[str, Any]]]
 
@@ -57,7 +67,7 @@ def measure_falls(
     of_label = {run.label: run.results.get("max_length") for run in runs}
     caps = {name: of_label[labels[0]] for name, labels in groups.items()}
     models = {run.label: run.model for run in runs}
-    found = Falls(groups, caps, {}, {}, {}, {})
+    found = Falls(groups, caps, {}, {}, {}, {}, {})
     known = {label: each for label, each in measured.items() if len(each.ids)}
     for key, curves in (curves_of(known) if known else {}).items():
         if not next(iter(curves.values())).score.by_length:
@@ -74,11 +84,13 @@ def measure_falls(
                 members = [curves[label] for label in having]
                 together[name] = Group(members, caps[name], [models[label] for label in having])
         found.of_runs[key] = alone
-        found.of_groups[key] = {
-            name: degradation_of(group, confidence) if len(group.curves) > 1 else alone[label]
-            for name, group in together.items()
-            for label in [next(label for label in groups[name] if label in alone)]
-        }
+        found.of_groups[key], found.scores[key] = {}, {}
+        for name, group in together.items():
+            label = next(label for label in groups[name] if label in alone)
+            one = len(group.curves) == 1
+            found.of_groups[key][name] = alone[label] if one else degradation_of(group, confidence)
+            score = score_of(results[label], key) if one else _score(group, confidence)
+            found.scores[key][name] = score
         found.points[key] = {name: _points(group) for name, group in together.items()}
         rows = []
         for a, b in combinations(together, 2):
@@ -97,6 +109,11 @@ def _stored(result: Mapping[str, Any] | None, key: str, curve: Curve) -> dict[st
         return None
     alike = math.isclose(whole[0], score["score"], rel_tol=1e-6, abs_tol=1e-9)
     return found if alike else None
+
+
+def _score(group: Group, confidence: float) -> dict[str, Any] | None:
+    measured = estimate(group, "score")
+    return None if measured is None else measured.report(confidence)
 
 
 def _points(group: Group) -> list[list[float]]:

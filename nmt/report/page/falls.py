@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.evaluation.degradation import RANGES
-from nmt.evaluation.results import SCORE_KEYS, score_of
+from nmt.evaluation.results import SCORE_KEYS
 from nmt.report.comparison import SetComparison
 from nmt.report.fall_tables import RANGE_TITLES
 from nmt.report.falls import verdicts
@@ -75,7 +75,7 @@ def _group(
 ) -> dict[str, Any]:
     falls = comparison.falls
     cap = falls.caps[name]
-    slopes = {part: found[part]["slope"] for part in RANGES}
+    figures = {part: found[part]["slope"] for part in RANGES} | {"score": falls.scores[key][name]}
     return {
         "runs": falls.groups[name],
         "cap": cap,
@@ -83,23 +83,9 @@ def _group(
         "line": [[_rounded(value) for value in point] for point in found["line"]],
         "verdicts": verdicts(found, about, cap),
         "figures": {
-            **{
-                part: slope and [slope[end] for end in SCORE_KEYS] for part, slope in slopes.items()
-            },
-            "score": _score(comparison, key, name),
+            what: figure and [figure[end] for end in SCORE_KEYS] for what, figure in figures.items()
         },
     }
-
-
-def _score(comparison: SetComparison, key: str, name: str) -> list[float | None] | None:
-    """Of the whole set: the mean over the runs; with its interval where there is one run."""
-    results = [comparison.results[label] for label in comparison.falls.groups[name]]
-    found = [score for score in (score_of(result, key) for result in results) if score is not None]
-    if not found:
-        return None
-    if len(found) == 1:
-        return [found[0][end] for end in SCORE_KEYS]
-    return [sum(score["score"] for score in found) / len(found), None, None]
 
 
 def _rounded(value: float) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from nmt.evaluation.results import SCORE_KEYS
 from nmt.report.comparison import compare_set
 from nmt.report.finding import find_runs
 from nmt.report.page import build_page
@@ -44,13 +45,25 @@ def test_payload_has_the_fits_and_the_swept_keys(capped: list[FinishedRun]) -> N
     assert group["cap"] == 30
     assert group["line"][1][0] <= 30 < group["line"][2][0]
     assert len(group["points"]) >= 6
-    assert (
-        group["figures"]["score"][0] == comparison.results["RNNencdec-30"]["bleu"]["all"]["score"]
-    )
+    bleu = comparison.results["RNNencdec-30"]["bleu"]["all"]
+    assert group["figures"]["score"] == pytest.approx([bleu[end] for end in SCORE_KEYS])
     assert "perplexity" not in scores  # not given by length
     keys = {entry["key"]: entry["values"] for entry in payload["swept"]}
     assert keys["max_length"] == {"RNNencdec-30": "30", "RNNencdec-50": "50", "RNNsearch-30": "30"}
     assert "seed" not in keys
+
+
+def test_the_score_of_a_group_of_seeds_has_an_interval(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        make_run(tmp_path / str(seed), seed=seed, pairs=200, kept=0)
+    runs = find_runs([str(tmp_path / "*")]).runs
+    comparison = compare_set(runs, "newstest", 100)
+    [group] = falls_payload(runs, [comparison])["sets"]["newstest"]["bleu"]["groups"].values()
+    score, low, high = group["figures"]["score"]
+    bleu = [comparison.results[run.label]["bleu"]["all"] for run in runs]
+    assert score == pytest.approx(sum(each["score"] for each in bleu) / 3)
+    assert low < min(each["score"] for each in bleu)
+    assert high > max(each["score"] for each in bleu)
 
 
 def test_tables_stand_in_the_section(panel: Path) -> None:
