@@ -27,11 +27,11 @@ from nmt.report.wandb.panels import (
     TABLE,
     TRANSLATIONS,
     UPDATE,
+    falls_of,
     length_curves,
     length_metric,
     score_titles,
     slope_metric,
-    slopes_of,
     summary_metric,
     summary_of,
 )
@@ -249,7 +249,7 @@ def _slopes(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str
         for name in sets
         for part in RANGES
         if any(
-            slope_metric(name, "bleu", part) in slopes_of(name, run.results["test"][name])
+            slope_metric(name, "bleu", part) in falls_of(name, run.results["test"][name])
             for run in runs
             if name in run.sets
         )

@@ -105,7 +105,7 @@ def log_test(
         ]
         table = wandb.Table(columns=list(columns))
         for name, result in results.get("test", {}).items():
-            found = summary_of(name, result, score_titles(results)) | slopes_of(name, result)
+            found = summary_of(name, result, score_titles(results)) | falls_of(name, result)
             for metric, value in found.items():
                 run.summary[metric] = value
             for words, bucket, found in length_curves(result, score_titles(results, True)):
@@ -202,17 +202,26 @@ def summary_of(test_set: str, result: Mapping[str, Any], scores: Iterable[str]) 
 
 def slope_metric(test_set: str, score: str, part: str) -> str:
     """Name of a slope in the run's summary: of a score over a range of lengths."""
-    return f"test/{test_set}/degradation/{score}/{part}/slope"
+    return fall_metric(test_set, score, f"{part}/slope")
 
 
-def slopes_of(test_set: str, result: Mapping[str, Any]) -> dict[str, float]:
-    """The slopes of every score with their intervals, by metric; those that are null left out."""
-    slopes = {
-        slope_metric(test_set, key, part): found[part]["slope"]
-        for key, found in (result.get("degradation") or {}).items()
-        for part in RANGES
-    }
-    return _columns(slopes)
+def fall_metric(test_set: str, score: str, figure: str) -> str:
+    """Name of a figure of a score's fall with length in the run's summary."""
+    return summary_metric(test_set, f"degradation/{score}/{figure}")
+
+
+def falls_of(test_set: str, result: Mapping[str, Any]) -> dict[str, float]:
+    """Slopes, lengths of losses and breakpoint of every score with their intervals, by metric.
+
+    What is null is left out.
+    """
+    figures: dict[str, Mapping[str, Any] | None] = {}
+    for key, found in (result.get("degradation") or {}).items():
+        figures |= {slope_metric(test_set, key, part): found[part]["slope"] for part in RANGES}
+        lengths = {f"losses/{share}": at for share, at in found.get("losses", {}).items()}
+        lengths["breakpoint"] = found.get("breakpoint")
+        figures |= {fall_metric(test_set, key, name): at for name, at in lengths.items()}
+    return _columns(figures)
 
 
 def length_curves(

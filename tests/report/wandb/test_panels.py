@@ -28,6 +28,16 @@ def forget(monkeypatch):
 
 ROW = {"id": 3, "weights": [[0.25, 0.75]], "source": ["maison", "</s>"], "target": ["house"]}
 
+FELL = {
+    **{"all": {"slope": {"score": -1.5, "low": -2.25, "high": -0.75}}},
+    **{"to_cap": {"slope": None}, "beyond_cap": {"slope": None}},
+    "losses": {
+        "tenth": {"status": "found", "score": 12.5, "low": 9.0, "high": None},
+        "half": {"status": "beyond the data", "score": None, "low": 48.0, "high": None},
+    },
+    "breakpoint": {"status": "found", "score": 31.0, "low": 25.0, "high": 36.5},
+}
+
 
 class Recorder:
     """A run that keeps what is logged, or fails at everything."""
@@ -93,6 +103,7 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     page.write_text("<!doctype html><title>é</title><script>1 < 2</script>", encoding="utf-8")
     four = choose_four(kept)
     expected = results["test"]["newstest"]
+    expected["degradation"] = {"bleu": FELL}
     logger = WandbLogger(save_dir=tmp_path, offline=True, mode="offline", project="p")
     try:
         run = logger.experiment
@@ -171,6 +182,12 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert summary["test/newstest/alignment_error_rate"] == pytest.approx(0.11)
     assert summary["test/newstest/alignment_error_rate_low"] == pytest.approx(0.1)
     assert summary["test/newstest/nll_per_word"] == pytest.approx(1.8)
+    falls = "test/newstest/degradation/"
+    assert {name.removeprefix(falls): at for name, at in summary.items() if falls in name} == {
+        **{"bleu/all/slope": -1.5, "bleu/all/slope_low": -2.25, "bleu/all/slope_high": -0.75},
+        **{"bleu/losses/tenth": 12.5, "bleu/losses/tenth_low": 9.0, "bleu/losses/half_low": 48.0},
+        **{"bleu/breakpoint": 31.0, "bleu/breakpoint_low": 25.0, "bleu/breakpoint_high": 36.5},
+    }
     assert summary["parameters"] == 2_345_678
     for name in ("hours", "target_words_per_second", "peak_memory"):
         assert summary[f"train/{name}"] == results["train"][name], name
