@@ -106,7 +106,7 @@ def run_entry(run: FinishedRun, lacking: Mapping[str, Any]) -> dict[str, Any]:
         "precision": told.get("precision"),
         "updates": train.get("updates"),
         "epochs": _short(train.get("epochs")),
-        "minutes": None if hours is None else round(60 * hours, 1),
+        "minutes": None if hours is None else _short(60 * hours),
         "train_nll_per_sentence": _short(train.get("nll_per_sentence")),
         "valid_nll_per_sentence": _short(valid.get("nll_per_sentence")),
         "test": {name: set_entry(result) for name, result in results["test"].items()},
@@ -198,7 +198,11 @@ def _figure(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """A value with four decimals, or one that holds such values."""
+    """A value with more digits than any table shows, or one that holds such values.
+
+    >>> _short({"low": 0.06546123456789})
+    {'low': 0.065461235}
+    """
     if isinstance(value, Mapping):
         return {key: _short(inner) for key, inner in value.items()}
-    return round(value, 4) if isinstance(value, float) else value
+    return float(f"{value:.8g}") if isinstance(value, float) else value

@@ -135,6 +135,11 @@ def test_a_claim_about_bleu_without_unknown_words_is_shown(kept):
     assert "| 3.21 [−1.00, 5.50], 2 seeds |" in table_of("claims", {"a": kept})
 
 
+def test_a_figure_is_rounded_where_it_is_shown_and_nowhere_else():
+    claim = {**CLAIM, "score": "alignment_error_rate", "value": 0.082, "low": 0.06546}
+    assert tables.claim_figure(rows.claim_entry(claim)).startswith("0.082 [0.065, ")
+
+
 def test_aligners_stand_beside_a_model(made, kept):
     folder, _ = made
     result = read(folder / "search1")["test"]["newstest"]
@@ -144,7 +149,7 @@ def test_aligners_stand_beside_a_model(made, kept):
         "hmm": {"sentences": 60, "alignment_error_rate": figure},
     }
     entry = rows.set_entry(result)
-    assert entry["aligners"] == {"hmm": {"alignment_error_rate": {**figure, "score": 0.1235}}}
+    assert entry["aligners"] == {"hmm": {"alignment_error_rate": figure}}
     assert entry["by_length"][0]["bleu_no_unk"]["score"] > 0
     kept["rows"][1]["runs"][0]["test"]["newstest"] = entry
     table = table_of("a alignment newstest en-fr", {"a": kept})
@@ -184,7 +189,7 @@ def test_a_figure_shows_what_was_kept(made, kept):
         "bleu": {"all": None, "to_cap": None, "beyond_cap": None, "line": line}
     }
     entry = rows.set_entry(results["test"]["newstest"])
-    assert entry["fits"] == {"bleu": [[4.0, 30.1235], [50.0, 20.0]]}
+    assert entry["fits"] == {"bleu": line}
     kept["rows"][0]["runs"][0]["test"]["newstest"] = entry
     fitted = figure_of("a newstest en-fr fixed", {"a": kept})
     assert [line.get_linestyle() for line in fitted.axes[0].lines].count(":") == 1
