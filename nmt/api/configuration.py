@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import conf_folder, register_configs
-from nmt.cli.explain import explain
+from nmt.cli.explain import COMPOSING, explain
 from nmt.config import TrainConfig
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
@@ -35,7 +33,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             config = load(compose("train", overrides=typed))
             leave_out_absent(config.data)
-    except (HydraException, OmegaConfBaseException) as error:
+    except COMPOSING as error:
         raise InputError(explain(error, TrainConfig, typed)) from error
     assert isinstance(config, TrainConfig)
     return config

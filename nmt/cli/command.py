@@ -19,14 +19,12 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.claim import Claim, claimed, claims
 from nmt.cli.composition import conf_folder, output_folder, register_configs
-from nmt.cli.explain import NOT_A_NAME, explain
+from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.config import Config, StudyConfig
 from nmt.config.schema import SCHEMAS
 from nmt.config.study_checks import load_study
@@ -71,7 +69,7 @@ LONGEST_KEY = 240  # bytes: Hydra looks for a file of its name
 PRINTING = {"-h", "--help", "--hydra-help", "--version", "-c", "--cfg", "-i", "--info"}
 
 # an InputError's own words are said; those of the libraries are explained
-REFUSALS = (InputError, HydraException, OmegaConfBaseException)
+REFUSALS = (InputError, *COMPOSING)
 
 
 def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:

@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import get_origin
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import OverrideParseException
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.keys import bounds, entries, type_name
 from nmt.config.overrides import GROUPS, NAMES
 from nmt.config.renamed import renamed_to
 
+COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what is explained
 CHOICES = (*GROUPS, *NAMES)
 NOT_A_NAME = "Config group override must be a string or a list"
 NOISE = ("object_type=", "full_key:", "reference_type=", "See https://")
@@ -23,10 +26,12 @@ def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
     """What to tell the person who typed a command that could not be composed.
 
     Args:
-        error: of Hydra or OmegaConf.
+        error: one of `COMPOSING`.
         schema: dataclass of the command's keys.
         typed: the command line's arguments.
     """
+    if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark):
+        return f"{mark.name}:{mark.line + 1}: {error.problem}"
     lines = [line for text in _chain(error) for line in text.splitlines()]
     lines = [line.strip() for line in lines if line.strip() and not line.strip().startswith(NOISE)]
     lines = lines or [type(error).__name__]
@@ -57,7 +62,7 @@ def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
     wrong = re.match(r"Error merging override (.*)", lines[0])
     if wrong:
         return _wrong_type(wrong[1], schema, lines)
-    return "\n".join(dict.fromkeys(lines[:2]))
+    return _at_its_key(error, schema, lines)
 
 
 def _chain(error: BaseException | None) -> Iterator[str]:
@@ -113,9 +118,26 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
 def _wrong_type(override: str, schema: type, lines: Sequence[str]) -> str:
     path = override.partition("=")[0].lstrip("+~")
     problem = lines[1] if len(lines) > 1 else "of the wrong type"
+    return f"{override}: {problem}{_takes(path, schema)}"
+
+
+def _takes(path: str, schema: type) -> str:
+    """A line that says what a key takes; empty where the schema does not know it."""
     for name, entry, hint in entries(schema):
         if name == path:
             accepted = f", {bounds(entry.metadata)}" if bounds(entry.metadata) else ""
             meaning = entry.metadata["meaning"]
-            return f"{override}: {problem}\n{path} takes: {type_name(hint)}{accepted} ({meaning})"
-    return f"{override}: {problem}"
+            return f"\n{path} takes: {type_name(hint)}{accepted} ({meaning})"
+    return ""
+
+
+def _at_its_key(error: BaseException, schema: type, lines: Sequence[str]) -> str:
+    """An error of OmegaConf with the key that it is about, and the file where one was merged."""
+    file = re.match(r"In '(.*)': \w+ raised while composing config:", lines[0])
+    said = re.search(r"full_key: (\S+)", "\n".join(_chain(error)))
+    if not said:
+        return "\n".join(dict.fromkeys(lines[:2]))
+    key = said[1]
+    where = f"{file[1]}: " if file else ""
+    problem = lines[1 if file and len(lines) > 1 else 0]
+    return f"{where}{key}: {problem}{_takes(key.partition('[')[0], schema)}"

@@ -1,0 +1,55 @@
+"""What is said of Hydra's and OmegaConf's errors: the file and the key that they are about."""
+
+import hydra
+import pytest
+import yaml
+
+from nmt.cli.command import REFUSALS, check_composed
+from nmt.cli.composition import conf_folder, register_configs
+from nmt.cli.explain import explain
+from nmt.config import StudyConfig
+
+RUNS = {"a": {}}
+CLAIMS = {"c": {"claim": "${nowhere}", "source": "s", "runs": ["a"], "statistic": "score"}}
+
+
+@pytest.mark.parametrize(
+    ("study", "said"),
+    [
+        ({"seeds": ["x"]}, "study/mine: study.seeds[0]: Value 'x' of type 'str' could not"),
+        ({"seeds": 3}, "study/mine: study.seeds: Invalid value assigned: AnyNode is not a ListConfig, "
+         "list or tuple.\nstudy.seeds takes: list of whole number, from 0 (seeds of each group"),
+        ({"overrides": "size=tiny"}, "study/mine: study.overrides: Invalid value assigned"),
+        ({"claims": [{"claim": "c"}]}, "In 'study/mine': ConfigTypeError raised while composing"),
+        ({"runs": {1: {}}}, "study/mine: study.runs.1: Key 1 (int) is incompatible with (str)"),
+        ({"runs": RUNS, "claims": CLAIMS}, "study.claims.c.claim: Interpolation key 'nowhere'"),
+    ],
+)  # fmt: skip
+def test_the_key_is_named(tmp_path, study, said):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study/mine.yaml").write_text(yaml.safe_dump(study))
+    register_configs()
+    typed = ["+study=mine", f"hydra.searchpath=[file://{tmp_path}]"]
+    with (
+        hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"),
+        pytest.raises(REFUSALS) as refusal,
+    ):
+        check_composed(hydra.compose("study", overrides=typed))
+    assert explain(refusal.value, StudyConfig, typed).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("seeds: [\nresamples: 1\n", ":3: expected ',' or ']', but got '<stream end>'"),
+        ("title: a: b\n", ":1: mapping values are not allowed here"),
+        ("seeds:\n\t- 1\n", ":2: found character '\\t' that cannot start any token"),
+        ("title: a\ntitle: b\n", ":2: found duplicate key title"),
+    ],
+)
+def test_a_file_that_is_no_yaml_is_named_with_its_line(program, tmp_path, content, said):
+    (tmp_path / "study").mkdir()
+    file = tmp_path / "study/mine.yaml"
+    file.write_text(content)
+    ended = program("study", "--config-dir", str(tmp_path), "+study=mine", "study.plan_only=true")
+    assert (ended.code, ended.err.splitlines()[-1]) == (2, f"nmt: {file}{said}")
