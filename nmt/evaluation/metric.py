@@ -14,7 +14,7 @@ from nmt.config.keys import EDGES
 from nmt.evaluation.alignment import COUNTS
 from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.scores import REGISTERED, Score, choose_scores
+from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
 from nmt.utils.errors import InputError
 
@@ -136,7 +136,7 @@ class CorpusScore(Metric):
 
     def __init__(self, score: str | Score = "bleu") -> None:
         super().__init__()
-        self.score = choose_scores([score])[-1] if isinstance(score, str) else score
+        self.score = score_of_name(score, "score") if isinstance(score, str) else score
         width = len(self.score.checked(self._records(["a"], ["a"])[0]) or [])
         if not width:
             raise InputError(f"{self.score.key}: not a score of translations and references alone")

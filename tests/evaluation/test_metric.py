@@ -202,7 +202,12 @@ class TestCorpusScore:
             alone.update(["a", "b"], ["a"])
 
     @pytest.mark.parametrize(
-        ("score", "said"), [("nll_per_word", "nll_per_word"), ("rouge", "no score 'rouge'")]
+        ("score", "said"),
+        [
+            ("nll_per_word", "nll_per_word"),
+            ("rouge", "score: no score 'rouge'"),
+            ("default", "score: no score 'default'"),
+        ],
     )
     def test_what_needs_a_model_or_is_none_is_refused(self, score, said):
         with pytest.raises(InputError, match=said):

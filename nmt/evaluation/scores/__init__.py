@@ -95,20 +95,15 @@ def choose_scores(names: Sequence[str] | None, key: str = "evaluation.scores") -
     """
     chosen = {"bleu": REGISTERED["bleu"]}
     for name in _expanded([DEFAULT] if names is None else names):
-        score = _own(name, key) if "." in name else REGISTERED.get(name)
-        if score is None:
-            raise InputError(
-                f"{key}: no score '{name}'; there are {', '.join(REGISTERED)}, "
-                f"{DEFAULT}, and one of your own as MODULE.NAME"
-            )
+        score = _named(name, key, DEFAULT)
         if chosen.setdefault(score.key, score) is not score:
             raise InputError(f"{key}: two scores have the key '{score.key}'; give yours another")
     return list(chosen.values())
 
 
 def score_of_name(name: str, key: str) -> Score:
-    """One score: as for `choose_scores`, or `bleu_no_unk`. Raises as it does."""
-    return NO_UNK if name == NO_UNK.key else choose_scores([name], key)[-1]
+    """One score: of `REGISTERED`, `bleu_no_unk`, or one's own. Raises as `choose_scores`."""
+    return NO_UNK if name == NO_UNK.key else _named(name, key, NO_UNK.key)
 
 
 def modules_of_scores(names: Sequence[str] | None) -> list[str]:
@@ -124,6 +119,17 @@ def _expanded(names: Sequence[str]) -> list[str]:
     """The names with those that are on by default in place of `default`."""
     on = [key for key, score in REGISTERED.items() if score.default]
     return [each for name in names for each in (on if name == DEFAULT else [name])]
+
+
+def _named(name: str, key: str, other: str) -> Score:
+    """The score of a name; a refusal lists `other`, too, which the caller knows."""
+    score = _own(name, key) if "." in name else REGISTERED.get(name)
+    if score is None:
+        raise InputError(
+            f"{key}: no score '{name}'; there are {', '.join(REGISTERED)}, "
+            f"{other}, and one of your own as MODULE.NAME"
+        )
+    return score
 
 
 def _own(name: str, key: str) -> Score:

@@ -29,6 +29,7 @@ class Score(ABC):
         default: whether it is chosen where nothing else is asked for.
         slow: whether its statistics take long: they are kept in the records (`statistics`), and
             those of records without them are computed only where the score is named.
+        needs_attention: whether models without attention have none of it.
         section: the object of a test set's results that holds it; empty: the test set's own.
     """
 
@@ -40,6 +41,7 @@ class Score(ABC):
     by_length: ClassVar[bool] = True
     default: ClassVar[bool] = True
     slow: ClassVar[bool] = False
+    needs_attention: ClassVar[bool] = False
     section: ClassVar[str] = ""
 
     @abstractmethod

@@ -32,6 +32,7 @@ class UnreadWords(_Fault):
 
     key = UNREAD
     title = "Source words left unread"
+    needs_attention = True
 
     def statistics(self, record: Record) -> Sequence[float] | None:
         return None  # only where they are kept
