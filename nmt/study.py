@@ -26,7 +26,7 @@ def main(composed: DictConfig) -> None:
     from nmt.studies.launch import check_texts, make_missing
     from nmt.studies.page import write_report
     from nmt.studies.plan import plan_of
-    from nmt.studies.registration import register_claims
+    from nmt.studies.registration import register_claims, registrations_of
     from nmt.studies.report import StudyReport, figure_of
     from nmt.studies.verdicts import decide
     from nmt.utils.errors import RunError
@@ -34,6 +34,7 @@ def main(composed: DictConfig) -> None:
     from nmt.utils.progress import counted
 
     study, folder = plan_of(composed), output_folder()
+    registrations_of(study.name, folder)  # refuses a folder that is not this study's
     found = find_existing(study, folder)
     say_plan(found, folder)
     if study.section.plan_only:
@@ -41,7 +42,7 @@ def main(composed: DictConfig) -> None:
     if study.section.missing == "run":
         check_texts(found.missing())
     remove_partial([folder])
-    registrations = register_claims(study.section, folder, count_runs(folder))
+    registrations = register_claims(study.section, folder, count_runs(folder), study.name)
     log.info("claims and rules: sha256 %s", registrations[-1].sha256)
     if study.section.missing == "run":
         found = make_missing(found, folder)

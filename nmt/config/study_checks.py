@@ -95,6 +95,8 @@ def _check_evaluated(where: str, runs: StudyRuns, study: StudySection) -> None:
 
 
 def _check_claim(where: str, claim: StudyClaim, study: StudySection) -> None:
+    if not claim.claim.strip():
+        raise InputError(f"{where}.claim: empty; it is the sentence that is decided")
     for name in claim.runs:
         if name not in study.runs:
             known = ", ".join(study.runs)

@@ -15,10 +15,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import register_configs
-from nmt.cli.explain import explain
+from nmt.cli.explain import COMPOSING, explain
 from nmt.config import Config, EvaluateConfig, StudyClaim, StudyRuns, StudySection
 from nmt.config.keys import is_within
 from nmt.config.overrides import typed_paths
@@ -62,6 +61,7 @@ class RunGroup:
         points: of its sweep; none where it has none.
         typed: for its evaluations, but for their checkpoints.
         sets: test sets that its runs will have; None: known when they are made.
+        attends: whether its models have attention.
     """
 
     name: str
@@ -71,6 +71,7 @@ class RunGroup:
     points: tuple[SweepPoint, ...] = ()
     typed: tuple[str, ...] = ()
     sets: tuple[str, ...] | None = None
+    attends: bool = True
 
     @property
     def size(self) -> int:
@@ -119,7 +120,7 @@ def plan_of(composed: DictConfig) -> Study:
     groups = {group: made[group] for group in section.runs}
     for key, claim in section.claims.items():
         _check_test_set(f"study.claims.{key}", claim, groups)
-        score_of_name(claim.score, f"study.claims.{key}.score")
+        _check_score(f"study.claims.{key}.score", claim, groups)
     return Study(
         name, section, section.claims, groups, frozenset(wanted or section.runs), (*_typed(),)
     )
@@ -147,7 +148,7 @@ def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGr
     seeds = tuple(section.seeds if settings.seeds is None else settings.seeds)
     if not settings.sweep:
         runs = _seeded(name, typed, seeds, settings.command)
-        return RunGroup(name, settings, seeds, runs, sets=_test_sets(runs[0].config))
+        return RunGroup(name, settings, seeds, runs, **_known(runs[0]))
     points = []
     for values in itertools.product(*settings.sweep.values()):
         point = dict(zip(settings.sweep, values, strict=True))
@@ -155,8 +156,7 @@ def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGr
         _check_overrides(f"study.runs.{name}.sweep", chosen)
         first, *others = _seeded(name, (*typed, *chosen), (settings.sweep_seed, *seeds))
         points.append(SweepPoint(point, first, tuple(others)))
-    sets = _test_sets(points[0].run.config)
-    return RunGroup(name, settings, seeds, points=tuple(points), sets=sets)
+    return RunGroup(name, settings, seeds, points=tuple(points), **_known(points[0].run))
 
 
 def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
@@ -177,7 +177,7 @@ def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
     if models.sets is not None and not composed.stress.lengths:
         added = [path.split(".")[2] for path in paths if path.startswith("data.test.")]
         sets = tuple(composed.sets) or tuple(dict.fromkeys([*models.sets, *added]))
-    return RunGroup(name, settings, seeds, typed=typed, sets=sets)
+    return RunGroup(name, settings, seeds, typed=typed, sets=sets, attends=models.attends)
 
 
 def _root(section: StudySection) -> tuple[str, ...]:
@@ -190,9 +190,12 @@ def _says_how_it_is_run(word: str) -> bool:
     return is_within(name, RUNTIME_KEYS) and is_within(name, EvaluateConfig.overridable)
 
 
-def _test_sets(config: Config) -> tuple[str, ...] | None:
-    """The names of the test sets of a run; None where joined sentences are tested, too."""
-    return None if config.stress.lengths else tuple(config.data.test)
+def _known(run: PlannedRun) -> dict[str, Any]:
+    """What a run tells of those of its group: `sets`, unless joined sentences are tested, and `attends`."""
+    return {
+        "sets": None if run.config.stress.lengths else tuple(run.config.data.test),
+        "attends": run.made_by == "train" and run.config.model.alignment is not None,
+    }
 
 
 def _seeded(
@@ -226,7 +229,7 @@ def _compose(where: str, typed: Sequence[str], command: str) -> DictConfig:
     ]
     try:
         config = loader.load_configuration(command, [*searched, *typed], RunMode.RUN)
-    except (HydraException, OmegaConfBaseException) as error:
+    except COMPOSING as error:
         raise InputError(f"{where}: {explain(error, SCHEMAS[command], typed)}") from error
     with open_dict(config):
         del config["hydra"]
@@ -260,3 +263,10 @@ def _check_test_set(where: str, claim: StudyClaim, groups: dict[str, RunGroup]) 
             raise InputError(
                 f"{where}.set={claim.set}: {name} has no such test set; it has {known}"
             )
+
+
+def _check_score(where: str, claim: StudyClaim, groups: dict[str, RunGroup]) -> None:
+    score = score_of_name(claim.score, where)
+    for name in claim.runs:
+        if score.needs_attention and not groups[name].attends:
+            raise InputError(f"{where}={claim.score}: {name} has no attention")

@@ -7,7 +7,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -18,6 +18,7 @@ from nmt.utils.files import write_json
 from nmt.utils.untrusted import Count, Number, check_against, read_json
 
 FILE = "claims.json"
+REPORT = "study.json"
 UNREGISTERED = ("title", "minutes")
 LATER = {"command": "train", "of": None, "together": False, "longer_than": 0}  # and their defaults
 HOLDS = "it holds the claims that runs were made for"
@@ -31,11 +32,13 @@ class Registration:
         sha256: of `content`.
         runs: that the study's folder held at that time, finished or begun.
         content: see `registered_content`.
+        study: name of the study; empty in files of before there was one.
     """
 
     sha256: str
     runs: int
     content: dict[str, Any]
+    study: str = ""
 
 
 @with_config(ConfigDict(strict=True, extra="allow"))
@@ -58,9 +61,16 @@ class _Stored(TypedDict):
     sha256: str
     runs: Count
     content: _Content
+    study: NotRequired[str]
+
+
+@with_config(ConfigDict(strict=True, extra="allow"))
+class _Report(TypedDict):
+    study: str
 
 
 REGISTRATIONS = TypeAdapter(Annotated[list[_Stored], Field(min_length=1)])
+REPORTED = TypeAdapter(_Report)
 
 
 def registered_content(section: StudySection) -> dict[str, Any]:
@@ -95,29 +105,31 @@ def content_hash(content: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def register_claims(section: StudySection, folder: Path, runs: int) -> list[Registration]:
+def register_claims(
+    section: StudySection, folder: Path, runs: int, study: str
+) -> list[Registration]:
     """Writes claims and rules into a study's folder, unless they stand there already.
 
     Args:
         section: the study.
         folder: its folder.
         runs: that the folder holds, finished or begun.
+        study: its name.
 
     Returns:
         The first registration and, where claims or rules were changed when there were runs, those
         that followed it; the last is the present one.
 
     Raises:
-        InputError: where the file cannot be read.
+        InputError: as `registrations_of`.
     """
-    path = folder / FILE
     content = registered_content(section)
-    present = Registration(content_hash(content), runs, content)
-    known = _read(path)
+    present = Registration(content_hash(content), runs, content, study)
+    known = registrations_of(study, folder)
     if known and known[-1].sha256 == present.sha256:
         return known
     changed = [*known, present] if runs else [present]
-    write_json(path, [dataclasses.asdict(each) for each in changed])
+    write_json(folder / FILE, [dataclasses.asdict(each) for each in changed])
     return changed
 
 
@@ -144,17 +156,41 @@ def _by_claim(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> list[Registration]:
-    if not path.is_file():
+def registrations_of(study: str, folder: Path) -> list[Registration]:
+    """The registrations in a study's folder, the first one first; none in a new folder.
+
+    Raises:
+        InputError: where a file cannot be read, or the folder is another study's.
+    """
+    path = folder / FILE
+    stored = _read(path, REGISTRATIONS, HOLDS)
+    if stored is None:
         return []
-    try:
-        stored = read_json(path.read_bytes(), str(path))
-        check_against(stored, REGISTRATIONS, str(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except InputError as refused:
-        raise InputError(f"{refused}; {HOLDS}") from refused
     found = [Registration(**each) for each in stored]
     if any(content_hash(each.content) != each.sha256 for each in found):
         raise InputError(f"{path}: damaged: its hash is not that of its content; {HOLDS}")
+    there = found[-1].study
+    if not there and (reported := _read(folder / REPORT, REPORTED, "it can be deleted")):
+        there = reported["study"]
+    if there not in ("", study):
+        raise InputError(
+            f"hydra.run.dir={folder}: its {FILE} is of the study {there!r:.40}, not of {study}; "
+            "name another folder"
+        )
     return found
+
+
+def _read(path: Path, schema: TypeAdapter[Any], hint: str) -> Any:
+    """What a file holds, checked; None where there is none."""
+    if not path.exists():
+        return None
+    if not path.is_file():  # a pipe, for one, would be read for ever
+        raise InputError(f"{path}: is not a file; move it away")
+    try:
+        stored = read_json(path.read_bytes(), str(path))
+        check_against(stored, schema, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except InputError as refused:
+        raise InputError(f"{refused}; {hint}") from refused
+    return stored

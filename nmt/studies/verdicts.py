@@ -90,6 +90,10 @@ def measure(
         return (
             f"{claim.set} is other text in some runs" if apart else f"not all runs have {claim.set}"
         )
+    for name, group in zip(claim.runs, runs, strict=True):
+        for run in group:
+            if not run.translations(claim.set):
+                return f"no translations/{claim.set}.jsonl of {name} with seed {run.seed}"
     records = {
         str(place): [
             row for row in run.translations(claim.set) if row["length"] > claim.longer_than

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.studies.registration import content_hash
 from tests.helpers.processes import start
 
 
@@ -41,6 +43,29 @@ def test_what_is_refused(tmp_path, typed, said):
     assert ended.code == 2
     assert ended.err.startswith(said), ended.err
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_folder_of_another_study_is_refused_before_anything_is_planned(tmp_path):
+    (tmp_path / "here").mkdir()
+    content = {"overrides": [], "seeds": [], "resamples": 100, "confidence": 0.9}
+    content |= {"claims": {}, "runs": {}}
+    stored = {"sha256": content_hash(content), "runs": 4, "content": content, "study": "scoring"}
+    (tmp_path / "here/claims.json").write_text(json.dumps([stored]))
+    ended = start("nmt.study", "+study=tiny", "hydra.run.dir=here", cwd=tmp_path).wait()
+    assert ended.code == 2
+    said = "its claims.json is of the study 'scoring', not of tiny; name another folder"
+    assert ended.err == f"nmt: hydra.run.dir={tmp_path}/here: {said}\n"
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["claims.json"]
+
+
+def test_a_study_that_is_no_yaml(tmp_path):
+    file = tmp_path / "mine" / "study" / "wrong.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("claims:\n  a: {margin: 0}\n  a: {margin: 1}\n")
+    ended = start("nmt.study", "--config-dir", "mine", "+study=wrong", cwd=tmp_path).wait()
+    assert ended.code == 2
+    said = "found duplicate key a (while constructing a mapping from line 2)"
+    assert ended.err == f"nmt: {file}:3: {said}\n"
 
 
 TYPED = (

@@ -65,6 +65,7 @@ def without(key):
         (lambda study: study.update(resamples=10), "study.resamples=10: must be at least 100"),
         (without("margin"), "study.claims.c.margin: must be given (in points of the score"),
         (without("claim"), "study.claims.c.claim: must be given (the sentence that is decided)"),
+        (claim(claim=" "), "study.claims.c.claim: empty; it is the sentence that is decided"),
         (claim(margin="much"), "study.claims.c.margin: Value 'much' of type 'str' could not"),
         (claim(statistic="median"), "study.claims.c.statistic=median: must be one of score, slope"),
         (claim(rule="same"), "study.claims.c.rule=same: must be one of above, below, equal, no_fall"),

@@ -144,6 +144,7 @@ def test_all_groups_are_made_unless_claims_are_named():
         ),
         ({"runs": ["b"]}, "study.claims.c.set=by_length: b has no such test set; it has test"),
         ({"score": "blue"}, "study.claims.c.score: no score 'blue'; there are bleu"),
+        ({"score": "default"}, "study.claims.c.score: no score 'default'; there are bleu"),
     ],
 )
 def test_claims_about_what_runs_do_not_have(claim, said):
@@ -154,6 +155,32 @@ def test_claims_about_what_runs_do_not_have(claim, said):
     with pytest.raises(InputError) as refusal:
         planned(**section)
     assert str(refusal.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("score", "group"),
+    [
+        ("alignment_error_rate", "fixed"),
+        ("aer_function", "again"),
+        ("attention_entropy", "phrases"),
+        ("unread_words", "fixed"),
+    ],
+)
+def test_claims_about_the_attention_of_models_without_any(score, group):
+    section = {
+        "runs": {
+            "fixed": {"overrides": ["+experiment=rnnencdec50"]},
+            "again": {**EVALUATE, "of": "fixed"},
+            "phrases": {"command": "baseline"},
+            "search": {"overrides": ["+experiment=rnnsearch50"]},
+        },
+        "claims": {"c": {**CLAIM, "runs": ["search", group], "score": score}},
+    }
+    with pytest.raises(InputError) as refusal:
+        planned(**section)
+    assert str(refusal.value) == f"study.claims.c.score={score}: {group} has no attention"
+    section["claims"]["c"]["runs"] = ["search"]
+    assert planned(**section).groups["search"].attends
 
 
 def test_a_study_of_ones_own_with_an_option_of_ones_own(tmp_path):

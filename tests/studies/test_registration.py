@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.config import StudyClaim, StudyRuns, StudySection
-from nmt.studies.registration import FILE, changed_claims, content_hash, register_claims
+from nmt.studies.registration import (
+    FILE,
+    REPORT,
+    changed_claims,
+    content_hash,
+    register_claims,
+    registrations_of,
+)
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, as_json, attacks, outcomes
 
@@ -23,9 +32,9 @@ def section(**claims: dict) -> StudySection:
 
 
 def test_claims_are_written_once(tmp_path: Path):
-    first = register_claims(section(a={}), tmp_path, 0)
+    first = register_claims(section(a={}), tmp_path, 0, "mine")
     written = (tmp_path / FILE).read_bytes()
-    assert register_claims(section(a={}), tmp_path, 5) == first
+    assert register_claims(section(a={}), tmp_path, 5, "mine") == first
     assert (tmp_path / FILE).read_bytes() == written
     assert len(first) == 1
     assert first[0].runs == 0
@@ -37,7 +46,7 @@ def test_keys_that_came_later_count_where_they_say_something(tmp_path: Path):
 
     def registered(study: StudySection) -> dict:
         (tmp_path / FILE).unlink(missing_ok=True)
-        return register_claims(study, tmp_path, 0)[0].content
+        return register_claims(study, tmp_path, 0, "mine")[0].content
 
     plain = registered(section(a={}))
     assert set(plain["runs"]["one"]) == {"overrides", "seeds", "sweep", "sweep_seed"}
@@ -53,7 +62,7 @@ def test_keys_that_came_later_count_where_they_say_something(tmp_path: Path):
 def test_the_hash_is_of_what_verdicts_depend_on(tmp_path: Path):
     def digest(changed: StudySection) -> str:
         (tmp_path / FILE).unlink(missing_ok=True)
-        return register_claims(changed, tmp_path, 0)[0].sha256
+        return register_claims(changed, tmp_path, 0, "mine")[0].sha256
 
     before = digest(section(a={}))
     same = section(a={})
@@ -67,36 +76,71 @@ def test_the_hash_is_of_what_verdicts_depend_on(tmp_path: Path):
 
 
 def test_claims_that_change_without_runs_are_new_ones(tmp_path: Path):
-    register_claims(section(a={}), tmp_path, 0)
-    (only,) = register_claims(section(a={"margin": 1.0}), tmp_path, 0)
+    register_claims(section(a={}), tmp_path, 0, "mine")
+    (only,) = register_claims(section(a={"margin": 1.0}), tmp_path, 0, "mine")
     assert only.content["claims"]["a"]["margin"] == 1.0
 
 
 def test_claims_that_change_after_runs_are_said(tmp_path: Path):
-    register_claims(section(a={}, b={}, c={"runs": ["other"]}), tmp_path, 0)
+    register_claims(section(a={}, b={}, c={"runs": ["other"]}), tmp_path, 0, "mine")
     changed = section(a={"margin": 1.0}, c={"runs": ["other"]}, d={})
-    found = register_claims(changed, tmp_path, 3)
+    found = register_claims(changed, tmp_path, 3, "mine")
     assert [each.runs for each in found] == [0, 3]
     assert changed_claims(found) == ["d: added", "b: removed", "a: changed"]
-    assert register_claims(changed, tmp_path, 9) == found
+    assert register_claims(changed, tmp_path, 9, "mine") == found
     changed.runs["other"].overrides.append("size=paper")  # what claim c is about
-    assert changed_claims(register_claims(changed, tmp_path, 9))[2:] == ["a: changed", "c: changed"]
+    assert changed_claims(register_claims(changed, tmp_path, 9, "mine"))[2:] == [
+        "a: changed",
+        "c: changed",
+    ]
 
 
 @pytest.mark.parametrize("damage", ["margin", "truncated"])
 def test_a_file_that_was_changed_is_refused(tmp_path: Path, damage: str):
-    register_claims(section(a={}), tmp_path, 0)
+    register_claims(section(a={}), tmp_path, 0, "mine")
     file = tmp_path / FILE
     content = json.loads(file.read_text())
     content[0]["content"]["claims"]["a"]["margin"] = 0.5
     file.write_text(json.dumps(content) if damage == "margin" else file.read_text()[:50])
     with pytest.raises(InputError, match=r"claims\.json: damaged"):
-        register_claims(section(a={}), tmp_path, 0)
+        register_claims(section(a={}), tmp_path, 0, "mine")
+
+
+@pytest.mark.parametrize("named", [FILE, REPORT, None])
+def test_the_folder_of_another_study_is_refused(tmp_path: Path, named: str | None):
+    """By the name in its claims or, of a version that did not write it there, in its report."""
+    known = register_claims(section(a={}), tmp_path, 0, "mine")
+    if named != FILE:
+        stored = json.loads((tmp_path / FILE).read_text())
+        del stored[0]["study"]
+        (tmp_path / FILE).write_text(json.dumps(stored))
+        known = registrations_of("mine", tmp_path)
+        assert known[0].study == ""
+    if named == REPORT:
+        (tmp_path / REPORT).write_text('{"schema": 1, "study": "mine"}')
+    written = (tmp_path / FILE).read_bytes()
+    assert register_claims(section(a={}), tmp_path, 1, "mine") == known
+    if named is None:
+        assert registrations_of("other", tmp_path) == known
+        return
+    said = (
+        r"^hydra\.run\.dir=.*: its claims\.json is of the study 'mine', not of other; name another"
+    )
+    with pytest.raises(InputError, match=said):
+        register_claims(section(b={}), tmp_path, 1, "other")
+    assert (tmp_path / FILE).read_bytes() == written
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_in_its_place_is_refused(tmp_path: Path, make: Callable[[Path], None]):
+    make(tmp_path / FILE)
+    with pytest.raises(InputError, match=r"claims\.json: is not a file; move it away$"):
+        registrations_of("mine", tmp_path)
 
 
 def test_a_hostile_file_is_refused_in_a_line(tmp_path: Path):
     """Every field made wrong in every way, its hash the right one as far as it has any."""
-    register_claims(section(a={}), tmp_path, 0)
+    register_claims(section(a={}), tmp_path, 0, "mine")
     file = tmp_path / FILE
     content = json.loads(file.read_text())
 
@@ -107,7 +151,7 @@ def test_a_hostile_file_is_refused_in_a_line(tmp_path: Path):
         file.write_bytes(as_json(changed))
 
     def use() -> None:
-        changed_claims(register_claims(section(a={}, b={}), tmp_path, 1))
+        changed_claims(register_claims(section(a={}, b={}), tmp_path, 1, "mine"))
 
     tried = attacks(content)
     found = outcomes(tried, write, use, FILE)

@@ -18,7 +18,7 @@ from tests.studies.conftest import asked, make
 
 def write(study, folder, look, runs=0):
     found = look(study, folder)
-    registered = register_claims(study.section, folder, runs)
+    registered = register_claims(study.section, folder, runs, study.name)
     write_report(StudyReport(found, decide(found), registered), folder)
     return {
         name: (folder / name).read_text("utf-8")

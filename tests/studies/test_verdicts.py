@@ -94,6 +94,15 @@ def test_a_claim_whose_runs_are_missing_is_not_decided(tiny, finished, look, tmp
     assert magic.verdict == "refuted"
 
 
+def test_a_run_without_its_translations_is_named(tiny, finished, look, tmp_path):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    next(tmp_path.glob("runs/rnnsearch50-seed2-*/translations/by_length.jsonl")).unlink()
+    wins, magic = decide(look(tiny, tmp_path))
+    assert wins.verdict == "undecided"
+    assert wins.reason == "no translations/by_length.jsonl of rnnsearch50 with seed 2"
+    assert magic.verdict == "refuted"
+
+
 def test_other_statistics(finished, look, tiny):
     alone = StudyClaim("a", "b", ["rnnencdec50"], "slope", rule="above", margin=0)
     pair = ["rnnencdec50", "rnnsearch50"]
