@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nmt.evaluation.degradation.wording import MINUS
 from nmt.evaluation.results import as_json
 from nmt.report.table import Column, Table, show
 from nmt.studies.existing import ExistingRun, FoundRuns
@@ -300,7 +301,7 @@ def statistic_of(verdict: Verdict) -> str:
 def rule_of(verdict: Verdict) -> str:
     """The rule in words."""
     claim = verdict.claim
-    margin = f"{claim.margin:g}"
+    margin = f"{claim.margin:g}".replace("-", MINUS)
     return {
         "above": f"above {margin}",
         "below": f"below {margin}",

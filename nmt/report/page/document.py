@@ -52,7 +52,7 @@ def write_page(
 
 def html_table(table: Table, key: str = "run") -> Markup:
     """A table in HTML whose numbers keep their full value for sorting."""
-    head = element("tr", *(element("th", column.title, scope="col") for column in table.columns))
+    head = element("tr", *map(_heading, table.columns))
     body = []
     for row in table.rows:
         cells = [element("th", show(row.get(key), table.columns[0]), scope="row")]
@@ -71,6 +71,10 @@ def html_table(table: Table, key: str = "run") -> Markup:
     )
     notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
     return together(region, notes)
+
+
+def _heading(column: Column) -> Markup:
+    return element("th", column.title, scope="col", **({"class_": "text"} if column.text else {}))
 
 
 def _cell(value: Any, column: Column) -> Markup:
