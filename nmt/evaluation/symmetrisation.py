@@ -19,6 +19,7 @@ def grow_diag_final_and(direct: Iterable[Link], inverse: Iterable[Link]) -> set[
 
     First links of the union are added that neighbour one that is in, diagonally too, and of which
     one word at least has no link yet; then links of either direction of which neither word has one.
+    Links are visited target word by target word, those just added too: the order decides.
 
     Args:
         direct, inverse: links (source word, target word) of each direction.
@@ -27,7 +28,8 @@ def grow_diag_final_and(direct: Iterable[Link], inverse: Iterable[Link]) -> set[
     [(0, 0), (1, 1), (1, 2), (3, 3)]
     """
     first, second = set(direct), set(inverse)
-    union, links = first | second, first & second
+    either, links = first | second, first & second
+    union = sorted(either, key=lambda link: (link[1], link[0]))
     sources, targets = {j for j, _ in links}, {i for _, i in links}
 
     def add(link: Link) -> None:
@@ -38,15 +40,15 @@ def grow_diag_final_and(direct: Iterable[Link], inverse: Iterable[Link]) -> set[
     growing = True
     while growing:
         growing = False
-        for j, i in sorted(links):
+        for j, i in (link for link in union if link in links):
             for down, right in NEIGHBOURS:
-                link = (j + down, i + right)
-                new = link in union and link not in links
+                link = (j + right, i + down)
+                new = link in either and link not in links
                 if new and (link[0] not in sources or link[1] not in targets):
                     add(link)
                     growing = True
     for side in (first, second):
-        for link in sorted(side - links):
+        for link in (each for each in union if each in side):
             if link[0] not in sources and link[1] not in targets:
                 add(link)
     return links

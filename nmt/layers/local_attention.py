@@ -17,6 +17,8 @@ from nmt.layers.initialisation import initialise_matrix
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype
 
+WIDEST = 10_000  # positions on either side: more than any sentence has
+
 
 class LocalAttention(Attention):
     """Local-p: α_ij = softmax over the window of e_ij, times exp(-(j - p_i)² / 2σ²), with
@@ -30,7 +32,7 @@ class LocalAttention(Attention):
     Initialisation: W_p (N, H) and v_p (N) from N(0, 0.01²) under `paper`, by Glorot's rule
     otherwise: every window begins about the middle of the sentence.
 
-    Raises ValueError for a `window` (D) below 1, in which no position might be left.
+    Raises ValueError for a `window` (D) that is no whole number from 1 to `WIDEST`.
     """
 
     run_fused = None  # type: ignore[assignment]  # the loop under autograd is all there is
@@ -45,8 +47,8 @@ class LocalAttention(Attention):
         window: int = 10,
         **options: Any,
     ) -> None:
-        if window < 1:
-            raise ValueError(f"window is {window}; it must be at least 1")
+        if not isinstance(window, int) or not 1 <= window <= WIDEST:
+            raise ValueError(f"window is {window!r}; it must be a whole number from 1 to {WIDEST}")
         super().__init__(hidden, annotation, alignment, scoring, **options)
         self.window = window
         self.W_p = nn.Parameter(torch.empty(alignment, hidden))

@@ -34,6 +34,11 @@ class RunFolder:
         """results.json: where it exists the run is finished."""
         return self.path / results.FILE
 
+    @property
+    def probe(self) -> Path:
+        """probe.json: where it exists the probe is finished."""
+        return self.path / "probe.json"
+
     def set_results_aside(self) -> None:
         """Has a run that is gone on with count as unfinished: results.json gets another name."""
         if self.results.is_file():
@@ -52,8 +57,9 @@ class RunFolder:
         remove_partial([self.path, self.checkpoints.path, *(self.path / name for name in own)])
 
     def refuse_used(self) -> None:
-        """Refuses to write over another run's results or checkpoints; raises InputError."""
-        used = [path for path in [self.results, *self.checkpoints.found()] if path.exists()]
+        """Refuses to write over another run's results, probe or checkpoints; raises InputError."""
+        written = [self.results, self.probe, *self.checkpoints.found()]
+        used = [path for path in written if path.exists()]
         if used and rank() == 0:
             raise InputError(
                 f"hydra.run.dir={self.path}: holds a run already ({used[0].name}); take another"

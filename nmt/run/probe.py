@@ -25,7 +25,6 @@ from nmt.utils.progress import Stage
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
-FILE = "probe.json"
 
 
 def settings_of(composed: DictConfig, run: Run) -> ProbeSettings:
@@ -105,8 +104,8 @@ def probe(
     figures = _draw(content, folder, list(config.report.figures))
     shown = [readings_table(content), *([gains_table(content)] if gains else [])]
     write_text(folder / "probe.md", "\n".join(table.markdown() for table in shown))
-    write_json(folder / FILE, content)
-    log.info("%s, probe.md and %d figures: %s", FILE, len(figures), folder)
+    write_json(run.folder.probe, content)
+    log.info("probe.json, probe.md and %d figures: %s", len(figures), folder)
 
 
 def _draw(content: dict[str, Any], folder: Path, formats: list[str]) -> list[Path]:

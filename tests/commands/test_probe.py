@@ -43,6 +43,8 @@ def test_a_run_folder_of_its_own(program, request, model, kinds):
     table = (made / "probe.md").read_text()
     assert table.startswith("### Source words read from the vectors of RNN")
     assert f"| by_length | {kinds[0][0]} | from the start | all |" in table
+    again = program("probe", named, *typed)
+    assert (again.code, "holds a run already (probe.json)" in last_line(again.err)) == (2, True)
 
 
 def test_what_is_refused(program, rnnsearch):

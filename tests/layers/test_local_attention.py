@@ -84,8 +84,9 @@ def test_how_it_is_drawn(init):
     assert attention.W_p.std().item() == pytest.approx(deviation, rel=0.05)
     assert attention.v_p.any()
     assert sum(p.numel() for p in attention.parameters()) == 70 * (50 + 60) + 70 * 50 + 70
-    with pytest.raises(ValueError, match="window is 0"):
-        LocalAttention(5, 6, 7, Dot(7, 7), window=0)
+    for window in (0, 2.5, "abc", 10**21, float("nan")):
+        with pytest.raises(ValueError, match=f"window is {window!r}; it must be a whole number"):
+            LocalAttention(5, 6, 7, Dot(7, 7), window=window)
 
 
 @pytest.mark.parametrize("recurrence", ["plain", "fused"])

@@ -60,6 +60,11 @@ def fit_probe(
         seed: of their order.
     """
     device, (count, size), classes = vectors.device, vectors.shape, prior.shape[-1]
+    if not count:  # the prior alone
+        nothing = vectors.new_zeros(size)
+        return LinearProbe(
+            vectors.new_zeros(size, classes), prior.new_zeros(classes), nothing, nothing + 1
+        )
     probe = LinearProbe(
         torch.zeros(size, classes, device=device, requires_grad=True),
         torch.zeros(classes, device=device, requires_grad=True),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nmt.evaluation.reading import means
+from nmt.inference.probing.classifier import fit_probe
 from nmt.inference.probing.protocol import ProbeSettings, ReadingTask
 from nmt.inference.probing.vectors import ANNOTATIONS, FIXED, Vectors
 
@@ -83,3 +84,10 @@ def test_positions_are_counted_from_the_end_and_rare_words_never_read():
     assert task.words([[2, 9, 4]])[0].tolist() == [0, 2, 1] + [-1] * 6  # the last word first
     assert task.words([[5]])[0, 0] == 2  # a word without a class
     assert np.exp(task.prior[0]) == pytest.approx([320 / 321, 1 / 321])  # one more than was seen
+
+
+def test_where_nothing_is_known_the_prior_is_read():
+    """No training sentence may have one of the classes at a position."""
+    prior = torch.tensor([0.2, 0.7, 0.1]).log()
+    probe = fit_probe(torch.zeros(0, 5), torch.zeros(0, dtype=torch.int64), prior, epochs=2, seed=1)
+    assert probe.read(torch.randn(4, 5), prior).tolist() == [1] * 4
