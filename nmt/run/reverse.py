@@ -73,11 +73,10 @@ def add_symmetrised(
         if not aligned or "alignment" not in scores.get(name, {}):
             continue
         pairs = [(example.source, example.target) for example in aligned]
-        direct = model_links(trained, pairs)
-        inverse = [
-            {(j, i) for i, j in links}
-            for links in model_links(reverse, [(target, source) for source, target in pairs])
-        ]
+        back = [(target, source) for source, target in pairs]
+        null = settings.alignment.null
+        direct = model_links(trained, pairs, null)
+        inverse = [{(j, i) for i, j in links} for links in model_links(reverse, back, null)]
         ways = {
             "reverse": inverse,
             "intersection": map(intersection, direct, inverse),
@@ -105,10 +104,13 @@ def add_symmetrised(
 
 
 def model_links(
-    trained: TrainedModel, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
+    trained: TrainedModel, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], null: float
 ) -> list[set[Link]]:
-    """The links of a model's attention, each pair force-decoded, source word first."""
-    null = trained.config.evaluation.alignment.null
+    """The links of a model's attention, each pair force-decoded, source word first.
+
+    Args:
+        null: as for `hard_links`.
+    """
     found: list[set[Link]] = [set() for _ in pairs]
     for row, decoding in force_decode_pairs(trained, pairs):
         assert decoding.weights is not None
