@@ -36,5 +36,12 @@ def test_a_training_is_tested_with_the_attention_it_learns():
         check_training(config)
 
 
+def test_a_training_is_tested_without_a_model_of_the_other_direction():
+    config = Config()
+    config.evaluation.alignment.reverse_checkpoint = "fr-en.ckpt"
+    with pytest.raises(InputError, match=r"^evaluation\.alignment\.reverse_checkpoint: a training"):
+        check_training(config)
+
+
 def test_who_trained_a_configuration_trusts_its_scores():
     assert own_code(STORED)[-1] == "mine.scores"
