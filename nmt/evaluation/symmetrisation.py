@@ -28,8 +28,8 @@ def grow_diag_final_and(direct: Iterable[Link], inverse: Iterable[Link]) -> set[
     [(0, 0), (1, 1), (1, 2), (3, 3)]
     """
     first, second = set(direct), set(inverse)
-    either, links = first | second, first & second
-    union = sorted(either, key=lambda link: (link[1], link[0]))
+    union, links = first | second, first & second
+    order = sorted(union, key=lambda link: (link[1], link[0]))
     sources, targets = {j for j, _ in links}, {i for _, i in links}
 
     def add(link: Link) -> None:
@@ -40,15 +40,15 @@ def grow_diag_final_and(direct: Iterable[Link], inverse: Iterable[Link]) -> set[
     growing = True
     while growing:
         growing = False
-        for j, i in (link for link in union if link in links):
+        for j, i in (link for link in order if link in links):
             for down, right in NEIGHBOURS:
                 link = (j + right, i + down)
-                new = link in either and link not in links
+                new = link in union and link not in links
                 if new and (link[0] not in sources or link[1] not in targets):
                     add(link)
                     growing = True
     for side in (first, second):
-        for link in (each for each in union if each in side):
-            if link[0] not in sources and link[1] not in targets:
+        for link in order:
+            if link in side and link[0] not in sources and link[1] not in targets:
                 add(link)
     return links

@@ -69,13 +69,11 @@ def say_plan(found: FoundRuns, folder: Path) -> None:
     """Logs what a study has and what it still takes."""
     launcher: Any = HydraConfig.get().launcher
     at_a_time = max(1, OmegaConf.select(launcher, "n_jobs", default=1))
-    claims = counted(len(found.study.claims), "claim")
+    claims = counted(len(found.study.section.claims), "claim")
     log.info("study %s: %s in %s", found.study.name, claims, folder)
     before: set[str] = set()
     costs = {
-        name: cost_of(group, found, folder, before)
-        for name, group in found.study.groups.items()
-        if name in found.study.wanted
+        name: cost_of(group, found, folder, before) for name, group in found.study.wanted.items()
     }
     width = max(map(len, costs))
     for name, cost in costs.items():

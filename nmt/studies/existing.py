@@ -157,8 +157,7 @@ class FoundRuns:
 
     def missing(self) -> list[PlannedRun]:
         """The runs that must be made, each once, in the order of the groups."""
-        groups = [group for name, group in self.study.groups.items() if name in self.study.wanted]
-        wanted = [run for group in groups for run in self.needed(group)]
+        wanted = [run for group in self.study.wanted.values() for run in self.needed(group)]
         once = {run.identity: run for run in reversed(wanted)}
         return [run for run in reversed(once.values()) if self.of(run) is None]
 

@@ -85,20 +85,24 @@ class Study:
 
     Attributes:
         name: of the option of the group `study`.
-        section: its keys.
-        claims: by name.
+        section: its keys, the claims among them.
         groups: of runs, by name.
-        wanted: the groups whose runs are to be made: those that `study.only` needs, or all.
         typed: what of the command line says which study it is, and not how it is run here; DIR
             stands for a folder.
     """
 
     name: str
     section: StudySection
-    claims: dict[str, StudyClaim]
     groups: dict[str, RunGroup]
-    wanted: frozenset[str]
     typed: tuple[str, ...]
+
+    @property
+    def wanted(self) -> dict[str, RunGroup]:
+        """The groups whose runs are to be made: those that `study.only` needs, or all."""
+        runs = self.section.runs
+        needed = {group for claim in self.section.only for group in self.section.claims[claim].runs}
+        needed |= {of for group in needed if (of := runs[group].of) is not None}
+        return {name: group for name, group in self.groups.items() if not needed or name in needed}
 
 
 def plan_of(composed: DictConfig) -> Study:
@@ -110,8 +114,6 @@ def plan_of(composed: DictConfig) -> Study:
     section = load_study(composed)
     register_configs(COMMANDS)
     name = str(HydraConfig.get().runtime.choices.get("study") or "study")
-    wanted = {group for claim in section.only for group in section.claims[claim].runs}
-    wanted |= {of for group in wanted if (of := section.runs[group].of) is not None}
     # what is evaluated comes after what is trained
     order = sorted(section.runs, key=lambda group: section.runs[group].command == "evaluate")
     made: dict[str, RunGroup] = {}
@@ -121,9 +123,7 @@ def plan_of(composed: DictConfig) -> Study:
     for key, claim in section.claims.items():
         _check_test_set(f"study.claims.{key}", claim, groups)
         _check_score(f"study.claims.{key}.score", claim, groups)
-    return Study(
-        name, section, section.claims, groups, frozenset(wanted or section.runs), (*_typed(),)
-    )
+    return Study(name, section, groups, tuple(_typed()))
 
 
 def _typed() -> Iterator[str]:

@@ -53,7 +53,7 @@ class Verdict:
 
 def decide(found: FoundRuns) -> list[Verdict]:
     """Every claim of a study, in its order, from the runs that there are."""
-    return [_decide(name, claim, found) for name, claim in found.study.claims.items()]
+    return [_decide(name, claim, found) for name, claim in found.study.section.claims.items()]
 
 
 def _decide(name: str, claim: StudyClaim, found: FoundRuns) -> Verdict:

@@ -56,8 +56,8 @@ def tiny() -> Study:
 
 def asked(study: Study, claims: dict[str, StudyClaim] | None = None, **keys: Any) -> Study:
     """The same runs, asked for with other keys, or for other claims."""
-    section = dataclasses.replace(study.section, claims=claims or study.claims, **keys)
-    return dataclasses.replace(study, section=section, claims=section.claims)
+    section = dataclasses.replace(study.section, claims=claims or study.section.claims, **keys)
+    return dataclasses.replace(study, section=section)
 
 
 @pytest.fixture(scope="session")

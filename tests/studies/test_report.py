@@ -80,7 +80,7 @@ def test_study_json_has_all_of_it(written):
 def test_the_page_is_self_contained_and_takes_no_markup(tiny, finished, look, tmp_path):
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     sentence, source = "</section><script>alert(1)</script>", '"><img src=x>'
-    claim = replace(tiny.claims["no-magic"], claim=sentence, source=source)
+    claim = replace(tiny.section.claims["no-magic"], claim=sentence, source=source)
     page = write(asked(tiny, {"c": claim}), tmp_path, look)["study.html"]
     assert "alert(1)</script>" not in page
     assert "<img" not in page
@@ -93,7 +93,10 @@ def test_the_page_is_self_contained_and_takes_no_markup(tiny, finished, look, tm
 def test_a_change_after_runs_existed_is_said(tiny, written, look, tmp_path):
     folder, _ = written
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    changed = {**tiny.claims, "no-magic": replace(tiny.claims["no-magic"], margin=60.0)}
+    changed = {
+        **tiny.section.claims,
+        "no-magic": replace(tiny.section.claims["no-magic"], margin=60.0),
+    }
     text = write(asked(tiny, changed), tmp_path, look, runs=4)["study.md"]
     assert "Claims and rules were changed when there were 4 runs: no-magic: changed." in text
 

@@ -49,14 +49,10 @@ class Group:
 
     def places_of(self, models: Sequence[str | None]) -> list[int] | None:
         """Where the runs of these models are; None unless both have the same ones, each once."""
-        known = set(self.models)
-        if (
-            None in known
-            or known != set(models)
-            or not len(self.models) == len(models) == len(known)
-        ):
+        places = {model: place for place, model in enumerate(self.models) if model is not None}
+        if not len(places) == len(self.models) == len(models) or places.keys() != set(models):
             return None
-        return [list(self.models).index(model) for model in models]
+        return [places[model] for model in models if model is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,9 +86,8 @@ def compare_buckets(a: Group, b: Group, confidence: float = CONFIDENCE) -> list[
     for n, (first, last) in enumerate(zip(text.axis.first, text.axis.last, strict=True)):
         samples = [np.stack([c.buckets[:, n] for c in group.curves]) for group in (a, b)]
         if all(np.isfinite(each[:, 0]).all() for each in samples):
-            found = combined(per_model((a, b), samples), int(counts[n]))
-            measured = found.report(confidence)
-            rows.append({"from": int(first), "to": int(last), **measured})
+            measured = combined(per_model((a, b), samples), int(counts[n]))
+            rows.append({"from": int(first), "to": int(last), **measured.report(confidence)})
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_corrected"] = p
     return rows

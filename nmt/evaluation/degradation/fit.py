@@ -118,8 +118,8 @@ class LengthAxis:
 
         Returns:
             (M,) lengths, -inf where the best place is the first that was tried and inf where it is
-            the last; and p of the first sample's bend: the share of the other samples whose deviations from it
-            bend as much somewhere. None with too few buckets.
+            the last; and p of the first sample's bend: the share of the other samples whose
+            deviations from it bend as much somewhere. None with too few buckets.
         """
         places, coefficients = self._bends
         if len(places) < FEWEST_BUCKETS:
