@@ -257,12 +257,12 @@ def _slopes(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str
     panels = [reports.BarPlot(title=title, metrics=[metric]) for title, metric in slopes]
     drawn = [(f"BLEU, {name}", summary_metric(name, "bleu")) for name in sets] + slopes
     keys = swept_keys(runs)
-    panels += [
-        reports.ScatterPlot(title=f"{title}, by {key}", x=reports.Config(name=key), y=metric)
-        for key, numeric in keys.items()
-        if numeric and slopes
-        for title, metric in drawn
-    ]
+    if slopes:
+        panels += [
+            _against(reports, key, numeric, title, metric)
+            for key, numeric in keys.items()
+            for title, metric in drawn
+        ]
     if keys and slopes:
         metrics = [*(reports.Config(name=key) for key in keys), *(metric for _, metric in drawn)]
         columns = [reports.ParallelCoordinatesPlotColumn(metric=metric) for metric in metrics]
@@ -274,6 +274,20 @@ def _slopes(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str
         "comparison, which draws the same sentences for all."
     )
     return Part("Fall with length", text, panels)
+
+
+def _against(reports: ModuleType, key: str, numeric: bool, title: str, metric: str) -> Any:
+    """A metric by the values of a key: each run at a number, a bar for the runs of a word."""
+    heading, by = f"{title}, by {key}", reports.Config(name=key)
+    if numeric:
+        return reports.ScatterPlot(title=heading, x=by, y=metric)
+    return reports.BarPlot(
+        title=heading,
+        metrics=[metric],
+        groupby=by,
+        groupby_aggfunc="mean",
+        groupby_rangefunc="minmax",
+    )
 
 
 def swept_keys(runs: Sequence[FinishedRun]) -> dict[str, bool]:

@@ -283,7 +283,11 @@ def test_slopes_are_drawn_against_the_keys_that_runs_were_swept_over(pair):
     assert not [name for name in logged.summary if "beyond_cap" in name]
     panels = next(part.panels for part in parts(runs) if part.title == "Fall with length")
     bars = [panel for panel in panels if hasattr(panel, "metrics")]
-    assert drawn(bars) == {metric, metric.replace("to_cap", "all")}
+    each_run = [panel for panel in bars if panel.groupby is None]
+    assert drawn(each_run) == {metric, metric.replace("to_cap", "all")}
+    by_word = {(panel.groupby.name, panel.metrics[0]) for panel in bars if panel.groupby}
+    assert {("model.title", metric), ("model.title", "test/newstest/bleu")} <= by_word
+    assert not [key for key, _ in by_word if key == "size.hidden"]
     scattered = {(panel.x.name, panel.y) for panel in panels if hasattr(panel, "regression")}
     assert {("size.hidden", metric), ("size.hidden", "test/newstest/bleu")} <= scattered
     assert not [x for x, _ in scattered if x in ("seed", "model.title")]
