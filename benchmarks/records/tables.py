@@ -4,7 +4,8 @@
     <!-- end of table -->
 
 The first says which: a record, what it shows, a test set, a direction, and of which groups of the study,
-if not of all (`rnnsearch50*`: those whose names begin so). `claims` alone is the table of all records'
+if not of all (`rnnsearch50*`: those whose names begin so); `lengths:nll_per_word` shows another score
+than BLEU by length. `claims` alone is the table of all records'
 verdicts; `claims multi30k` is that of one, with who says it.
 """
 
@@ -58,9 +59,12 @@ def table_of(asked: str, records: Mapping[str, Record]) -> str:
         return _markdown(*claims(records))
     if len(words) == 2 and words[0] == "claims" and words[1] in records:
         return _markdown(*claims_and_sources(records[words[1]]))
-    if len(words) >= 4 and words[1] in KINDS:
-        text, kind, name, direction, *groups = words
-        return _markdown(*KINDS[kind](chosen_rows(records, text, name, direction, groups), name))
+    if len(words) >= 4:
+        text, asked_kind, name, direction, *groups = words
+        kind, *score = asked_kind.split(":")
+        if kind in KINDS and (not score or kind == "lengths"):
+            rows = chosen_rows(records, text, name, direction, groups)
+            return _markdown(*KINDS[kind](rows, name, *score))
     raise ValueError(f"<!-- table: {asked} -->: no such table")
 
 
@@ -156,22 +160,25 @@ def _scores(
     return columns, cells
 
 
-def lengths(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
-    """BLEU of each system by source length."""
+def lengths(
+    rows: Sequence[Record], name: str, score: str = "bleu"
+) -> tuple[list[Column], list[dict[str, Any]]]:
+    """A score of each system by source length, a digit less than of the whole set."""
+    digits = score_of_name(score, "score").digits - 1
     buckets = [(each["from"], each["to"]) for each in rows[0]["runs"][0]["test"][name]["by_length"]]
     columns = [NAME, Column("seeds", "seeds", text=True)]
     columns += [
-        Column(f"{low}", f"{low}-{high}" if high else f"{low}+", 1) for low, high in buckets
+        Column(f"{low}", f"{low}-{high}" if high else f"{low}+", digits) for low, high in buckets
     ]
     cells = []
     for row in rows:
         found: dict[str, Any] = {"name": row["name"], "seeds": seeds_of(row)}
         for low, _ in buckets:
             values = [
-                each["bleu"]["score"]
+                each[score]["score"]
                 for run in row["runs"]
                 for each in run["test"][name]["by_length"]
-                if each["from"] == low
+                if each["from"] == low and score in each
             ]
             found[f"{low}"] = _of_several(values)
         cells.append(found)

@@ -116,6 +116,9 @@ def test_tables_of_what_is_kept(kept):
         run["test"]["newstest"]["by_length"][0]["bleu"]["score"] for run in kept["rows"][1]["runs"]
     ]
     assert f" {statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f} |" in lengths
+    likely = table_of("a lengths:nll_per_word newstest en-fr fix*", records)
+    nll = kept["rows"][0]["runs"][0]["test"]["newstest"]["by_length"][0]["nll_per_word"]["score"]
+    assert f"| RNNencdec-50 | 1 | {nll:.2f} |" in likely
     assert table_of("a runs newstest en-fr", records).count("\n| RNNsearch-50 |") == 2
     assert "RNNencdec" not in table_of("a alignment newstest en-fr", records)
     for wrong in (
@@ -123,6 +126,7 @@ def test_tables_of_what_is_kept(kept):
         "a scores other en-fr",
         "a scores newstest en-fr nothing",
         "claims b",
+        "a scores:bleu newstest en-fr",
         "b scores newstest en-fr",
         "a",
     ):
