@@ -192,7 +192,8 @@ def prepare_held_out(
         tokenised = _tokenised(text, data, key, normalise, raw=True)
     name = key.removeprefix("data.").removeprefix("test.")
     rows = cast(Any, tokenised.rows)
-    return HeldOut(name, rows, source_vocabulary, target_vocabulary), tokenised
+    split = HeldOut(name, rows, source_vocabulary, target_vocabulary, tokenised.lines)
+    return split, tokenised
 
 
 @contextlib.contextmanager

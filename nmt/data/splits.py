@@ -91,7 +91,23 @@ class Split(ABC):
 
 
 class HeldOut(Split):
-    """Pairs a model is measured on: all that the corpus has, encoded when first asked for."""
+    """Pairs a model is measured on: all that the corpus has, encoded when first asked for.
+
+    Args:
+        name, rows, source_vocabulary, target_vocabulary: as in `Split`.
+        lines: of the corpus, those of pairs with an empty side included.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: Sequence[Mapping[str, Any]],
+        source_vocabulary: Vocabulary,
+        target_vocabulary: Vocabulary,
+        lines: int,
+    ) -> None:
+        super().__init__(name, rows, source_vocabulary, target_vocabulary)
+        self.lines = lines
 
     def ids(self, number: int) -> tuple[Array, Array]:
         return self._encoded[number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ def alignment_scores(
 
 
 def read_links(
-    text: TextConfig, root: str | None, key: str, pairs: Sequence[dict[str, Any]]
+    text: TextConfig, root: str | None, key: str, pairs: Sequence[dict[str, Any]], lines: int
 ) -> list[dict[str, frozenset[Link]]]:
     """The links of `links.<system>` for each prepared pair, by system.
 
@@ -43,26 +44,27 @@ def read_links(
         root: `data.root`.
         key: name of that section, for messages.
         pairs: of a split (`nmt.data.splits`), whose `line` counts in the file.
+        lines: of the text that the pairs are of, those of pairs that it leaves out included.
 
     Raises:
-        InputError: where a file cannot be read, is too short, or has what is no link of the pair;
-            and where the set has no gold links.
+        InputError: where a file cannot be read, has not as many lines as the text (of which those
+            behind `pairs` are not read), or has what is no link of the pair; and where the set has
+            no gold links.
     """
     found: list[dict[str, frozenset[Link]]] = [{} for _ in pairs]
+    limit = None if text.grammar else text.pairs  # of a grammar `pairs` is all that there is
     for system, path in text.links.items():
         name = f"{key}.links.{system}"
         if pairs and not any(pair["alignment"] is not None for pair in pairs):
             raise InputError(f"{name}: there are no gold links to score them against")
-        lines = list(read_lines(check_file(under_root(root, path), name)))
+        file = check_file(under_root(root, path), name)
+        read = list(itertools.islice(read_lines(file), limit))
+        if len(read) != lines:
+            raise InputError(f"{name}={path}: {len(read)} lines; the test set's text has {lines}")
         for links, pair in zip(found, pairs, strict=True):
-            if pair["line"] >= len(lines):
-                raise InputError(
-                    f"{name}={path}: {len(lines)} lines; the test set has a line {pair['line'] + 1}"
-                )
             lengths = len(pair["source"]), len(pair["target"])
             where = f"{name}={path}:{pair['line'] + 1}"
-            line = lines[pair["line"]]
             links[system] = parse_links(
-                line, base=text.alignment_base, where=where, lengths=lengths
+                read[pair["line"]], base=text.alignment_base, where=where, lengths=lengths
             ).possible
     return found

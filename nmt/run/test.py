@@ -13,7 +13,7 @@ from nmt.config import Config, StressConfig, TextConfig
 from nmt.data.batch import Batch
 from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out
-from nmt.data.splits import Split
+from nmt.data.splits import HeldOut, Split
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import unknown_words
 from nmt.evaluation import records, summary
@@ -274,19 +274,18 @@ def training_batches(config: Config, train: Split, rows: Rows) -> list[Batch]:
     return [train.batch(rows[places]) for places in batches]
 
 
-def _examples(split: Split, text: TextConfig, root: str | None) -> list[Example]:
+def _examples(split: HeldOut, text: TextConfig, root: str | None) -> list[Example]:
     """A prepared test set, sentence by sentence."""
-    found, pairs = [], list(split)
-    others = read_links(text, root, f"data.test.{split.name}", pairs) if text.links else None
-    for number, pair in enumerate(pairs):
-        gold = gold_links(pair, text, f"data.test.{split.name}")
-        links = others[number] if others else {}
+    found, pairs, key = [], list(split), f"data.test.{split.name}"
+    others = read_links(text, root, key, pairs, split.lines)
+    for number, (pair, links) in enumerate(zip(pairs, others, strict=True)):
+        gold = gold_links(pair, text, key)
         words = pair["source"], pair["target"]
         found.append(Example(number, *words, pair["target_text"], gold, links))
     return found
 
 
-def _with_stress(split: Split, config: Config) -> dict[str, list[Example]]:
+def _with_stress(split: HeldOut, config: Config) -> dict[str, list[Example]]:
     """A prepared test set by its name, and those of joined sentences that `stress` makes of it."""
     examples = _examples(split, config.data.test[split.name], config.data.root)
     made = _joined_sets(split.name, examples, config.stress)

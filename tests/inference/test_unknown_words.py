@@ -95,7 +95,7 @@ def attend(monkeypatch, model, links):
 
 
 def learn(model):
-    pairs = HeldOut("train", ROWS, SOURCE, TARGET)
+    pairs = HeldOut("train", ROWS, SOURCE, TARGET, len(ROWS))
     trained = TrainedModel(model, Codec(SOURCE, TARGET, " ".join), Config())
     batches = [pairs.batch(np.array([1, 0])), pairs.batch(np.array([2]))]
     with torch.no_grad():
@@ -115,7 +115,7 @@ def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
 def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
     texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
     rows = [{"source": text, "target": "le"} for text in texts]
-    pairs = HeldOut("train", rows, SOURCE, TARGET)
+    pairs = HeldOut("train", rows, SOURCE, TARGET, len(rows))
     everything = np.arange(len(texts))
     # a word counts once a pair: "the" is known after 0 and 1, "cat" after 0 and 2
     assert pairs_of_rare_words(pairs, everything, 2).tolist() == [0, 1, 2, 3]
