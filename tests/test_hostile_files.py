@@ -33,7 +33,7 @@ from nmt.report.tables import all_tables
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, as_json, attacks, copied, nested, outcomes, spread
 from tests.helpers.models import small_config
-from tests.helpers.run_folders import make_run
+from tests.helpers.run_folders import add_links, make_run
 
 SLOW = pytest.mark.slow
 Found = dict[str, list[str]]
@@ -65,7 +65,7 @@ def content() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("runs") / "run", pairs=12, kept=2)
+    return add_links(make_run(tmp_path_factory.mktemp("runs") / "run", pairs=12, kept=2))
 
 
 def try_checkpoint(path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
+from nmt.evaluation.link_scores import links_beside
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.report.finding import read_run
 from nmt.report.runs import FinishedRun
@@ -127,15 +128,15 @@ def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:
         rows.append(place | {key: _figure(value) for key, value in found.items() if value})
     falls = result.get("degradation") or {}
     fall = falls.get("bleu")
-    others = {**aligned.get("statistical_aligners", {}), **aligned.get("symmetrised", {})}
     return {
         "pairs": result["pairs"],
         "bucket_by": result.get("bucket_by", "source"),
         "scores": scores,
         "aligners": {
-            name: {key: _figure(value) for key, value in found.items() if _is_figure(value)}
-            for name, found in others.items()
-            if isinstance(found, Mapping)
+            links.name: {
+                key: _figure(value) for key, value in links.scores.items() if _is_figure(value)
+            }
+            for links in links_beside(result)
         },
         "by_length": rows,
         "degradation": fall

@@ -1,37 +1,16 @@
-"""Links that no attention has made, scored against gold links: of files, and of two models."""
+"""Links of other systems, read from files for the pairs of a test set."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from nmt.config import TextConfig
 from nmt.data.sources.lines import check_file, read_lines
 from nmt.data.sources.open import under_root
-from nmt.evaluation.alignment import Gold, Link, link_counts, parse_links
-from nmt.evaluation.resampling import scored
-from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.alignment import Link, parse_links
 from nmt.utils.errors import InputError
-
-
-def alignment_scores(
-    pairs: Iterable[tuple[Iterable[Link], Gold, int]], resamples: int, confidence: float
-) -> dict[str, Any]:
-    """`sentences`, and AER, precision and recall, each `score`, `low` and `high`.
-
-    Args:
-        pairs: links, gold links and number of target words of each sentence.
-        resamples, confidence: of the bootstrap intervals.
-    """
-    counts = [link_counts(links, gold, words=words) for links, gold, words in pairs]
-    rows = np.array(counts, np.int64)
-    keys = ("alignment_error_rate", "precision", "recall")
-    return {"sentences": len(rows)} | {
-        key: scored(rows, REGISTERED[key].combine, resamples, confidence) for key in keys
-    }
 
 
 def read_links(

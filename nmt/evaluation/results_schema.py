@@ -134,6 +134,29 @@ class DegradationOfScore(TypedDict):
 
 
 @with_config(STRICT)
+class LinkScores(TypedDict):
+    """How the links of an aligner agree with the gold ones."""
+
+    sentences: Count
+    alignment_error_rate: NotRequired[ScoreValue | None]
+    precision: NotRequired[ScoreValue | None]
+    recall: NotRequired[ScoreValue | None]
+
+
+NamedLinks = dict[ShortText, LinkScores]
+
+
+@with_config(STRICT)
+class Alignment(TypedDict, total=False):
+    """`test.<set>.alignment`: the model's own scores, and those of links beside them."""
+
+    sentences: Count
+    systems: NamedLinks | None
+    symmetrised: NamedLinks | None
+    statistical_aligners: dict[ShortText, LinkScores | Count] | None
+
+
+@with_config(STRICT)
 class TestSet(TypedDict):
     """`test.<set>`."""
 
@@ -144,7 +167,7 @@ class TestSet(TypedDict):
     by_unknown_words: NotRequired[list[UnknownRow] | None]
     search: NotRequired[dict[str, str | Number | bool | None] | None]
     confidence: NotRequired[Share]
-    alignment: NotRequired[dict[str, Any] | None]
+    alignment: NotRequired[Alignment | None]
     degradation: NotRequired[dict[str, DegradationOfScore] | None]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.alignment import Gold, Link
-from nmt.evaluation.outside_links import alignment_scores
+from nmt.evaluation.link_scores import alignment_scores
 from nmt.utils.optional import need
 from nmt.utils.progress import Stage
 

@@ -12,7 +12,7 @@ from nmt.config import EvaluateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import typed_paths
 from nmt.evaluation.alignment import Link, hard_links
-from nmt.evaluation.outside_links import alignment_scores
+from nmt.evaluation.link_scores import alignment_scores
 from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
 from nmt.inference.force_decoding import force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel

@@ -20,7 +20,8 @@ from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.external import system_record
-from nmt.evaluation.outside_links import alignment_scores, read_links
+from nmt.evaluation.link_scores import alignment_scores
+from nmt.evaluation.outside_links import read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nmt.config import TextConfig
-from nmt.evaluation.alignment import Gold
-from nmt.evaluation.outside_links import alignment_scores, read_links
+from nmt.evaluation.outside_links import read_links
 from nmt.utils.errors import InputError
 
 PAIRS = [
@@ -53,13 +52,3 @@ def test_what_does_not_fit_is_refused(tmp_path, content, pairs, said):
     with pytest.raises(InputError, match=r"^data\.test\.t\.links\.giza") as refused:
         read_links(text, None, "data.test.t", pairs, 3)
     assert said in str(refused.value)
-
-
-def test_scores_of_links():
-    gold = Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 0)}))
-    found = alignment_scores([({(0, 0), (1, 1)}, gold, 2), ({(1, 0)}, gold, 1)], 50, 0.9)
-    assert found["sentences"] == 2
-    assert found["alignment_error_rate"]["score"] == pytest.approx(1 - (1 + 2) / (3 + 2))
-    assert found["precision"]["score"] == pytest.approx(2 / 3)
-    assert found["recall"]["score"] == pytest.approx(1 / 2)
-    assert found["recall"]["low"] <= 1 / 2 <= found["recall"]["high"]

@@ -109,6 +109,45 @@ def test_wrong_content_is_refused_by_key(tmp_path, change, message):
         results.read(tmp_path)
 
 
+RATE = {"score": 0.2, "low": None, "high": None}
+
+
+@pytest.mark.parametrize(
+    ("section", "links", "message"),
+    [
+        ("systems", {"giza": {"sentences": -1}}, "systems.giza.sentences=-1"),
+        ("systems", {"giza": 3}, "systems.giza=3: should be a valid dictionary"),
+        ("systems", {"g" * 1001: {"sentences": 1}}, "systems."),
+        (
+            "symmetrised",
+            {"reverse": {"sentences": 1, "precision": {**RATE, "low": "<b>"}}},
+            "symmetrised.reverse.precision.low='<b>'",
+        ),
+        (
+            "statistical_aligners",
+            {"hmm": {"alignment_error_rate": RATE}},
+            "statistical_aligners.hmm",
+        ),
+        ("statistical_aligners", {"training_pairs": "many"}, "statistical_aligners.training_pairs"),
+        ("statistical_aligners", [], "statistical_aligners=[]"),
+    ],
+)
+def test_links_beside_the_models_own_are_checked(tmp_path, section, links, message):
+    stored = content()
+    stored["test"]["by_length"]["alignment"] = {
+        "systems": {"a.b": {"sentences": 2, "alignment_error_rate": RATE}},
+        "statistical_aligners": {"training_pairs": 4, "hmm": {"sentences": 2, "recall": RATE}},
+        "symmetrised": None,
+    }
+    path = results.write(tmp_path, stored)
+    assert results.read(path)["test"] == stored["test"]
+    stored["test"]["by_length"]["alignment"][section] = links
+    path.write_text(json.dumps(stored))
+    with pytest.raises(InputError, match=re.escape(f"test.by_length.alignment.{message}")) as said:
+        results.read(path)
+    assert "\n" not in str(said.value)
+
+
 def test_missing_and_damaged_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="the run is not finished"):
         results.read(tmp_path)

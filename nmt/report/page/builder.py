@@ -24,6 +24,7 @@ from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Table
 from nmt.report.tables import (
+    alignment_table,
     lengths_table,
     scores_table,
     seeds_table,
@@ -215,6 +216,7 @@ def _live_section(models: LiveModels) -> Markup:
 def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> Markup:
     scores = (
         _per_set(comparisons, scores_table),
+        _per_set(comparisons, alignment_table),
         _per_set(comparisons, seeds_table, "group"),
         _per_set(comparisons, unknown_words_table),
     )

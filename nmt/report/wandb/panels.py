@@ -16,6 +16,7 @@ from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.degradation import RANGES
+from nmt.evaluation.link_scores import LINK_SCORES, links_beside
 from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.heatmap import heatmap_figure
@@ -105,7 +106,8 @@ def log_test(
         ]
         table = wandb.Table(columns=list(columns))
         for name, result in results.get("test", {}).items():
-            found = summary_of(name, result, score_titles(results)) | falls_of(name, result)
+            found = summary_of(name, result, score_titles(results))
+            found |= links_of(name, result) | falls_of(name, result)
             for metric, value in found.items():
                 run.summary[metric] = value
             for words, bucket, found in length_curves(result, score_titles(results, True)):
@@ -198,6 +200,18 @@ def summary_of(test_set: str, result: Mapping[str, Any], scores: Iterable[str]) 
     """The scores of a whole set with their intervals, by metric."""
     found = _columns({key: score_of(result, key) for key in scores})
     return {summary_metric(test_set, column): value for column, value in found.items()}
+
+
+def links_of(test_set: str, result: Mapping[str, Any]) -> dict[str, float]:
+    """AER, precision and recall of links beside the model's own with their intervals, by metric."""
+    return _columns(
+        {
+            summary_metric(test_set, f"alignment/{links.made_by}/{links.name}/{key}"): score
+            for links in links_beside(result)
+            for key in LINK_SCORES
+            if (score := links.scores.get(key))
+        }
+    )
 
 
 def slope_metric(test_set: str, score: str, part: str) -> str:

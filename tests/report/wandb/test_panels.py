@@ -18,7 +18,7 @@ from nmt.report.wandb.panels import (
     log_translations,
     warn_on_error,
 )
-from tests.helpers.run_folders import make_run
+from tests.helpers.run_folders import MARKUP, add_links, make_run
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,7 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     from pytorch_lightning.loggers import WandbLogger
 
     monkeypatch.setenv("WANDB_SILENT", "true")
-    source = make_run(tmp_path / "run", pairs=60, kept=12)
+    source = add_links(make_run(tmp_path / "run", pairs=60, kept=12))
     results = json.loads((source / "results.json").read_text())
     kept = [json.loads(line) for line in (source / "alignments/newstest.jsonl").open()]
     figures = draw_run(source, ReportConfig(heatmaps=0, figures=["png"]))
@@ -182,6 +182,14 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     assert summary["test/newstest/alignment_error_rate"] == pytest.approx(0.11)
     assert summary["test/newstest/alignment_error_rate_low"] == pytest.approx(0.1)
     assert summary["test/newstest/nll_per_word"] == pytest.approx(1.8)
+    beside = "test/newstest/alignment/"
+    links = {name.removeprefix(beside): at for name, at in summary.items() if beside in name}
+    made_by = ["statistical_aligners/hmm", "symmetrised/reverse"]
+    made_by += ["symmetrised/grow_diag_final_and", f"systems/{MARKUP}"]
+    assert {name.removesuffix("/recall") for name in links if name.endswith("recall")} == {*made_by}
+    assert len(links) == 5 * len(made_by)  # AER and its interval, precision, recall
+    hmm = [links[f"statistical_aligners/hmm/alignment_error_rate{end}"] for end in ("", "_low")]
+    assert hmm == pytest.approx([0.15, 0.13])
     falls = "test/newstest/degradation/"
     assert {name.removeprefix(falls): at for name, at in summary.items() if falls in name} == {
         **{"bleu/all/slope": -1.5, "bleu/all/slope_low": -2.25, "bleu/all/slope_high": -0.75},
