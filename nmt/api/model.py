@@ -36,8 +36,8 @@ class ScoredSentence:
             log-probability. Not a number for an empty line, which is not translated.
         source: the J source words, without `</s>`.
         weights: (I + 1, J + 1) of attention; row i has the weights α_ij of the step that wrote
-            word i (equation 6 of the paper's section 3.1), the last row and column are `</s>`'s.
-            None without attention.
+            word i (equation 6 of the paper's section 3.1), and sums to 1; the last row and column
+            are `</s>`'s. None without attention.
         log_probabilities: (I + 1,) of each word and of `</s>`, in nats.
         nbest: the best translations found, this one first; empty for a given pair.
         row: all of it as a line of alignments/<set>.jsonl; None for an empty line.

@@ -31,7 +31,7 @@ class ForcedDecoding:
 
     Attributes:
         ids: (T,) the translation, `</s>` included.
-        weights: (T, S) of attention; None without attention.
+        weights: (T, S) of attention, each row a distribution; None without attention.
         log_normaliser: (T,) log Z_i, so that e_ij = log α_ij + log Z_i; None without attention.
         log_probabilities: (T,) of each symbol, in nats.
         others: (T,) the most probable other ids of each step with their log-probabilities; empty

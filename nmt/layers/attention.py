@@ -63,6 +63,13 @@ def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     return torch.exp(scores - log_normaliser.unsqueeze(2)), log_normaliser
 
 
+def normalise_rows(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights (..., S) divided by the sum of their row, and these sums (..., 1); rows of 0 stay 0."""
+    total = weights.sum(-1, keepdim=True)
+    total = total.clamp(min=torch.finfo(total.dtype).tiny)  # no division by 0, no logarithm of it
+    return weights / total, total
+
+
 class Attention(nn.Module):
     """c_i = Σ_j α_ij h_j, α_i = softmax over real j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
@@ -81,6 +88,7 @@ class Attention(nn.Module):
 
     W_a: nn.Parameter | None
     U_a: nn.Parameter | None
+    normalised = True  # whether the weights of a step sum to 1; see `Decoder.forward`
 
     def __init__(
         self,

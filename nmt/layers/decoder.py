@@ -12,7 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.attention import Attention, AttentionOutput, FixedContext, index_hypotheses
+from nmt.layers.attention import (
+    Attention,
+    AttentionOutput,
+    FixedContext,
+    index_hypotheses,
+    normalise_rows,
+)
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.gated_unit import GatedUnit
@@ -43,7 +49,11 @@ class DecoderState(NamedTuple):
 
 
 class TeacherForced(NamedTuple):
-    """What the decoder computed for a given target sentence."""
+    """What the decoder computed for a given target sentence.
+
+    Each row of `weights` is a distribution over the source, whatever attention it is of: everything
+    that is measured or drawn of attention is made of them.
+    """
 
     readout: Tensor  # (B, T, M) t_i
     weights: Tensor | None  # (B, T, S) α_ij, 0 at padded target positions; None for a fixed context
@@ -164,11 +174,18 @@ class Decoder(nn.Module):
         return products.split([products.shape[-1] - rows, rows], -1)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
-        """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
+        """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would.
+
+        Weights of an attention that does not normalise them (`Attention.normalised`) are divided by
+        their sum here, after contexts were made with them; log α_ij + log Z_i stays what it was.
+        """
         fusible = type(self.unit) is GatedUnit and fits_forward(self.context, "run_fused")
         run = self._fused if self.recurrence == "fused" and fusible else self._plain
         readout, weights, log_normaliser = run(target, memory)
         if weights is not None and log_normaliser is not None:
+            if not getattr(self.context, "normalised", True):
+                weights, total = normalise_rows(weights)
+                log_normaliser = log_normaliser + total.squeeze(2).log()
             weights = weights * target_mask.unsqueeze(2)
             log_normaliser = log_normaliser * target_mask
         return TeacherForced(readout, weights, log_normaliser)

@@ -14,7 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention import Attention, AttentionOutput
+from nmt.layers.attention import Attention, AttentionOutput, normalise_rows
 from nmt.layers.memory import Memory
 
 INTERVENTIONS = ("as_trained", "uniform", "argmax", "top_k", "permuted", "shifted")
@@ -23,14 +23,16 @@ INTERVENTIONS = ("as_trained", "uniform", "argmax", "top_k", "permuted", "shifte
 class Intervention(nn.Module):
     """An attention whose weights α_i of every step are replaced before c_i = Σ_j α_ij h_j is formed:
 
-        uniform    1 / T_x at each real position: c_i is the mean of the annotations
-        argmax     1 at the largest weight
-        top_k      the k largest weights, normalised to sum to 1
+        uniform    equal weights at all T_x real positions: c_i is the mean of the annotations
+        argmax     all of it at the largest weight
+        top_k      the k largest weights, in their proportions
         permuted   the weights of the positions in another order, which depends on T_x alone
         shifted    the weight of each position at the next one; that of the last at the first
 
-    `as_trained` changes nothing. The log-normaliser stays that of the scores. Nothing here depends
-    on the other sentences of a batch. Raises ValueError for another kind, or a k below 1.
+    Each keeps the sum of a step's weights: 1, or where the attention was trained with less, as in
+    a window, that, so that contexts keep their scale and it is seen what rests on the places of the
+    weights alone. `as_trained` changes nothing. The log-normaliser stays that of the scores. Nothing
+    here depends on the other sentences of a batch. Raises ValueError for another kind, or a k below 1.
     """
 
     def __init__(self, attention: Attention, kind: str, top_k: int = 1) -> None:
@@ -42,6 +44,7 @@ class Intervention(nn.Module):
         self.attention = attention
         self.size = attention.size
         self.scoring = attention.scoring
+        self.normalised = attention.normalised
         self.kind = kind
         self.top_k = 1 if kind == "argmax" else top_k
 
@@ -64,15 +67,15 @@ class Intervention(nn.Module):
         """Other weights (B, K, S) than those of attention, given the mask (B, S)."""
         if self.kind == "as_trained":
             return weights
+        if self.kind in ("permuted", "shifted"):
+            order = shifted(mask) if self.kind == "shifted" else permuted(mask)
+            return weights.gather(2, order.unsqueeze(1).expand_as(weights))
         if self.kind == "uniform":
-            real = mask.to(weights.dtype)
-            return (real / real.sum(1, keepdim=True)).unsqueeze(1).expand_as(weights)
-        if self.kind in ("argmax", "top_k"):
+            kept = mask.to(weights.dtype).unsqueeze(1)
+        else:
             order = weights.sort(dim=2, descending=True, stable=True).indices[..., : self.top_k]
             kept = torch.zeros_like(weights).scatter(2, order, weights.gather(2, order))
-            return kept / kept.sum(2, keepdim=True)
-        order = shifted(mask) if self.kind == "shifted" else permuted(mask)
-        return weights.gather(2, order.unsqueeze(1).expand_as(weights))
+        return normalise_rows(kept)[0] * weights.sum(2, keepdim=True)
 
 
 def shifted(mask: Tensor) -> Tensor:

@@ -25,9 +25,10 @@ class LocalAttention(Attention):
 
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
-    where positions j are counted from 1 and T_x counts `</s>`. As printed, the weights are not
-    normalised again: they sum to less than 1. The Gaussian alone has a gradient for W_p and v_p. The
-    log-normaliser is that of the softmax.
+    where positions j are counted from 1 and T_x counts `</s>`. As printed, the weights that contexts
+    are made with are not normalised again: they sum to less than 1, and to e^-2 at least, since a
+    position inside the window is there always. The Gaussian alone has a gradient for W_p and v_p.
+    The log-normaliser is that of the softmax.
 
     Initialisation: W_p (N, H) and v_p (N) from N(0, 0.01²) under `paper`, by Glorot's rule
     otherwise: every window begins about the middle of the sentence.
@@ -36,6 +37,7 @@ class LocalAttention(Attention):
     """
 
     run_fused = None  # type: ignore[assignment]  # the loop under autograd is all there is
+    normalised = False
 
     def __init__(
         self,

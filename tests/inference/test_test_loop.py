@@ -21,6 +21,7 @@ from nmt.inference.test_loop import Example, make_batches, mean_nll, run_test_se
 from nmt.inference.trained import Codec, TrainedModel, intervene
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.models import build_model
+from nmt.models.ensemble import Ensemble
 from nmt.search import Hypothesis, beam_search
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
@@ -40,9 +41,9 @@ EXAMPLES = [
 SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
 
 
-def make(scoring="Additive", source=SOURCE, target=TARGET):
+def make(scoring="Additive", source=SOURCE, target=TARGET, **options):
     torch.manual_seed(5)
-    chosen = {"scoring": {"_target_": f"nmt.layers.scoring.{scoring}"}}
+    chosen = {"scoring": {"_target_": f"nmt.layers.scoring.{scoring}"}, **options}
     if scoring is None:
         chosen = {"scoring": None, "_target_": "nmt.models.RNNencdec"}
     sizes = {"hidden": 6, "embedding": 5, "alignment": 7, "maxout": 4}
@@ -129,6 +130,46 @@ def test_weights_that_are_replaced_are_those_everywhere(attention, largest):
     model = make()
     intervene(model, EvaluationConfig())
     assert run_test_set(at_work(model), EXAMPLES)[0] == as_trained
+
+
+LOCAL = {"_target_": "nmt.layers.local_attention.LocalAttention", "window": 1}
+
+
+def local_model(attention="as_trained"):
+    model = make(attention=LOCAL)
+    intervene(model, EvaluationConfig(attention=attention))
+    return model
+
+
+@pytest.mark.parametrize(
+    "make_model",
+    [
+        local_model,
+        lambda: local_model("argmax"),
+        lambda: local_model("shifted"),
+        lambda: Ensemble([local_model(), make()]),
+    ],
+    ids=["local", "argmax", "shifted", "ensemble"],
+)
+def test_attention_is_measured_on_one_scale(make_model):
+    """A step has one unit of attention to share out, whatever its weights sum to in the context."""
+    model = make_model()
+    settings = EvaluationConfig(scores=["default", "unread_words"])
+    records, rows = run_test_set(at_work(model, evaluation=settings), EXAMPLES, kept=range(5))
+    for record, row in zip(records, rows, strict=True):
+        weights = np.array(row["weights"])
+        np.testing.assert_allclose(weights.sum(1), 1)
+        mass = sum(record["attention_mass"])
+        assert mass == pytest.approx((1 - weights[:-1, -1]).sum(), abs=1e-3)
+        entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(1)
+        np.testing.assert_allclose(row["attention_entropy"], entropy, atol=1e-9)
+        assert 0 <= record["eos_weight"] <= 1
+
+
+def test_uniform_attention_has_the_entropy_of_the_length_whatever_was_trained():
+    records, _ = run_test_set(at_work(local_model("uniform")), EXAMPLES)
+    for record in records:
+        assert record["attention_entropy"] == pytest.approx(np.log(len(record["source"]) + 1))
 
 
 def test_each_sentence_counts_once_however_many_devices(monkeypatch):

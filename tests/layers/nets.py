@@ -14,6 +14,7 @@ from nmt.layers import (
     ForwardEncoder,
     GatedUnit,
     General,
+    LocalAttention,
     Output,
     ScaledDot,
     initialise,
@@ -88,6 +89,18 @@ def make(scoring="additive", state_input="previous", recurrence="plain", *, dtyp
         else:
             parameter.data *= 1.5
     return net.to(dtype or torch.float64)
+
+
+def make_local(window=2, recurrence="plain"):
+    """The net with attention in a window, whose weights do not sum to 1."""
+    net = make(recurrence=recurrence)
+    torch.manual_seed(2)
+    context = LocalAttention(5, 10, 7, net.decoder.context.scoring, window=window).double()
+    initialise(context, "glorot")
+    decoder = Decoder(13, 4, 5, 3, context, recurrence=recurrence).double()
+    initialise(decoder, "glorot")
+    net.decoder = decoder
+    return net
 
 
 def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):

@@ -6,12 +6,12 @@ import torch
 from nmt.config.evaluation import INTERVENTIONS as CONFIGURED
 from nmt.layers import Intervention
 from nmt.layers.intervention import INTERVENTIONS, permuted, shifted
-from tests.layers.nets import batch, make, sentences
+from tests.layers.nets import batch, make, make_local, sentences
 
 
-def attended(kind, top_k=2, words=None):
+def attended(kind, top_k=2, words=None, net=None):
     """(memory, output as trained, output with the intervention) of a step for two states."""
-    net = make()
+    net = net or make()
     source, mask, *_ = words or batch()
     memory = net.encode(source, mask)
     states = net.decoder.initial(memory).hidden
@@ -45,6 +45,28 @@ def test_as_many_as_there_are_change_nothing():
     torch.testing.assert_close(found.weights, trained.weights)
     _, trained, found = attended("as_trained")
     assert torch.equal(found.weights, trained.weights)
+
+
+@pytest.mark.parametrize("kind", INTERVENTIONS)
+def test_contexts_keep_the_scale_that_the_model_was_trained_with(kind):
+    """In a window the weights of a step sum to less than 1, and the weights in their place to as much."""
+    memory, trained, found = attended(kind, net=make_local())
+    total = trained.weights.sum(2)
+    assert ((total > 0.1) & (total < 0.99)).all()
+    torch.testing.assert_close(found.weights.sum(2), total)
+    torch.testing.assert_close(found.context, found.weights @ memory.annotations)
+    if kind == "uniform":
+        for b, real in enumerate(memory.mask):
+            shares = found.weights[b] * real.sum() / total[b, :, None]
+            torch.testing.assert_close(shares, real.double().expand(2, -1))
+
+
+@pytest.mark.parametrize("kind", INTERVENTIONS)
+def test_a_step_that_attends_to_nothing_goes_on_doing_so(kind):
+    net = make()
+    memory = net.encode(*batch()[:2])
+    weights = torch.zeros(3, 2, memory.mask.shape[1]).double()
+    assert not Intervention(net.decoder.context, kind, 2).changed(weights, memory.mask).any()
 
 
 @pytest.mark.parametrize("kind", ["permuted", "shifted"])

@@ -5,8 +5,17 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from nmt.layers import Attention, Decoder, Dot, LocalAttention, Memory, ScaledDot, initialise
-from tests.layers.nets import batch, make, mixed_precision
+from nmt.layers import (
+    Additive,
+    Attention,
+    AttentionOutput,
+    Dot,
+    LocalAttention,
+    Memory,
+    ScaledDot,
+    initialise,
+)
+from tests.layers.nets import batch, make, make_local, mixed_precision
 from tests.layers.reference import sigmoid
 
 
@@ -92,21 +101,66 @@ def test_how_it_is_drawn(init):
 @pytest.mark.parametrize("recurrence", ["plain", "fused"])
 def test_a_whole_model_with_it(recurrence):
     """In a batch and alone, likewise in 16 bits; fused runs the loop under autograd."""
-    net = make(recurrence=recurrence)
-    torch.manual_seed(2)
-    context = LocalAttention(5, 10, 7, net.decoder.context.scoring, window=2).double()
-    initialise(context, "glorot")
-    decoder = Decoder(13, 4, 5, 3, context, recurrence=recurrence).double()
-    initialise(decoder, "glorot")
-    net.decoder = decoder
+    net = make_local(recurrence=recurrence)
     whole = batch()
-    nll, forced = net(*whole)
+    nll, _ = net(*whole)
     for b, (s, t) in enumerate(((6, 2), (1, 5), (4, 3))):
         alone, _ = net(*(part[b : b + 1, :n] for part, n in zip(whole, (s, s, t, t), strict=True)))
         torch.testing.assert_close(alone[0], nll[b, :t])
-    assert (forced.weights.sum(2) < 1).all()
     nll.sum().backward()
-    assert decoder.context.W_p.grad.abs().max() > 1e-6
+    assert net.decoder.context.W_p.grad.abs().max() > 1e-6
     with mixed_precision():
         mixed, _ = net.float()(*whole)
     assert (mixed - nll).abs().max() < 0.15
+
+
+def test_what_is_shown_of_a_sentence_are_distributions():
+    """Contexts are made with the weights as defined; those of a whole sentence are divided by their sum."""
+    net = make_local()
+    source, source_mask, target, target_mask = batch()
+    forced = net.decoder(target, target_mask, net.encode(source, source_mask))
+    torch.testing.assert_close(forced.weights.sum(2), target_mask.double())
+    memory = net.encode(source, source_mask)
+    state = net.decoder.initial(memory)
+    for i in range(target.shape[1]):
+        readout, attended = net.decoder.step(state, memory)
+        torch.testing.assert_close(readout[:, 0], forced.readout[:, i])
+        for b in target_mask[:, i].nonzero().flatten().tolist():
+            made, shown = attended.weights[b, 0], forced.weights[b, i]
+            assert np.exp(-2) <= made.sum() < 0.99
+            torch.testing.assert_close(shown, made / made.sum())
+            energies = made.log() + attended.log_normaliser[b, 0]
+            torch.testing.assert_close(shown.log() + forced.log_normaliser[b, i], energies)
+        state = net.decoder.advance(state, attended, target[:, i : i + 1])
+
+
+@pytest.mark.parametrize("recurrence", ["plain", "fused"])
+def test_weights_that_sum_to_1_are_not_divided_again(recurrence, monkeypatch):
+    """Neither rounding nor time is added to global attention."""
+    monkeypatch.delattr("nmt.layers.decoder.normalise_rows")
+    make(recurrence=recurrence)(*batch())
+    with pytest.raises(NameError, match="normalise_rows"):
+        make_local(recurrence=recurrence)(*batch())
+
+
+class Blind(Attention):
+    """Attends to nothing in sentences of one symbol, and half in others."""
+
+    normalised = False
+
+    def forward(self, state, memory):
+        found = super().forward(state, memory)
+        seen = 0.5 * (memory.mask.sum(1) > 1)
+        return AttentionOutput.weighted(
+            found.weights * seen[:, None, None], found.log_normaliser, memory.annotations
+        )
+
+
+def test_a_step_without_weights_has_no_nan():
+    net = make()
+    net.decoder.context = Blind(5, 10, 7, Additive(7, 7)).double()
+    source, source_mask, target, target_mask = batch()
+    _, forced = net(source, source_mask, target, target_mask)
+    expected = target_mask * (source_mask.sum(1, keepdim=True) > 1)
+    torch.testing.assert_close(forced.weights.sum(2), expected.double())
+    assert forced.log_normaliser.isfinite().all()
