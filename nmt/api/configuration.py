@@ -9,6 +9,7 @@ from hydra import compose, initialize_config_dir
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, explain
 from nmt.config import TrainConfig
+from nmt.config.overrides import refuse_idle
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
 from nmt.utils.errors import InputError
@@ -31,7 +32,9 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
         typed.append(f"hydra.searchpath=[{','.join(searchpath)}]")
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config = load(compose("train", overrides=typed))
+            composed = compose("train", overrides=typed)
+            config = load(composed)
+            refuse_idle(composed, typed)
             leave_out_absent(config.data)
     except COMPOSING as error:
         raise InputError(explain(error, TrainConfig, typed)) from error

@@ -26,6 +26,7 @@ from nmt.cli.claim import Claim, claimed, claims
 from nmt.cli.composition import conf_folder, output_folder, register_configs
 from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.config import Config, StudyConfig
+from nmt.config.overrides import refuse_idle
 from nmt.config.schema import SCHEMAS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
@@ -174,7 +175,7 @@ def check_composed(config: DictConfig) -> None:
     Where a checkpoint gives the rest of the configuration, keys are only looked at one by one.
 
     Raises:
-        InputError: as `nmt.config.validation.validate`.
+        InputError: as `nmt.config.validation.validate` and `nmt.config.overrides.refuse_idle`.
         MissingMandatoryValue: for a key that must be given.
     """
     for key in OmegaConf.missing_keys(config):
@@ -185,6 +186,10 @@ def check_composed(config: DictConfig) -> None:
         load_study(config)
         return
     (validate if complete and not config.get("resume") else validate_keys)(config)
+    if isinstance(schema, type) and issubclass(schema, Config):
+        given = HydraConfig.get()
+        swept = not OmegaConf.is_missing(given.job, "num")  # a job has its number in any launcher
+        refuse_idle(config, given.overrides.task, swept=swept)
 
 
 def log_ending(error: BaseException) -> None:

@@ -70,10 +70,10 @@ class EvaluationConfig:
     attention: str = key(
         "as_trained",
         "weights of attention, replaced at every step: the mean of the annotations, the largest alone, "
-        "the top_k largest, in another order, one position on (nmt.evaluate)",
+        "the top_k largest, in another order, one position on (nmt.evaluate, translate and score)",
         choices=INTERVENTIONS,
     )
-    top_k: int = key(3, "attention=top_k: weights that are kept of each step", minimum=1)
+    top_k: int = key(3, "evaluation.attention=top_k: weights that are kept of each step", minimum=1)
 
     scores: list[str] | None = key(
         None,

@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config.keys import inherited, is_within, marked
 from nmt.config.model import SizeConfig
-from nmt.config.schema import Config, TrainConfig
+from nmt.config.schema import Config, EvaluateConfig, TrainConfig
 from nmt.utils.errors import InputError
 
 GROUPS = {
@@ -84,9 +84,43 @@ def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -
         if name in GROUPS and isinstance(override.value(), str | None):
             chosen = [inner for path in GROUPS[name] for inner in _part(path, only)]
         if not chosen or (only and not all(is_within(path, only) for path in chosen)):
+            tests = EvaluateConfig.overridable
+            if all(is_within(path, tests) for path in GROUPS.get(name, [name])):
+                raise InputError(f"{name}: not used by this command; type it to nmt.evaluate")
             raise InputError(f"{name}: belongs to the training run; this command cannot change it")
         paths += chosen
     return list(dict.fromkeys(paths))
+
+
+def refuse_idle(config: DictConfig, overrides: Sequence[str], *, swept: bool = False) -> None:
+    """Refuses what was typed for an attention, or a choice of weights, that there is not.
+
+    Only what is typed can be told from defaults: a model without attention may leave the default of
+    the group `attention` as it is, and stored configurations hold every key.
+
+    Args:
+        config: composed with `overrides`.
+        overrides: as typed.
+        swept: whether the run is a job of a sweep, whose keys may be meant for another job.
+
+    Raises:
+        InputError: naming the key.
+    """
+    paths, model, tested = typed_paths(overrides), config.model, config.evaluation
+    attention = (model.attention or {}).get("_target_")
+    if (
+        attention
+        and model.alignment is None
+        and any(is_within(path, ["model.attention"]) for path in paths)
+    ):
+        raise InputError(f"attention={attention}: {model.title} has no attention; take none")
+    if "evaluation.top_k" in paths and tested.attention != "top_k":
+        if swept and "evaluation.attention" in paths:
+            return
+        raise InputError(
+            f"evaluation.top_k={tested.top_k}: has no effect with evaluation.attention="
+            f"{tested.attention}; type evaluation.attention=top_k, or leave it out"
+        )
 
 
 def apply_typed(

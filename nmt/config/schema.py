@@ -30,6 +30,8 @@ from nmt.config.model import ModelConfig, SizeConfig
 from nmt.config.study import StudyConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
+# what may be asked of a trained model's attention, whatever is read with it
+ATTENTION_KEYS = ("evaluation.alignment", "evaluation.attention", "evaluation.top_k")
 CHECKPOINT = "file of the trained model, or wandb:ENTITY/PROJECT/NAME:ALIAS; several, as [a,b,c]: their ensemble"
 
 
@@ -169,7 +171,7 @@ class BaselineConfig(Config):
 class TranslateConfig(Config):
     """`nmt.translate`: what is printed for each line of standard input."""
 
-    overridable: ClassVar = ("search", "trainer", "evaluation.alignment")
+    overridable: ClassVar = ("search", "trainer", *ATTENTION_KEYS)
 
     checkpoint: Any = key(MISSING, CHECKPOINT)
     nbest: int = key(1, "translations per line, best first", minimum=1, maximum=1000)
@@ -189,7 +191,7 @@ class TranslateConfig(Config):
 class ScoreConfig(Config):
     """`nmt.score`: what is printed for each pair of lines of two files."""
 
-    overridable: ClassVar = ("trainer", "evaluation.alignment", "search.batch_size")
+    overridable: ClassVar = ("trainer", "search.batch_size", *ATTENTION_KEYS)
 
     checkpoint: Any = key(MISSING, CHECKPOINT)
     source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")

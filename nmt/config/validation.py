@@ -153,10 +153,6 @@ def _validate_together(config: DictConfig) -> None:
                 f"model.{name}={model[name]}: {model.title} has no attention, hence no W_a and U_a; "
                 "leave it 0"
             )
-    if not attends and config.evaluation.attention != "as_trained":
-        raise InputError(
-            f"evaluation.attention={config.evaluation.attention}: {model.title} has no attention"
-        )
     if not attends and config.search.replace_unk != "none":
         raise InputError(
             f"search.replace_unk={config.search.replace_unk}: {model.title} has no attention "

@@ -130,26 +130,34 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
         config: the first one's, with the settings of what it is to do.
 
     Raises:
-        InputError: where a model cannot be built, its weights do not fit it, or
-            `search.replace_unk` asks for a dictionary that the first checkpoint does not have.
+        InputError: where a model cannot be built, its weights do not fit it,
+            `search.replace_unk` asks for a dictionary that the first checkpoint does not have, or
+            `evaluation.attention` replaces weights and one of the models has none.
     """
     first, *others = members
     dictionary = first.dictionary_for(config.search)
     codec = make_codec(config, first.source_vocabulary, first.target_vocabulary)
     models = [first.translator(config), *(other.translator() for other in others)]
-    for each in models:
+    attention = config.evaluation.attention
+    for member, each in zip(members, models, strict=True):
+        if attention != "as_trained" and not each.attends:
+            raise InputError(
+                f"checkpoint={member.path}: {member.config.model.title} has no attention; leave out"
+                f" evaluation.attention={attention}"
+            )
         intervene(each, config.evaluation)
     model = Ensemble(models).eval() if others else models[0]
     return TrainedModel(model, codec, config, dictionary)
 
 
 def intervene(model: Translator, settings: EvaluationConfig) -> None:
-    """Replaces the weights of a model's attention as `evaluation.attention` says.
+    """Replaces the weights of a model's attention, if it is to, as `evaluation.attention` says.
 
     Sentences are then read by the steps of a search, one word after the other.
     """
-    context = model.decoder.context
-    if settings.attention != "as_trained" and isinstance(context, Attention):
+    if settings.attention != "as_trained":
+        context = model.decoder.context
+        assert isinstance(context, Attention)
         changed = Intervention(context, settings.attention, settings.top_k)
         model.decoder.context = changed  # type: ignore[assignment]  # an attention to a decoder's step
         model.decoder.recurrence = "plain"

@@ -20,7 +20,7 @@ from nmt.cli.composition import register_configs
 from nmt.cli.explain import COMPOSING, explain
 from nmt.config import Config, EvaluateConfig, StudyClaim, StudyRuns, StudySection
 from nmt.config.keys import is_within
-from nmt.config.overrides import typed_paths
+from nmt.config.overrides import refuse_idle, typed_paths
 from nmt.config.schema import RUNTIME_KEYS, SCHEMAS
 from nmt.config.study import COMMANDS
 from nmt.config.study_checks import load_study
@@ -170,8 +170,14 @@ def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
     try:
         paths = typed_paths(typed, EvaluateConfig)
         validate_keys(composed)
+        refuse_idle(composed, typed)
     except InputError as refusal:
         raise InputError(f"{where}: {refusal}") from refusal
+    replaced = composed.evaluation.attention
+    if replaced != "as_trained" and not models.attends:
+        raise InputError(
+            f"{where}: evaluation.attention={replaced}: {models.name} has no attention"
+        )
     seeds = models.seeds if settings.seeds is None else tuple(settings.seeds)
     sets: tuple[str, ...] | None = None
     if models.sets is not None and not composed.stress.lengths:
@@ -210,6 +216,7 @@ def _seeded(
         try:
             known = None if refers or not configs else dataclasses.replace(configs[0], seed=seed)
             config = known or load(composed.copy())
+            refuse_idle(composed, typed)
             leave_out_absent(config.data)
             configs.append(config)
         except InputError as refusal:

@@ -55,6 +55,9 @@ def test_what_is_refused(program, rnnsearch):
     ended = program("probe", BEST, "model.dropout=0.5", "hydra.run.dir=refused")
     assert ended.code == 2
     assert "model.dropout: belongs to the training run" in last_line(ended.err)
+    ended = program("probe", BEST, "evaluation.attention=uniform", "hydra.run.dir=refused")
+    said = "nmt: evaluation.attention: not used by this command; type it to nmt.evaluate"
+    assert (ended.code, last_line(ended.err)) == (2, said)
 
 
 def test_what_is_gained_over_another_model(program, rnnsearch):

@@ -142,6 +142,15 @@ class TestRefusals:
         assert last_line(ended.err).startswith("nmt: ")
         assert "Traceback" not in ended.err
 
+    def test_a_sweep_over_weights_shares_the_number_that_is_kept(self, program):
+        """The job that keeps all of them gets as far as its checkpoint."""
+        typed = ("checkpoint=nowhere.ckpt", "evaluation.attention=as_trained,top_k")
+        ended = program("evaluate", "-m", *typed, "evaluation.top_k=2", "hydra.sweep.dir=swept")
+        assert ended.code != 0
+        for job in ("0", "1"):
+            said = (program.folder / "swept" / job / "console.log").read_text()
+            assert last_line(said) == "nmt: checkpoint=nowhere.ckpt: no such file"
+
     def test_a_file_that_is_no_checkpoint(self, program, tmp_path):
         (tmp_path / "x.ckpt").write_text("not a checkpoint")
         ended = program("translate", f"checkpoint={tmp_path}/x.ckpt")

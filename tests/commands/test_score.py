@@ -73,6 +73,30 @@ def test_an_ensemble_with_objects_and_a_page(program, folder, typed, tmp_path):
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
+def test_other_weights_of_attention(program, folder, typed):
+    """As the model whose weights are replaced says; a model without any is named, first or last."""
+    named = f"checkpoint={folder}/1.ckpt"
+    as_trained = program("score", named, *typed)
+    ended = program("score", named, *typed, "evaluation.attention=uniform", "alignments=json")
+    assert ended.code == 0, ended.err
+    rows = [json.loads(line) for line in ended.out.splitlines()]
+    for row, before in zip(rows, as_trained.out.split(), strict=True):
+        length = len(row["source"]) + 1
+        assert row["weights"] == [pytest.approx([1 / length] * length)] * (len(row["tokens"]) + 1)
+        if row["source"]:
+            assert abs(row["score"] - float(before)) > 1e-3
+
+
+def test_an_ensemble_of_which_one_has_no_attention(program, folder, typed, tmp_path):
+    fixed, search = small_checkpoint(tmp_path / "f.ckpt", attends=False), folder / "1.ckpt"
+    for files in ([fixed, search], [search, fixed], [fixed]):
+        named = f"checkpoint=[{','.join(map(str, files))}]"
+        ended = program("score", named, *typed, "evaluation.attention=argmax")
+        said = f"nmt: checkpoint={fixed}: RNNencdec has no attention; leave out "
+        assert (ended.code, ended.out) == (2, "")
+        assert last_line(ended.err) == f"{said}evaluation.attention=argmax"
+
+
 def test_files_out_of_step_are_refused(program, folder, typed, tmp_path):
     (tmp_path / "short").write_text("le\n")
     named = f"checkpoint={folder}/1.ckpt"

@@ -182,6 +182,16 @@ class TestTranslate:
         assert "translating each line you type; Ctrl-D ends" in ended.err
         assert 2 <= ended.err.count("en> ") <= 4  # lines that were typed ahead are taken together
 
+    def test_other_weights_of_attention(self, program, tmp_path):
+        file = small_checkpoint(tmp_path / "1.ckpt")
+        typed = ("evaluation.attention=top_k", "evaluation.top_k=2", "alignments=json")
+        ended = program("translate", f"checkpoint={file}", *typed, stdin=b"the red cat .\n")
+        assert ended.code == 0, ended.err
+        [found] = json.loads(ended.out)["translations"]
+        for row in found["weights"]:
+            assert sum(weight > 0 for weight in row) == 2
+            assert sum(row) == pytest.approx(1)
+
     def test_an_ensemble_of_several_checkpoints(self, program, tmp_path):
         files = [small_checkpoint(tmp_path / f"{seed}.ckpt", seed) for seed in (1, 2)]
         named = f"checkpoint=[{','.join(map(str, files))}]"

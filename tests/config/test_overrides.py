@@ -12,6 +12,7 @@ from nmt.config.overrides import (
     apply_typed,
     command_keys,
     refuse_changes,
+    refuse_idle,
     typed_paths,
 )
 from nmt.config.schema import RUNTIME_KEYS, to_containers
@@ -214,3 +215,89 @@ def test_going_on_cannot_change_the_result(composer, stored, typed, said):
     with pytest.raises(InputError) as refused:
         refuse_changes(stored, config)
     assert str(refused.value).startswith(said)
+
+
+GLOBAL = "attention=nmt.layers.attention.Attention: RNNencdec has no attention; take none"
+IDLE = [
+    ("model=rnnencdec attention=global", GLOBAL),
+    ("+experiment=rnnencdec30 attention=global", GLOBAL),
+    ("model=rnnencdec model.attention._target_=nmt.layers.attention.Attention", GLOBAL),
+    (
+        "evaluation.top_k=5",
+        "evaluation.top_k=5: has no effect with evaluation.attention=as_trained; ",
+    ),
+    (
+        "evaluation.top_k=3",
+        "evaluation.top_k=3: has no effect with evaluation.attention=as_trained; ",
+    ),
+    ("evaluation.top_k=2 evaluation.attention=argmax", "evaluation.top_k=2: has no effect with "),
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), IDLE)
+def test_what_is_typed_and_changes_nothing_is_refused(composer, typed, said):
+    with pytest.raises(InputError) as refusal:
+        refuse_idle(composer(*typed.split()), typed.split())
+    assert str(refusal.value).startswith(said)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "attention=global",
+        "model=rnnencdec",
+        "model=rnnencdec attention=none",
+        "model=rnnencdec search=greedy data.max_length=20",
+        "evaluation.top_k=5 evaluation.attention=top_k",
+        "evaluation.attention=argmax",
+    ],
+)
+def test_what_changes_something_is_not(composer, typed):
+    refuse_idle(composer(*typed.split()), typed.split())
+
+
+def test_a_model_of_ones_own_without_attention_keeps_the_default(composer):
+    """Its file need not say that it has none, and what is typed beside it is not about attention."""
+    config = composer("scoring=none", "model.alignment=null", "search=greedy")
+    assert config.model.attention._target_ == "nmt.layers.attention.Attention"
+    refuse_idle(config, ["scoring=none", "search=greedy"])
+
+
+def test_a_sweep_over_weights_shares_the_number_that_is_kept(composer):
+    typed = ["evaluation.attention=uniform", "evaluation.top_k=2"]
+    refuse_idle(composer(*typed), typed, swept=True)
+    with pytest.raises(InputError, match=r"^evaluation\.top_k=2: has no effect"):
+        refuse_idle(composer(typed[1]), typed[1:], swept=True)
+
+
+def test_stored_configurations_may_hold_what_has_no_effect(composer, stored):
+    old = stored.copy()
+    old.evaluation.top_k = 5
+    typed = ["search.beam_size=3"]
+    found = load(apply_typed(old, composer(*typed), typed, EvaluateConfig), training=False)
+    assert (found.evaluation.top_k, found.evaluation.attention) == (5, "as_trained")
+
+
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        (TranslateConfig, "evaluation.scores=[ter]"),
+        (TranslateConfig, "report.heatmaps=0"),
+        (ScoreConfig, "logger=none"),
+        (ScoreConfig, "search.beam_size=3"),
+        (ProbeConfig, "evaluation.attention=uniform"),
+        (ProbeConfig, "evaluation.top_k=2"),
+    ],
+)
+def test_what_only_tests_use_is_no_matter_of_training(command, typed):
+    name = typed.partition("=")[0]
+    with pytest.raises(InputError) as refusal:
+        typed_paths([typed], command)
+    assert str(refusal.value) == f"{name}: not used by this command; type it to nmt.evaluate"
+
+
+@pytest.mark.parametrize("command", [EvaluateConfig, TranslateConfig, ScoreConfig])
+def test_weights_are_replaced_wherever_a_trained_model_is_applied(command):
+    typed = ["evaluation.attention=top_k", "evaluation.top_k=2"]
+    assert typed_paths(typed, command) == ["evaluation.attention", "evaluation.top_k"]

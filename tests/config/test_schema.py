@@ -131,7 +131,6 @@ REFUSED = [
         "scoring=nmt.layers.scoring.Dot: RNNencdec has no attention",
     ),
     ("scoring=none", "scoring=none: RNNsearch needs a scoring: additive, dot, scaled_dot"),
-    ("model=rnnencdec evaluation.attention=argmax", "argmax: RNNencdec has no attention"),
     (
         "evaluation.attention=mean",
         "must be one of as_trained, uniform, argmax, top_k, permuted, shif",

@@ -99,6 +99,10 @@ EVALUATE = {"command": "evaluate", "of": "b"}
          "study.runs.a.overrides: checkpoint=FILE: checkpoint is the study's to say"),
         ({**EVALUATE, "overrides": ["evaluation.attention=hard"]},
          "study.runs.a.overrides: evaluation.attention=hard: must be one of"),
+        ({**EVALUATE, "overrides": ["evaluation.top_k=2"]},
+         "study.runs.a.overrides: evaluation.top_k=2: has no effect"),
+        ({"overrides": ["model=rnnencdec", "attention=global"]},
+         "study.runs.a: attention=nmt.layers.attention.Attention: RNNencdec has no attention"),
         ({**EVALUATE, "overrides": ["evaluation.atention=argmax"]},
          "study.runs.a.overrides: evaluation.atention: no such key"),
     ],
@@ -181,6 +185,24 @@ def test_claims_about_the_attention_of_models_without_any(score, group):
     assert str(refusal.value) == f"study.claims.c.score={score}: {group} has no attention"
     section["claims"]["c"]["runs"] = ["search"]
     assert planned(**section).groups["search"].attends
+
+
+def test_other_weights_for_a_model_without_any():
+    section = {
+        "runs": {
+            "fixed": {"overrides": ["+experiment=rnnencdec50"]},
+            "equal": {
+                **EVALUATE,
+                "of": "fixed",
+                "overrides": ["evaluation.attention=uniform"],
+            },
+        },
+        "claims": {"c": {**CLAIM, "runs": ["fixed"]}},
+    }
+    with pytest.raises(InputError) as refusal:
+        planned(**section)
+    said = "study.runs.equal.overrides: evaluation.attention=uniform: fixed has no attention"
+    assert str(refusal.value) == said
 
 
 def test_a_study_of_ones_own_with_an_option_of_ones_own(tmp_path):
