@@ -4,8 +4,9 @@
     python -m benchmarks --part length --lengths 10 50 200
 
 The share of attention is what RNNsearch takes more than the same model whose context is always its
-first annotation. FLOPs are those of matrix products, which `torch.utils.flop_counter` counts; the
-tanh of the additive score is none of them.
+first annotation. `attention=local` is scored as `additive`, over all positions, and predicts its window
+besides; it has no backward pass of its own. FLOPs are those of matrix products, which
+`torch.utils.flop_counter` counts; the tanh of the additive score is none of them.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.work import SCORING, Net, Size, Trainer, rectangle, seconds
 from nmt.config import SearchConfig
-from nmt.layers import AttentionOutput, FixedContext, Memory
+from nmt.layers import Additive, AttentionOutput, FixedContext, LocalAttention, Memory, initialise
 from nmt.search import beam_search
 
 LENGTHS = [10, 20, 50, 100, 200]  # symbols of both sides, `</s>` included
 ROWS = 16
 BEAM = 12
 WITHOUT = "without attention"
-SCORINGS = [WITHOUT, *SCORING, "none"]
+LOCAL = "additive, local"
+ATTENDING = [*SCORING, LOCAL]
+MODELS = [WITHOUT, *ATTENDING, "none"]
 
 
 class FirstAnnotation(FixedContext):
@@ -50,17 +53,22 @@ def first_annotation(memory: Memory) -> Memory:
 
 
 def make_net(size: Size, scoring: str) -> Net:
-    """A fused net; RNNencdec with "none", RNNsearch without its attention with `WITHOUT`."""
-    if scoring != WITHOUT:
+    """A fused net; RNNencdec with "none", RNNsearch with local attention, or without any (`WITHOUT`)."""
+    if scoring not in (LOCAL, WITHOUT):
         return Net(size, "fused", scoring)
     net = Net(size, "fused", "additive")
-    net.decoder.context = FirstAnnotation(2 * size.hidden)
+    if scoring == WITHOUT:
+        net.decoder.context = FirstAnnotation(2 * size.hidden)
+        return net
+    sizes = (size.hidden, 2 * size.hidden, size.alignment)
+    net.decoder.context = LocalAttention(*sizes, Additive(size.alignment, size.alignment))
+    initialise(net.decoder.context, "glorot")
     return net
 
 
 def by_length(size: Size, args: argparse.Namespace) -> None:
     """Prints two tables, training (forward and backward) and beam search, in Markdown."""
-    nets = {scoring: make_net(size, scoring) for scoring in SCORINGS}
+    nets = {scoring: make_net(size, scoring) for scoring in MODELS}
     trainers = {scoring: Trainer(net, size, False, args.device) for scoring, net in nets.items()}
     search = SearchConfig(beam_size=BEAM, min_ratio=1.0, max_ratio=1.0)
 
@@ -78,17 +86,13 @@ def by_length(size: Size, args: argparse.Namespace) -> None:
         )
         for length in args.lengths:
             words = rectangle(size, ROWS, length, args.device)
-            runs = {scoring: partial(work, scoring, words) for scoring in SCORINGS}
+            runs = {scoring: partial(work, scoring, words) for scoring in MODELS}
             print(rows(runs, length, args), flush=True)
 
 
 def rows(runs: dict[str, Callable[[], None]], length: int, args: argparse.Namespace) -> str:
     """The lines of a length: medians of `args.rounds` turns, after one that is not counted."""
-    flops = {}
-    for scoring, run in runs.items():
-        with FlopCounterMode(display=False) as counter:
-            run()
-        flops[scoring] = counter.get_total_flops() / (ROWS * length)
+    flops = {scoring: flops_of(run) / (ROWS * length) for scoring, run in runs.items()}
     times: dict[str, list[float]] = {scoring: [] for scoring in runs}
     for _ in range(args.rounds):
         for scoring, run in runs.items():
@@ -97,7 +101,7 @@ def rows(runs: dict[str, Callable[[], None]], length: int, args: argparse.Namesp
     lines = []
     for scoring in runs:
         shares = [
-            f"{100 * (1 - of[WITHOUT] / of[scoring]):.0f} %" if scoring in SCORING else "–"
+            f"{100 * (1 - of[WITHOUT] / of[scoring]):.0f} %" if scoring in ATTENDING else "–"
             for of in (medians, flops)
         ]
         name = "RNNencdec" if scoring == "none" else scoring
@@ -106,3 +110,10 @@ def rows(runs: dict[str, Callable[[], None]], length: int, args: argparse.Namesp
             f"| {flops[scoring] / 1e6:.2f} | {shares[1]} |"
         )
     return "\n".join(lines)
+
+
+def flops_of(run: Callable[[], None]) -> int:
+    """Of the matrix products of a call."""
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
