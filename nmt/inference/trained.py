@@ -140,10 +140,10 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
     models = [first.translator(config), *(other.translator() for other in others)]
     attention = config.evaluation.attention
     for member, each in zip(members, models, strict=True):
-        if attention != "as_trained" and not each.attends:
+        if attention != "as_trained" and not isinstance(each.decoder.context, Attention):
             raise InputError(
-                f"checkpoint={member.path}: {member.config.model.title} has no attention; leave out"
-                f" evaluation.attention={attention}"
+                f"checkpoint={member.path}: {member.config.model.title} has no attention whose "
+                f"weights could be replaced; leave out evaluation.attention={attention}"
             )
         intervene(each, config.evaluation)
     model = Ensemble(models).eval() if others else models[0]

@@ -66,8 +66,10 @@ class TestEvaluate:
         typed += [f"+data.test.mine.{side}={tmp_path}/s" for side in ("source", "target")]
         ended = program("evaluate", *typed, *QUICK)
         assert ended.code == 2, ended.err
-        said = f"nmt: checkpoint={fixed}: RNNencdec has no attention; leave out "
-        assert last_line(ended.err) == f"{said}evaluation.attention=uniform"
+        said = (
+            f"nmt: checkpoint={fixed}: RNNencdec has no attention whose weights could be replaced"
+        )
+        assert last_line(ended.err) == f"{said}; leave out evaluation.attention=uniform"
         assert not (program.folder / "mixed").exists()
 
     def test_files_with_gold_links(self, program, rnnsearch, tmp_path):

@@ -142,6 +142,7 @@ class TestRefusals:
         assert last_line(ended.err).startswith("nmt: ")
         assert "Traceback" not in ended.err
 
+    @pytest.mark.slow
     def test_a_sweep_over_weights_shares_the_number_that_is_kept(self, program):
         """The job that keeps all of them gets as far as its checkpoint."""
         typed = ("checkpoint=nowhere.ckpt", "evaluation.attention=as_trained,top_k")

@@ -92,9 +92,11 @@ def test_an_ensemble_of_which_one_has_no_attention(program, folder, typed, tmp_p
     for files in ([fixed, search], [search, fixed], [fixed]):
         named = f"checkpoint=[{','.join(map(str, files))}]"
         ended = program("score", named, *typed, "evaluation.attention=argmax")
-        said = f"nmt: checkpoint={fixed}: RNNencdec has no attention; leave out "
+        said = (
+            f"nmt: checkpoint={fixed}: RNNencdec has no attention whose weights could be replaced"
+        )
         assert (ended.code, ended.out) == (2, "")
-        assert last_line(ended.err) == f"{said}evaluation.attention=argmax"
+        assert last_line(ended.err) == f"{said}; leave out evaluation.attention=argmax"
 
 
 def test_files_out_of_step_are_refused(program, folder, typed, tmp_path):
