@@ -9,7 +9,9 @@
 Of RNNencdec they read the fixed vector, of RNNsearch s_0 and the annotations; beside them stand
 chance, the most frequent word at a position, and probes of shuffled words. With `against=` they
 stand beside what the model gains over another, in nats a word of the references, by position and
-length. The run folder holds probe.json, probe.md and figures.
+length. Lengths count words of the side `evaluation.bucket_by`, as those of scores do; positions of
+what is read count symbols of the encoder, which with `tokenizer=bpe` are subwords. The run folder
+holds probe.json, probe.md and figures.
 """
 
 from __future__ import annotations

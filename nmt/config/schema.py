@@ -122,6 +122,7 @@ class ProbeConfig(Config):
     overridable: ClassVar = (
         "name",
         "evaluation.edges",
+        "evaluation.bucket_by",
         "evaluation.resamples",
         "evaluation.confidence",
         "report.figures",
@@ -137,8 +138,10 @@ class ProbeConfig(Config):
     checkpoint: str = key(MISSING, "file of the trained model")
     sets: list[str] = key([], "test sets that the probes read, by name; empty: all")
     sentences: int = key(10000, "training sentences that the probes learn from", minimum=1)
-    positions: int = key(50, "source words that are read, from either end", minimum=1)
-    classes: int = key(2000, "most frequent words, which probes tell apart", minimum=2)
+    positions: int = key(
+        50, "source symbols (words, or subwords) that are read, from either end", minimum=1
+    )
+    classes: int = key(2000, "most frequent symbols, which probes tell apart", minimum=2)
     epochs: int = key(20, "passes over these sentences, at most", minimum=1)
     against: str | None = key(
         None, "file of another model: what the first gains over it, in nats a word, by position"

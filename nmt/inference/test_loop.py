@@ -72,6 +72,10 @@ class Example:
     gold: Gold | None = None
     links: Mapping[str, Collection[Link]] = field(default_factory=dict)
 
+    def length(self, side: str) -> int:
+        """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""
+        return len(self.source if side == "source" else self.target)
+
 
 def make_batches(trained: TrainedModel, examples: Sequence[Example]) -> list[Batch]:
     """This rank's share of a test set's batches, the longest sentences first."""
@@ -255,7 +259,6 @@ class _Step:
 
     def _record(self, example: Example, best: Hypothesis, words: list[str | None]) -> Record:
         statistics, hypothesis = sentence_statistics(words, example.target), spelt(words)
-        by_source = self.trained.config.evaluation.bucket_by == "source"
         return {
             "id": example.id,
             "source": list(example.source),
@@ -263,7 +266,7 @@ class _Step:
             "raw_reference": example.text,
             "hypothesis": hypothesis,
             "detokenised": self.trained.codec.detokenise(hypothesis),
-            "length": len(example.source if by_source else example.target),
+            "length": example.length(self.trained.config.evaluation.bucket_by),
             "score": best.score,
             "bleu_stats": statistics.tolist(),
         }

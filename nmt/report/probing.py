@@ -1,4 +1,8 @@
-"""What probes have read, and what a model gains over another: tables, and curves over position and length."""
+"""What probes have read, and what a model gains over another: tables, and curves over position and length.
+
+Lengths are words of the side that `bucket_by` names. Positions of readings count what the encoder reads,
+words or subwords; those of gains count words.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from nmt.report.table import Column, Table, levels
 
 ORDERS = {"from_start": "from the start", "from_end": "from the end"}
 FEWEST = 50  # words of a position at which a gain is drawn
+POSITION = "position of the word"
 READERS = {"probe": "probe", "shuffled": "shuffled words", "chance": "chance"}
 LOOKS: dict[str, dict[str, Any]] = {
     "shuffled": {"color": GREY, "linestyle": ":", "lw": 1.0},
@@ -26,7 +31,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def readings_table(content: Mapping[str, Any]) -> Table:
-    """Shares of words read, in per cent: a row for all words and for each length.
+    """Shares of words, or of subwords, read, in per cent: a row for all of them and for each length.
 
     Args:
         content: of probe.json.
@@ -43,23 +48,24 @@ def readings_table(content: Mapping[str, Any]) -> Table:
             scores = {reader: _triple(part[reader], 100.0) for reader in READERS}
             rows.append({**head, "length": name, "words": part["words"], **scores})
     settings, confidence = content["settings"], levels([content["confidence"]])
+    symbols, side = _symbols(content["readings"]), content["bucket_by"]
     return Table(
         "probe",
-        f"Source words read from the vectors of {content['name']}, in per cent",
+        f"Source {symbols} read from the vectors of {content['name']}, in per cent",
         [
             Column("set", "test set", text=True),
             Column("vectors", "vectors", text=True),
             Column("order", "positions", text=True),
-            Column("length", "source length", text=True),
-            Column("words", "words", 0),
+            Column("length", f"words of the {side}", text=True),
+            Column("words", symbols, 0),
             *(Column(reader, title, 1) for reader, title in READERS.items()),
         ],
         rows,
         [
             f"Probes of {settings['sentences']} training sentences, positions 1 to "
             f"{settings['positions']}; in brackets {confidence} bootstrap intervals over sentences.",
-            "Chance: the most frequent word at the position. Shuffled words: probes that learnt from "
-            "vectors and words of different sentences.",
+            f"Chance: the most frequent of the {symbols} at the position. Shuffled words: probes that "
+            f"learnt from vectors and {symbols} of different sentences.",
         ],
     )
 
@@ -86,7 +92,7 @@ def gains_table(content: Mapping[str, Any]) -> Table:
         f"Nats a word that {content['name']} gains over {content['against']}",
         [
             Column("set", "test set", text=True),
-            Column("length", "source length", text=True),
+            Column("length", f"words of the {content['bucket_by']}", text=True),
             Column("words", "words", 0),
             Column("gain", "nats a word", 3),
         ],
@@ -115,10 +121,10 @@ def readings_figure(content: Mapping[str, Any], test_set: str) -> Figure:
     """A row a kind of vector and order: shares by position, a line for each length, and by length."""
     readings = [each for each in content["readings"] if each["set"] == test_set]
     titles = [f"{each['vectors']}, {ORDERS[each['order']]}" for each in readings]
-    panels = Panels("probe", "words read (%)", LOOKS, 100.0)
-    figure = panels.figure(
-        readings, titles, f"{content['name']}, {test_set}", content["confidence"]
-    )
+    symbols = _symbols(readings)
+    counted = f"position, in {symbols} of the encoder" if symbols != "words" else POSITION
+    panels = Panels("probe", f"{symbols} read (%)", counted, LOOKS, 100.0)
+    figure = panels.figure(readings, titles, f"{content['name']}, {test_set}", content)
     for axes in figure.axes:
         axes.set_ylim(0, 103)
     return figure
@@ -136,9 +142,9 @@ def gains_figure(content: Mapping[str, Any], test_set: str) -> Figure:
     """A row an order: gains by position, a line for each length, and by length."""
     gains = [each for each in content["gains"] if each["set"] == test_set]
     titles = [f"{each['positions']} words, {ORDERS[each['order']]}" for each in gains]
-    panels = Panels("gain", "gain (nats a word)", {}, 1.0, FEWEST)
+    panels = Panels("gain", "gain (nats a word)", POSITION, {}, 1.0, FEWEST)
     about = f"{content['name']} over {content['against']}, {test_set}"
-    return panels.figure(gains, titles, about, content["confidence"])
+    return panels.figure(gains, titles, about, content)
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,7 @@ class Panels:
     Attributes:
         main: name of the table that is drawn for each length.
         unit: of its values.
+        counted: what positions are counted in.
         looks: of tables that stand beside it.
         scale: that values are multiplied by.
         fewest: words of a length and position that are drawn.
@@ -155,6 +162,7 @@ class Panels:
 
     main: str
     unit: str
+    counted: str
     looks: Mapping[str, Mapping[str, Any]]
     scale: float
     fewest: int = 1
@@ -164,9 +172,9 @@ class Panels:
         measured: Sequence[Mapping[str, Any]],
         titles: Sequence[str],
         about: str,
-        confidence: float,
+        content: Mapping[str, Any],
     ) -> Figure:
-        """A row for each of `measured` (`nmt.evaluation.reading.means`)."""
+        """A row for each of `measured` (`nmt.evaluation.reading.means`), a part of probe.json's `content`."""
         figure = Figure(figsize=(7.0, 2.2 * len(measured) + 0.5), layout="constrained")
         axes = figure.subplots(len(measured), 2, squeeze=False, sharey=True, width_ratios=[3, 2])
         for row, each, title in zip(axes, measured, titles, strict=True):
@@ -174,14 +182,15 @@ class Panels:
             self._by_length(row[1], each)
             row[0].set_title(title)
             row[0].set_ylabel(self.unit)
-        axes[-1, 0].set_xlabel("position of the word")
-        axes[-1, 1].set_xlabel("words of the source sentence")
+        axes[-1, 0].set_xlabel(self.counted)
+        axes[-1, 1].set_xlabel(f"words of the {content['bucket_by']} sentence")
         lines: dict[str, Any] = {}
         for each in axes.flat:
             handles, labels = each.get_legend_handles_labels()
             lines |= dict(zip(labels, handles, strict=True))
         figure.legend(lines.values(), lines.keys(), loc="outside upper center", ncols=6)
-        note = f"{shown(about, 120)}; bands: {levels([confidence])} bootstrap intervals"
+        bands = levels([content["confidence"]])
+        note = f"{shown(about, 120)}; bands: {bands} bootstrap intervals"
         figure.supxlabel(note, fontsize=6.5, color=GREY)
         return figure
 
@@ -221,6 +230,11 @@ class Panels:
         values = [row[name or self.main][part] for row in rows]
         known = [np.nan if value is None else value for value in values]
         return self.scale * np.array(known, dtype=float)
+
+
+def _symbols(readings: Sequence[Mapping[str, Any]]) -> str:
+    """What positions of readings count: `words`, or `subwords`."""
+    return str(readings[0]["positions"])
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -51,7 +51,7 @@ def measure_gains(
                 )
                 measured = means(
                     {"gain": table},
-                    [len(example.source) for example in examples],
+                    [example.length(evaluation.bucket_by) for example in examples],
                     evaluation.edges,
                     resamples=evaluation.resamples,
                     confidence=evaluation.confidence,

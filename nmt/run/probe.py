@@ -11,6 +11,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from nmt.data.prepare import Prepared
+from nmt.data.vocabulary import WORDS
 from nmt.evaluation.reading import means
 from nmt.evaluation.results import as_json, versions
 from nmt.inference.probing.protocol import ProbeSettings, probe_vectors
@@ -24,7 +25,7 @@ from nmt.utils.progress import Stage
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def settings_of(composed: DictConfig, run: Run) -> ProbeSettings:
@@ -44,6 +45,9 @@ def probe(
 ) -> None:
     """Probes a model's vectors; writes probe.md, figures and, last of all, probe.json.
 
+    Positions count what has an annotation, the symbols that the encoder reads: words, or with
+    `tokenizer=bpe` subwords. Lengths count words of the side `evaluation.bucket_by`, as everywhere.
+
     Args:
         run: of the command.
         trained: its model.
@@ -61,27 +65,37 @@ def probe(
     training = [encode(text.train.text(int(n))[0].split(" "))[:-1] for n in numbers]
     tests = {name: [encode(e.source)[:-1] for e in examples] for name, examples in sets.items()}
     total = len(training) + sum(map(len, tests.values()))
+    lengths = {
+        name: [example.length(evaluation.bucket_by) for example in examples]
+        for name, examples in sets.items()
+    }
+    read_as = "words" if trained.codec.source.kind == WORDS else "subwords"
     readings: list[dict[str, Any]] = []
     run.folder.remove_partial()
     gains = [] if other is None else measure_gains(run, trained, other, sets, settings.positions)
     with Stage("encoding and probing", total, "sentence", shown=config.trainer.progress) as stage:
         for found in probe_vectors(trained, training, tests, settings, stage.advance):
             for name, tables in found.read.items():
-                lengths = [len(sentence) for sentence in tests[name]]
                 measured = means(
                     tables,
-                    lengths,
+                    lengths[name],
                     evaluation.edges,
                     resamples=evaluation.resamples,
                     confidence=evaluation.confidence,
                 )
                 readings.append(
-                    {"set": name, "vectors": found.vectors, "order": found.order, **measured}
+                    {
+                        "set": name,
+                        "vectors": found.vectors,
+                        "order": found.order,
+                        "positions": read_as,
+                        **measured,
+                    }
                 )
                 read, chance = measured["probe"]["score"], measured["chance"]["score"]
                 log.info(
-                    "%s: %s, %s: %.1f %% of the words read, chance %.1f %%",
-                    name, found.vectors, found.order.replace("_", " "), 100 * read, 100 * chance
+                    "%s: %s, %s: %.1f %% of the %s read, chance %.1f %%",
+                    name, found.vectors, found.order.replace("_", " "), 100 * read, read_as, 100 * chance
                 )  # fmt: skip
     assert run.checkpoint is not None
     content = as_json(
@@ -92,6 +106,7 @@ def probe(
             "checkpoint": str(run.checkpoint.path.resolve()),
             "sha256": run.checkpoint.sha256,
             "settings": {**dataclasses.asdict(settings), "sentences": len(training)},
+            "bucket_by": evaluation.bucket_by,
             "confidence": evaluation.confidence,
             "readings": readings,
             "against": None if other is None else other.config.name,
