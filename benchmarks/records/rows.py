@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt.config import EvaluationConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.link_scores import links_beside
 from nmt.evaluation.results import bucket_score, score_of
+from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.summary import Measured, by_unknown_words
 from nmt.report.finding import read_run
 from nmt.report.runs import FinishedRun
 from nmt.utils.commands import override_key
@@ -110,8 +113,20 @@ def run_entry(run: FinishedRun, lacking: Mapping[str, Any]) -> dict[str, Any]:
         "minutes": None if hours is None else _short(60 * hours),
         "train_nll_per_sentence": _short(train.get("nll_per_sentence")),
         "valid_nll_per_sentence": _short(valid.get("nll_per_sentence")),
-        "test": {name: set_entry(result) for name, result in results["test"].items()},
+        "test": {
+            name: {**set_entry(result), "by_unknown_words": unknown_words(run, name)}
+            for name, result in results["test"].items()
+        },
     }
+
+
+def unknown_words(run: FinishedRun, name: str) -> list[dict[str, Any]]:
+    """BLEU by the unknown words of a pair; from the translations where results.json has it not."""
+    found = run.results["test"][name].get("by_unknown_words")
+    if found is None:
+        measured = Measured(run.translations(name), [REGISTERED["bleu"]], EvaluationConfig())
+        found = by_unknown_words(measured)
+    return [{"from": row["from"], "to": row["to"], **_figure(row)} for row in found]
 
 
 def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -165,20 +165,39 @@ def lengths(
 ) -> tuple[list[Column], list[dict[str, Any]]]:
     """A score of each system by source length, a digit less than of the whole set."""
     digits = score_of_name(score, "score").digits - 1
-    buckets = [(each["from"], each["to"]) for each in rows[0]["runs"][0]["test"][name]["by_length"]]
+    return _in_parts(rows, name, "by_length", digits, lambda part: part.get(score))
+
+
+def unknown(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
+    """BLEU of each system by the number of words of a pair that its shortlists lack."""
+    return _in_parts(rows, name, "by_unknown_words", 1, lambda part: part)
+
+
+def _in_parts(
+    rows: Sequence[Record],
+    name: str,
+    key: str,
+    digits: int,
+    score: Callable[[Record], Record | None],
+) -> tuple[list[Column], list[dict[str, Any]]]:
+    """A figure of each system for each part, `from` and `to`, that a test set is cut into."""
+    ends = [(part["from"], part["to"]) for part in rows[0]["runs"][0]["test"][name][key]]
     columns = [NAME, Column("seeds", "seeds", text=True)]
     columns += [
-        Column(f"{low}", f"{low}-{high}" if high else f"{low}+", digits) for low, high in buckets
+        Column(
+            f"{low}", f"{low}" if low == high else f"{low}-{high}" if high else f"{low}+", digits
+        )
+        for low, high in ends
     ]
     cells = []
     for row in rows:
         found: dict[str, Any] = {"name": row["name"], "seeds": seeds_of(row)}
-        for low, _ in buckets:
+        for low, _ in ends:
             values = [
-                each[score]["score"]
+                value["score"]
                 for run in row["runs"]
-                for each in run["test"][name]["by_length"]
-                if each["from"] == low and score in each
+                for part in run["test"][name][key]
+                if part["from"] == low and (value := score(part))
             ]
             found[f"{low}"] = _of_several(values)
         cells.append(found)
@@ -221,7 +240,13 @@ def runs(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str
     return columns, cells
 
 
-KINDS = {"scores": scores, "alignment": alignment, "lengths": lengths, "runs": runs}
+KINDS = {
+    "scores": scores,
+    "alignment": alignment,
+    "lengths": lengths,
+    "unknown": unknown,
+    "runs": runs,
+}
 
 
 def seeds_of(row: Record) -> str | None:

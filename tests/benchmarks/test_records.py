@@ -7,7 +7,9 @@ import doctest
 import json
 import math
 import re
+import shutil
 import statistics
+from collections import Counter
 
 import pytest
 
@@ -132,6 +134,29 @@ def test_tables_of_what_is_kept(kept):
     ):
         with pytest.raises(ValueError, match=r"no such (table|rows)"):
             table_of(wrong, records)
+
+
+def test_bleu_by_unknown_words(made, kept, tmp_path):
+    """From the translations, unless results.json has it."""
+    folder, study = made
+    parts = kept["rows"][0]["runs"][0]["test"]["newstest"]["by_unknown_words"]
+    counts = Counter(
+        min(sum(json.loads(line)["unknown_words"]), 4)
+        for line in (folder / "fixed1/translations/newstest.jsonl").read_text().splitlines()
+    )
+    ends = [(number, None if number == 4 else number) for number in sorted(counts)]
+    assert [(part["from"], part["to"]) for part in parts] == ends
+    assert [part["sentences"] for part in parts] == [counts[number] for number, _ in ends]
+    again = copy.deepcopy(study)
+    (entry,) = [run for run in again["runs"] if run["folder"] == str(folder / "fixed1")]
+    entry["folder"] = str(shutil.copytree(folder / "fixed1", tmp_path / "fixed1"))
+    results = read(tmp_path / "fixed1")
+    told = {"from": 3, "to": 3, "score": 12.34, "low": 1.0, "high": 20.0, "sentences": 8}
+    results["test"]["newstest"]["by_unknown_words"] = [told]
+    (tmp_path / "fixed1/results.json").write_text(json.dumps(results))
+    table = table_of("a unknown newstest en-fr fix*", {"a": record("a", again, {})})
+    assert table.splitlines()[1] == "|  | seeds | 3 |"
+    assert "| RNNencdec-50 | 1 | 12.3 |" in table
 
 
 def test_a_claim_about_bleu_without_unknown_words_is_shown(kept):
