@@ -43,6 +43,7 @@ PROGRAMS = {  # of the commands that are not composed: the module whose `main` r
     "benchmarks.gpu": "benchmarks.gpu.__main__",
     "benchmarks.gpu.bundle": "benchmarks.gpu.bundle",
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
+    "benchmarks.omissions": "benchmarks.omissions",
     "benchmarks.records": "benchmarks.records.__main__",
     "nmt.data.grammar": "nmt.data.grammar.__main__",
 }

@@ -46,7 +46,8 @@ class AlignmentConfig:
     )
     unread: float = key(
         0.2,
-        "unread_words: a source word is unread if its weights, summed over the target words, are below this",
+        "unread_words: a source word is unread if its weights are below this, summed over the target words "
+        "as far as the model expects them",
         minimum=0,
     )
     reverse_checkpoint: str | None = key(

@@ -1,7 +1,10 @@
 """Source words that a translation leaves out, and words that it repeats.
 
-Tu et al. (2016) call the attention that a source word has received so far its coverage. Legend: I
-target and J source words; `</s>` follows on both axes of weights.
+Tu et al. (2016) call the attention that a source word has received so far its coverage. A step attends
+before its word is written: where a word was left out, the model looks at it when it writes the next
+one, which it did not expect. So a step counts here as far as the model expected what was written.
+
+Legend: I target and J source words; `</s>` follows on both axes of weights.
 """
 
 from __future__ import annotations
@@ -14,19 +17,23 @@ import numpy as np
 NGRAM = 3  # words of a repeated n-gram
 
 
-def attention_mass(weights: np.ndarray) -> np.ndarray:
-    """The attention that each source word receives, summed over the target words.
+def attention_mass(weights: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The attention that each source word receives, summed over the target words as far as expected.
 
     Args:
         weights: (I + 1, J + 1) between words; the step and the column of `</s>` are left out.
+        expected: (I + 1,) p(y_i) / max_y p(y) of each step: 1 for what a greedy search would write.
 
     Returns:
         (J,), between 0 and I.
 
-    >>> attention_mass(np.array([[0.9, 0.0, 0.1], [0.7, 0.2, 0.1], [0, 0, 1.0]])).round(2).tolist()
+    >>> weights = np.array([[0.9, 0.0, 0.1], [0.7, 0.2, 0.1], [0, 0, 1.0]])
+    >>> attention_mass(weights, np.array([1.0, 1.0, 1.0])).round(2).tolist()
     [1.6, 0.2]
+    >>> attention_mass(weights, np.array([1.0, 0.5, 1.0])).round(2).tolist()
+    [1.25, 0.1]
     """
-    mass: np.ndarray = np.asarray(weights, dtype=np.float64)[:-1, :-1].sum(axis=0)
+    mass: np.ndarray = np.asarray(expected)[:-1] @ np.asarray(weights, np.float64)[:-1, :-1]
     return mass
 
 

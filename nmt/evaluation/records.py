@@ -16,8 +16,8 @@ A record is one dict a sentence, a line of `translations/<set>.jsonl`:
     attention_entropy   mean entropy over the target steps, in nats; where there is attention
     eos_weight     mean weight on `</s>` over the target words; where there is attention
     alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
-    attention_mass   weight of each source word, summed over the words of the hypothesis; where
-                   `unread_words` is chosen
+    attention_mass   weight of each source word, summed over the words of the hypothesis as far as
+                   they are expected (`nmt.evaluation.coverage`); where `unread_words` is chosen
     statistics     by key of a score whose statistics are not made of the record: these
 """
 

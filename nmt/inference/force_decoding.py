@@ -109,6 +109,8 @@ def force_decode_pairs(
     trained: TrainedModel,
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
     done: Callable[[int], object] = unseen,
+    *,
+    runners_up: int = 0,
 ) -> Iterator[tuple[int, ForcedDecoding]]:
     """Force-decodes sentence pairs, in batches of like length: the place of each, and its decoding.
 
@@ -116,6 +118,7 @@ def force_decode_pairs(
         trained: the model, which is put where its configuration says.
         pairs: the words of source and translation, without `</s>`.
         done: is given the number of pairs of each batch.
+        runners_up: as for `force_decode`.
     """
     codec = trained.codec
     trained.place()
@@ -125,18 +128,34 @@ def force_decode_pairs(
         if not len(rows):
             continue
         with trained.autocast():
-            made = force_decode(trained.model, *zip(*(ids[row] for row in rows), strict=True))
+            sources, targets = zip(*(ids[row] for row in rows), strict=True)
+            made = force_decode(trained.model, sources, targets, runners_up=runners_up)
         yield from zip(rows.tolist(), made, strict=True)
         done(len(rows))
 
 
 def word_log_probabilities(codec: Codec, decoding: ForcedDecoding) -> list[float]:
     """Log-probabilities in nats of the I words and of `</s>`: (I + 1,); subwords are put together."""
-    first = first_symbols(codec.target.word_index(decoding.ids))
-    return [
-        sum(decoding.log_probabilities[start:end])
-        for start, end in itertools.pairwise([*first, len(decoding.ids)])
+    return _of_words(codec, decoding, decoding.log_probabilities)
+
+
+def expected_words(codec: Codec, decoding: ForcedDecoding) -> np.ndarray:
+    """p / max p of the I words and of `</s>`, at most 1: (I + 1,); subwords are put together.
+
+    Args:
+        decoding: with a runner-up of each symbol at least.
+    """
+    behind = [
+        min(0.0, written - others[0][1])
+        for written, others in zip(decoding.log_probabilities, decoding.others, strict=True)
     ]
+    return np.exp(_of_words(codec, decoding, behind))
+
+
+def _of_words(codec: Codec, decoding: ForcedDecoding, values: Sequence[float]) -> list[float]:
+    """Sums of the values (T,) of symbols over words and `</s>`: (I + 1,)."""
+    first = first_symbols(codec.target.word_index(decoding.ids))
+    return [sum(values[start:end]) for start, end in itertools.pairwise([*first, len(values)])]
 
 
 def alignment_row(

@@ -42,6 +42,7 @@ from nmt.inference.force_decoding import (
     RUNNERS_UP,
     ForcedDecoding,
     alignment_row,
+    expected_words,
     force_decode,
     weights_between_words,
 )
@@ -246,11 +247,11 @@ class _Step:
         return found
 
     def _unread(self, decoding: ForcedDecoding, example: Example) -> Record:
-        """The attention that each source word has from a translation, and how many have little."""
+        """The attention that each source word has of a translation, and how many have little."""
         assert decoding.weights is not None
         codec, settings = self.trained.codec, self.trained.config.evaluation.alignment
         between = weights_between_words(decoding.weights, codec, example.source, decoding.ids)
-        mass = attention_mass(between)
+        mass = attention_mass(between, expected_words(codec, decoding))
         unread = int((mass < settings.unread).sum())
         return {
             "attention_mass": mass.round(4).tolist(),
@@ -296,7 +297,7 @@ class _Step:
             trained.model,
             sources,
             [best[place].tokens for place in places],
-            runners_up=RUNNERS_UP if shown else 0,
+            runners_up=RUNNERS_UP if shown else int(covered),
         )
         for place, decoding in zip(places, decodings, strict=True):
             example = examples[place]

@@ -159,8 +159,14 @@ def test_attention_is_measured_on_one_scale(make_model):
     for record, row in zip(records, rows, strict=True):
         weights = np.array(row["weights"])
         np.testing.assert_allclose(weights.sum(1), 1)
-        mass = sum(record["attention_mass"])
-        assert mass == pytest.approx((1 - weights[:-1, -1]).sum(), abs=1e-3)
+        best = [
+            max(p, others[0][1])
+            for p, others in zip(row["log_probability"], row["runners_up"], strict=True)
+        ]
+        expected = np.exp(np.array(row["log_probability"]) - best)[:-1]
+        assert sum(record["attention_mass"]) == pytest.approx(
+            ((1 - weights[:-1, -1]) * expected).sum(), abs=1e-3
+        )
         entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(1)
         np.testing.assert_allclose(row["attention_entropy"], entropy, atol=1e-9)
         assert 0 <= record["eos_weight"] <= 1
@@ -343,8 +349,10 @@ def test_a_closer_look_at_alignment_and_coverage():
     for record, (source, _) in zip(records, TEXT, strict=True):
         ids = SOURCE.encode(source.split())
         words = TARGET.encode(record["hypothesis"])
-        weights = model(collate([ids], [words], [0])).teacher_forced.weights[0]
-        mass = weights[:-1, :-1].sum(0).numpy()
+        forced = model(collate([ids], [words], [0])).teacher_forced
+        p = model.output.logits(forced.readout).softmax(2)[0]
+        expected = p[torch.arange(len(words)), words] / p.amax(1)
+        mass = (expected.unsqueeze(1) * forced.weights[0])[:-1, :-1].sum(0).numpy()
         assert record["attention_mass"] == pytest.approx(mass, abs=1e-4)
         expected = [int((mass < 0.45).sum()), len(source.split())]
         assert record["statistics"]["unread_words"] == expected

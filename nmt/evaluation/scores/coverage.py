@@ -28,7 +28,7 @@ class _Fault(Score):
 
 
 class UnreadWords(_Fault):
-    """Share of the source words whose attention, over all target words written, stays low."""
+    """Share of the source words whose attention, over the target words as expected, stays low."""
 
     key = UNREAD
     title = "Source words left unread"
