@@ -188,8 +188,8 @@ def check_composed(config: DictConfig) -> None:
     (validate if complete and not config.get("resume") else validate_keys)(config)
     if isinstance(schema, type) and issubclass(schema, Config):
         given = HydraConfig.get()
-        swept = not OmegaConf.is_missing(given.job, "num")  # a job has its number in any launcher
-        refuse_idle(config, given.overrides.task, swept=swept)
+        if OmegaConf.is_missing(given.job, "num"):  # a job of a sweep has a number in any launcher
+            refuse_idle(config, given.overrides.task)
 
 
 def log_ending(error: BaseException) -> None:

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from nmt.config.keys import inherited, is_within, marked
 from nmt.config.model import SizeConfig
 from nmt.config.schema import Config, EvaluateConfig, TrainConfig
+from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError
 
 GROUPS = {
@@ -92,35 +93,28 @@ def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -
     return list(dict.fromkeys(paths))
 
 
-def refuse_idle(config: DictConfig, overrides: Sequence[str], *, swept: bool = False) -> None:
+def refuse_idle(config: DictConfig, overrides: Sequence[str]) -> None:
     """Refuses what was typed for an attention, or a choice of weights, that there is not.
 
     Only what is typed can be told from defaults: a model without attention may leave the default of
-    the group `attention` as it is, and stored configurations hold every key.
+    the group `attention` as it is, and stored configurations hold every key. Not for the jobs of a
+    sweep, where a key may be meant for another job.
 
     Args:
         config: composed with `overrides`.
         overrides: as typed.
-        swept: whether the run is a job of a sweep, whose keys may be meant for another job.
 
     Raises:
         InputError: naming the key.
     """
-    paths, model, tested = typed_paths(overrides), config.model, config.evaluation
-    attention = (model.attention or {}).get("_target_")
-    if (
-        attention
-        and model.alignment is None
-        and any(is_within(path, ["model.attention"]) for path in paths)
-    ):
-        raise InputError(f"attention={attention}: {model.title} has no attention; take none")
-    if "evaluation.top_k" in paths and tested.attention != "top_k":
-        if swept and "evaluation.attention" in paths:
-            return
-        raise InputError(
-            f"evaluation.top_k={tested.top_k}: has no effect with evaluation.attention="
-            f"{tested.attention}; type evaluation.attention=top_k, or leave it out"
-        )
+    model, tested = config.model, config.evaluation
+    for word in overrides:
+        key = override_key(word)
+        about = key == "attention" or is_within(key, ["model.attention"])
+        if about and model.alignment is None and word != "attention=none":
+            raise InputError(f"{word}: {model.title} has no attention; leave it out")
+        if key == "evaluation.top_k" and tested.attention != "top_k":
+            raise InputError(f"{word}: only evaluation.attention=top_k uses it; leave it out")
 
 
 def apply_typed(

@@ -29,7 +29,7 @@ def test_options_of_ones_own(tmp_path):
         ("model=seq2seq", "model=seq2seq: no such; available: rnnencdec, rnnsearch"),
         ("trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
         ("optimizer.lr=fast", "optimizer.lr takes: number"),
-        ("evaluation.top_k=5", "evaluation.top_k=5: has no effect with"),
+        ("evaluation.top_k=5", "evaluation.top_k=5: only evaluation.attention=top_k uses it"),
     ],
 )
 def test_what_is_wrong_is_refused_as_by_the_command(typed, said):

@@ -217,20 +217,17 @@ def test_going_on_cannot_change_the_result(composer, stored, typed, said):
     assert str(refused.value).startswith(said)
 
 
-GLOBAL = "attention=nmt.layers.attention.Attention: RNNencdec has no attention; take none"
+NONE = ": RNNencdec has no attention; leave it out"
+ALONE = ": only evaluation.attention=top_k uses it; leave it out"
+TARGET = "model.attention._target_=nmt.layers.attention.Attention"
 IDLE = [
-    ("model=rnnencdec attention=global", GLOBAL),
-    ("+experiment=rnnencdec30 attention=global", GLOBAL),
-    ("model=rnnencdec model.attention._target_=nmt.layers.attention.Attention", GLOBAL),
-    (
-        "evaluation.top_k=5",
-        "evaluation.top_k=5: has no effect with evaluation.attention=as_trained; ",
-    ),
-    (
-        "evaluation.top_k=3",
-        "evaluation.top_k=3: has no effect with evaluation.attention=as_trained; ",
-    ),
-    ("evaluation.top_k=2 evaluation.attention=argmax", "evaluation.top_k=2: has no effect with "),
+    ("model=rnnencdec attention=global", f"attention=global{NONE}"),
+    ("+experiment=rnnencdec30 attention=global", f"attention=global{NONE}"),
+    (f"model=rnnencdec {TARGET}", f"{TARGET}{NONE}"),
+    ("model=rnnencdec +model.attention.window=4", f"+model.attention.window=4{NONE}"),
+    ("evaluation.top_k=5", f"evaluation.top_k=5{ALONE}"),
+    ("evaluation.top_k=3", f"evaluation.top_k=3{ALONE}"),
+    ("evaluation.top_k=2 evaluation.attention=argmax", f"evaluation.top_k=2{ALONE}"),
 ]
 
 
@@ -238,8 +235,7 @@ IDLE = [
 def test_what_is_typed_and_changes_nothing_is_refused(composer, typed, said):
     with pytest.raises(InputError) as refusal:
         refuse_idle(composer(*typed.split()), typed.split())
-    assert str(refusal.value).startswith(said)
-    assert "\n" not in str(refusal.value)
+    assert str(refusal.value) == said
 
 
 @pytest.mark.parametrize(
@@ -262,13 +258,6 @@ def test_a_model_of_ones_own_without_attention_keeps_the_default(composer):
     config = composer("scoring=none", "model.alignment=null", "search=greedy")
     assert config.model.attention._target_ == "nmt.layers.attention.Attention"
     refuse_idle(config, ["scoring=none", "search=greedy"])
-
-
-def test_a_sweep_over_weights_shares_the_number_that_is_kept(composer):
-    typed = ["evaluation.attention=uniform", "evaluation.top_k=2"]
-    refuse_idle(composer(*typed), typed, swept=True)
-    with pytest.raises(InputError, match=r"^evaluation\.top_k=2: has no effect"):
-        refuse_idle(composer(typed[1]), typed[1:], swept=True)
 
 
 def test_stored_configurations_may_hold_what_has_no_effect(composer, stored):
