@@ -60,6 +60,7 @@ DEFAULT = "default"  # stands for the scores that are on by default
 # What else stands beside scores in a test set's results and in a row of `by_length`.
 RESERVED = {
     *("pairs", "search", "bucket_by", "confidence", "alignment", "degradation"),
+    *("systems", "statistical_aligners", "symmetrised"),
     *("by_length", "by_unknown_words"),
     *("from", "to", "sentences", "score", "low", "high", "no_unk", "bleu_no_unk", "mean_length"),
     *("run", "bucket", "group"),
@@ -74,6 +75,7 @@ MADE_UP: Record = {  # a record with every entry of `nmt.evaluation.records`
     **{"hypothesis_no_unk": _HYPOTHESIS, "bleu_stats_no_unk": _BLEU},
     **{"nll": 7.5, "score": -4.5, "attention_entropy": 0.5, "eos_weight": 0.1},
     **{"alignment_counts": [3, 2, 3, 3, 0, 3], "statistics": {}},
+    **{"attention_mass": [1.0, 0.9, 1.1], "unknown_words": [0, 0]},
 }
 
 _MADE: dict[str, tuple[Any, Score]] = {}  # by dotted name: what it is in its module, and its score

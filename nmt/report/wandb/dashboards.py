@@ -296,7 +296,7 @@ def swept_keys(runs: Sequence[FinishedRun]) -> dict[str, bool]:
     for key, values in differing_keys(runs).items():
         known = [value for value in values if value is not MISSING]
         if not is_incidental(key) and all(isinstance(value, int | float | str) for value in known):
-            found[key] = not any(isinstance(value, str) for value in known)
+            found[key] = not any(isinstance(value, str | bool) for value in known)
     return found
 
 
