@@ -22,6 +22,7 @@ from nmt.evaluation.alignment import Link
 from nmt.evaluation.coverage import attention_mass
 from nmt.inference.force_decoding import expected_words, force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
+from nmt.models.ensemble import Ensemble
 
 SPANS = (1, 2, 4, 8)  # words that are cut out
 SEED = 1  # of the corpus, and of where is cut
@@ -70,39 +71,37 @@ def cuts(pairs: int, span: int) -> Iterator[Cut]:
 
 def masses(
     trained: TrainedModel, pairs: Sequence[tuple[list[str], list[str]]]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Attention mass and plain coverage of the source words of each pair."""
-    found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0), np.empty(0))] * len(pairs)
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Attention mass, and plain coverage, of the source words of each pair."""
+    found, plain = {}, {}
     for row, decoding in force_decode_pairs(trained, pairs, runners_up=1):
         assert decoding.weights is not None
         codec = trained.codec
         between = weights_between_words(decoding.weights, codec, pairs[row][0], decoding.ids)
-        expected = expected_words(codec, decoding)
-        found[row] = attention_mass(between, expected), attention_mass(between, expected**0)
-    return found
+        found[row] = attention_mass(between, expected_words(codec, decoding))
+        plain[row] = between[:-1, :-1].sum(axis=0)
+    return [found[row] for row in range(len(pairs))], [plain[row] for row in range(len(pairs))]
 
 
 def rates(
-    trained: TrainedModel, planted: Sequence[Cut], unread: float
-) -> tuple[list[float], list[float]]:
-    """Of the attention mass and of plain coverage: shares, each of linked source words.
+    whole: Sequence[np.ndarray], left: Sequence[np.ndarray], planted: Sequence[Cut], unread: float
+) -> tuple[float, float, float]:
+    """Shares, each of linked source words.
+
+    Args:
+        whole, left: attention of the source words of each pair, whole and cut.
 
     Returns:
         Of those of whole references the share that is unread; recall and precision of the words
         that were cut out.
     """
-    whole = masses(trained, [(cut.source, cut.whole) for cut in planted])
-    left = masses(trained, [(cut.source, cut.target) for cut in planted])
-    found = []
-    for kind in range(2):
-        alarms = [whole[row][kind][sorted(cut.linked)] < unread for row, cut in enumerate(planted)]
-        flagged = hits = 0
-        for row, cut in enumerate(planted):
-            low = set(np.flatnonzero(left[row][kind] < unread).tolist()) & cut.linked
-            flagged, hits = flagged + len(low), hits + len(low & cut.lost)
-        lost = sum(len(cut.lost) for cut in planted)
-        found.append([float(np.concatenate(alarms).mean()), hits / lost, hits / max(1, flagged)])
-    return found[0], found[1]
+    alarms = [mass[sorted(cut.linked)] < unread for mass, cut in zip(whole, planted, strict=True)]
+    flagged = hits = 0
+    for mass, cut in zip(left, planted, strict=True):
+        low = set(np.flatnonzero(mass < unread).tolist()) & cut.linked
+        flagged, hits = flagged + len(low), hits + len(low & cut.lost)
+    lost = sum(len(cut.lost) for cut in planted)
+    return float(np.concatenate(alarms).mean()), hits / lost, hits / max(1, flagged)
 
 
 def main() -> None:
@@ -117,14 +116,19 @@ def main() -> None:
     config = load(members[0].config.copy(), training=False)
     config.trainer.threads = 1
     trained = from_checkpoints(members, config)
-    unread = config.evaluation.alignment.unread
+    if not isinstance(trained.model, Ensemble) and not trained.model.attends:
+        raise SystemExit(f"{arguments.checkpoint}: {config.model.title} has no attention")
     print(
         "| words cut out | unread of whole references | found | precision "
         "| coverage alone: unread | found | precision |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|")
     for span in SPANS:
-        shares = rates(trained, list(cuts(arguments.pairs, span)), unread)
+        planted = list(cuts(arguments.pairs, span))
+        whole = masses(trained, [(cut.source, cut.whole) for cut in planted])
+        left = masses(trained, [(cut.source, cut.target) for cut in planted])
+        unread = config.evaluation.alignment.unread
+        shares = [rates(a, b, planted, unread) for a, b in zip(whole, left, strict=True)]
         cells = [f"{100 * share:.0f}" for of in shares for share in of]
         print(f"| {span} | {' | '.join(cells)} |", flush=True)
 

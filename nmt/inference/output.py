@@ -83,6 +83,7 @@ class PairFormat:
                 "tokens": pair.target,
                 "score": score,
                 **_attention(pair.row, self.null),
+                "unread": pair.unread,
             }
             return json.dumps(record, ensure_ascii=False, allow_nan=False)
         links = [_links(pair.row, self.null)] if self.alignments else []

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from nmt.data.batch import collate
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import END_SYMBOL
+from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record
-from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, force_decode
+from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, expected_words, force_decode
 from nmt.inference.lines import LineProcessor
 from nmt.utils.workers import map_batches
 
@@ -26,6 +28,8 @@ class ScoredPair:
         symbols: that were predicted: words or subwords of the target, and `</s>`.
         score: log p(target | source) in nats: the sum over those symbols.
         row: as a line of alignments/<set>.jsonl; None where it was not asked for.
+        unread: source words that no target word reads, by their place; None where attention was not
+            asked for, or there is none.
     """
 
     number: int
@@ -34,6 +38,7 @@ class ScoredPair:
     symbols: int
     score: float
     row: Record | None = None
+    unread: list[int] | None = None
 
 
 class PairScorer(LineProcessor):
@@ -46,27 +51,34 @@ class PairScorer(LineProcessor):
         ids = [(codec.source.encode(s), codec.target.encode(t)) for s, t in words]
         first = self.lines + 1
 
-        def work(places: list[int]) -> list[tuple[float, Record | None]]:
+        least = self.trained.config.evaluation.alignment.unread
+
+        def work(places: list[int]) -> list[tuple[float, Record | None, list[int] | None]]:
             sources, targets = zip(*(ids[place] for place in places), strict=True)
             if not self.attention:
                 batch = collate(sources, targets).to(self.device)
                 with torch.no_grad():
                     nll = self.trained.model(batch).nll.double().sum(1).tolist()
-                return [(-each, None) for each in nll]
-            scored: list[tuple[float, Record | None]] = []
+                return [(-each, None, None) for each in nll]
+            scored: list[tuple[float, Record | None, list[int] | None]] = []
             decodings = force_decode(self.trained.model, sources, targets, runners_up=RUNNERS_UP)
             for place, decoding in zip(places, decodings, strict=True):
                 score = sum(decoding.log_probabilities)
                 source, target = words[place]
                 row = alignment_row(codec, first + place, source, decoding, score=score)
                 row["target"] = [*target, END_SYMBOL]  # as it was given, words unknown to it, too
-                scored.append((score, row))
+                unread = None
+                if row["weights"] is not None:
+                    expected = expected_words(codec, decoding)
+                    mass = attention_mass(np.array(row["weights"]), expected)
+                    unread = np.flatnonzero(mass < least).tolist()
+                scored.append((score, row, unread))
             return scored
 
         size = self.trained.config.search.batch_size
         lengths = [max(len(source), len(target)) for source, target in ids]
         batches = [each.tolist() for each in evaluation_batches(lengths, size) if len(each)]
-        found: dict[int, tuple[float, Record | None]] = {}
+        found: dict[int, tuple[float, Record | None, list[int] | None]] = {}
         with self.trained.autocast():
             made = map_batches(work, batches, self.trained.workers, self.device)
             for places, scored in zip(batches, made, strict=True):

@@ -7,7 +7,7 @@ import { vocabularyOf } from "../data/vocabulary.mjs";
 import { Translator } from "../models/translator.mjs";
 import { UNKNOWN, beamSearch } from "../search/beam.mjs";
 import { forceDecode } from "./force_decoding.mjs";
-import { attendedWords, replaceUnknown, unreadWords, wordWeights } from "./words.mjs";
+import { attendedWords, expectedWords, replaceUnknown, unreadWords, wordWeights } from "./words.mjs";
 
 export class TrainedModel {
   constructor(about, tensors, rules) {
@@ -67,7 +67,7 @@ export class TrainedModel {
       others: starts.map((at) => decoding.others[at].map(([id]) => id)),
       weights,
       z: weights && starts.map((at) => decoding.logNormaliser[at]),
-      unread: weights && unreadWords(weights),
+      unread: weights && unreadWords(weights, expectedWords(starts, sizes, decoding)),
       states: weights ? null : decoding.memory.annotations,
     };
   }

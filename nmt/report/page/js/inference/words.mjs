@@ -36,8 +36,14 @@ export function replaceUnknown(words, unknown, attended, source, mode, dictionar
   return words.map((word, i) => (unknown[i] && attended[i] >= 0 ? translation(source[attended[i]]) : word));
 }
 
-/** Source words (without </s>) whose weights over all written words sum to less than a half: they were hardly read. */
-export function unreadWords(weights, least = 0.5) {
-  const sums = weights[0].map((_, j) => weights.slice(0, -1).reduce((total, row) => total + row[j], 0));
+/** p / max p of each word, at most 1: how nearly it is what the model would have written. */
+export function expectedWords(starts, sizes, { logProbabilities, others }) {
+  const behind = logProbabilities.map((p, at) => Math.min(0, p - others[at][0][1]));
+  return starts.map((at, i) => Math.exp(behind.slice(at, at + sizes[i]).reduce((total, value) => total + value, 0)));
+}
+
+/** Source words (without </s>) whose weights over the written words, as far as these are expected, stay low. */
+export function unreadWords(weights, expected, least = 0.2) {
+  const sums = weights[0].map((_, j) => weights.slice(0, -1).reduce((total, row, i) => total + expected[i] * row[j], 0));
   return sums.slice(0, -1).flatMap((sum, j) => (sum < least ? [j] : []));
 }
