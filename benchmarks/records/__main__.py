@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from benchmarks.records.figures import draw_figures
 from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGES, RECORDS, read_records, with_tables
 from nmt.cli.composition import conf_folder
-from nmt.utils.code import PACKAGE, code_fingerprint
+from nmt.utils.code import PACKAGE
 from nmt.utils.devices import processor
 
 
@@ -89,16 +90,25 @@ def refuse_other_commits(content: dict[str, Any], commit: str | None) -> None:
 
 
 def code_of(commit: str) -> str:
-    """The fingerprint of the code of a commit."""
+    """The fingerprint of the code of a commit, as that commit computes it."""
     packed = subprocess.run(
         ["git", "-C", PACKAGE.parent, "archive", commit, PACKAGE.name],
         check=True,
         capture_output=True,
     ).stdout
+    ask = "from nmt.utils.code import code_fingerprint; print(code_fingerprint())"
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
-        return code_fingerprint(Path(folder) / PACKAGE.name)
+        told = subprocess.run(
+            [sys.executable, "-c", ask],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": folder},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    return told.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import statistics
+import subprocess
 from collections import Counter
 
 import pytest
@@ -283,6 +284,20 @@ def test_runs_of_other_code_are_not_said_to_be_of_a_commit(kept, monkeypatch):
     kept["rows"][0]["runs"][0]["commit"] = "abc"
     with pytest.raises(SystemExit, match="RNNencdec-50, seed 1: not made by the code of abc"):
         program.refuse_other_commits(kept, "abc")
+
+
+def test_the_code_of_a_commit(tmp_path, monkeypatch):
+    """As a run of that commit says it: another way of telling code apart is another fingerprint."""
+    repository = tmp_path / "r"
+    (repository / "nmt/utils").mkdir(parents=True)
+    for place in ("nmt/__init__.py", "nmt/utils/__init__.py"):
+        (repository / place).touch()
+    (repository / "nmt/utils/code.py").write_text("def code_fingerprint():\n    return 'then'\n")
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "then"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(program, "PACKAGE", repository / "nmt")
+    assert program.code_of("HEAD") == "then"
 
 
 @pytest.mark.slow
