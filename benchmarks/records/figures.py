@@ -3,7 +3,8 @@
     ![what is seen](figures/europarl-by-length.png)
     <!-- figure: europarl by_length en-fr rnnencdec50 rnnsearch50 -->
 
-The words are those of a table's mark: a record, a test set, a direction, groups of the study.
+The words are those of a table's mark: a record, a test set, a direction, groups of the study. Of
+joined sentences `by_length-joined*` stands for the sets of all lengths, a point each.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, save_figure, style
 
 MARK = re.compile(r"<!-- figure: ([^\n]*) -->")
+JOINED = "-joined*"
 PICTURE = re.compile(r"\]\(([^)\s]+)\.png\)\s*$")  # right before its mark
 
 
@@ -57,11 +59,42 @@ def figure_of(asked: str, records: Mapping[str, Record]) -> Figure:
             f"<!-- figure: {asked} -->: a record, a test set and a direction are needed"
         )
     text, name, direction, *groups = words
-    rows = chosen_rows(records, text, name, direction, groups)
+    known = with_joined(records.get(text, {"rows": []}), name) if name.endswith(JOINED) else None
+    rows = chosen_rows({text: known} if known else records, text, name, direction, groups)
     lines = {row["name"]: [as_run(row["name"], run) for run in row["runs"]] for row in rows}
     if len(lines) < len(rows):
         raise ValueError(f"<!-- figure: {asked} -->: two groups have one name")
     return lengths_figure(lines, name, width=TEXT_WIDTH, captioned=False)
+
+
+def with_joined(record: Record, name: str) -> Record:
+    """The rows of a record that have sets of joined sentences, put together as one by length."""
+    rows = []
+    for row in record["rows"]:
+        runs = [
+            {**run, "test": {name: found}}
+            for run in row["runs"]
+            if (found := joined_sets(run["test"], name.removesuffix("*")))["by_length"]
+        ]
+        if runs:
+            rows.append({**row, "runs": runs})
+    return {"rows": rows}
+
+
+def joined_sets(tests: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The sets that `prefix` and a number of words name, each as a bucket of one test set."""
+    lengths = sorted(
+        int(name.removeprefix(prefix))
+        for name in tests
+        if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+    )
+    buckets = []
+    for length in lengths:
+        found = tests[f"{prefix}{length}"]
+        scores = {key: found["scores"].get(key) for key in ("bleu", "bleu_no_unk")}
+        place = {"from": length, "to": length, "sentences": found["pairs"]}
+        buckets.append(place | {key: score for key, score in scores.items() if score})
+    return {"bucket_by": "source", "by_length": buckets, "fits": {}}
 
 
 def as_run(label: str, entry: Record) -> FinishedRun:

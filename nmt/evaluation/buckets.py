@@ -13,8 +13,8 @@ from nmt.utils.errors import InputError
 class Bucket:
     """The lengths `first` to `last`, both included; `last` is None for the open bucket.
 
-    >>> Bucket(11, 20).name, Bucket(61, None).name
-    ('11-20', '61+')
+    >>> Bucket(11, 20).name, Bucket(20, 20).name, Bucket(61, None).name
+    ('11-20', '20', '61+')
     """
 
     first: int
@@ -22,7 +22,9 @@ class Bucket:
 
     @property
     def name(self) -> str:
-        return f"{self.first}+" if self.last is None else f"{self.first}-{self.last}"
+        if self.last is None:
+            return f"{self.first}+"
+        return f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
 
     def row(self) -> dict[str, int | None]:
         """The head of a row of `by_length` in results.json."""

@@ -198,6 +198,22 @@ def test_figures_are_drawn_where_a_page_asks_for_them(tmp_path, kept):
         draw_figures(page, {"a": kept})
 
 
+def test_a_figure_of_joined_sentences(kept):
+    """A point for each length that there is a set of."""
+    for run in kept["rows"][1]["runs"]:
+        single = run["test"]["newstest"]
+        for length, score in ((40, 12.5), (20, 25.0)):
+            scores = {"bleu": {"score": score + run["seed"]}}
+            run["test"][f"newstest-joined{length}"] = {**single, "pairs": length, "scores": scores}
+    figure = figure_of("a newstest-joined* en-fr sea*", {"a": kept})
+    panel = next(axes for axes in figure.axes if axes.get_title() == "All sentences")
+    assert panel.lines[0].get_ydata().tolist() == [26.5, 14.0]  # of seeds 1 and 2
+    labels = [label.get_text() for axes in figure.axes for label in axes.get_xticklabels()]
+    assert {"20", "40"} <= set(labels)
+    with pytest.raises(ValueError, match="no such rows"):
+        figure_of("a newstest-joined* en-fr fixed", {"a": kept})
+
+
 def test_a_figure_shows_what_was_kept(made, kept):
     figure = figure_of("a newstest en-fr", {"a": kept})
     panels = [axes for axes in figure.axes if axes.get_title()]
