@@ -22,7 +22,6 @@ from nmt.evaluation.alignment import Link
 from nmt.evaluation.coverage import attention_mass
 from nmt.inference.force_decoding import expected_words, force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
-from nmt.models.ensemble import Ensemble
 
 SPANS = (1, 2, 4, 8)  # words that are cut out
 SEED = 1  # of the corpus, and of where is cut
@@ -116,7 +115,7 @@ def main() -> None:
     config = load(members[0].config.copy(), training=False)
     config.trainer.threads = 1
     trained = from_checkpoints(members, config)
-    if not isinstance(trained.model, Ensemble) and not trained.model.attends:
+    if not members[0].config.model.alignment:
         raise SystemExit(f"{arguments.checkpoint}: {config.model.title} has no attention")
     print(
         "| words cut out | unread of whole references | found | precision "

@@ -11,11 +11,12 @@ import torch
 from nmt.data.batch import collate
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import END_SYMBOL
-from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record
-from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, expected_words, force_decode
+from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, force_decode, source_mass
 from nmt.inference.lines import LineProcessor
 from nmt.utils.workers import map_batches
+
+Scored = tuple[float, Record | None, list[int] | None]  # score, row and unread of a `ScoredPair`
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,14 @@ class PairScorer(LineProcessor):
 
         least = self.trained.config.evaluation.alignment.unread
 
-        def work(places: list[int]) -> list[tuple[float, Record | None, list[int] | None]]:
+        def work(places: list[int]) -> list[Scored]:
             sources, targets = zip(*(ids[place] for place in places), strict=True)
             if not self.attention:
                 batch = collate(sources, targets).to(self.device)
                 with torch.no_grad():
                     nll = self.trained.model(batch).nll.double().sum(1).tolist()
                 return [(-each, None, None) for each in nll]
-            scored: list[tuple[float, Record | None, list[int] | None]] = []
+            scored: list[Scored] = []
             decodings = force_decode(self.trained.model, sources, targets, runners_up=RUNNERS_UP)
             for place, decoding in zip(places, decodings, strict=True):
                 score = sum(decoding.log_probabilities)
@@ -68,17 +69,15 @@ class PairScorer(LineProcessor):
                 row = alignment_row(codec, first + place, source, decoding, score=score)
                 row["target"] = [*target, END_SYMBOL]  # as it was given, words unknown to it, too
                 unread = None
-                if row["weights"] is not None:
-                    expected = expected_words(codec, decoding)
-                    mass = attention_mass(np.array(row["weights"]), expected)
-                    unread = np.flatnonzero(mass < least).tolist()
+                if decoding.weights is not None:
+                    unread = np.flatnonzero(source_mass(codec, source, decoding) < least).tolist()
                 scored.append((score, row, unread))
             return scored
 
         size = self.trained.config.search.batch_size
         lengths = [max(len(source), len(target)) for source, target in ids]
         batches = [each.tolist() for each in evaluation_batches(lengths, size) if len(each)]
-        found: dict[int, tuple[float, Record | None, list[int] | None]] = {}
+        found: dict[int, Scored] = {}
         with self.trained.autocast():
             made = map_batches(work, batches, self.trained.workers, self.device)
             for places, scored in zip(batches, made, strict=True):

@@ -32,7 +32,6 @@ from nmt.evaluation.alignment import (
     shifted_links,
 )
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS
@@ -42,8 +41,8 @@ from nmt.inference.force_decoding import (
     RUNNERS_UP,
     ForcedDecoding,
     alignment_row,
-    expected_words,
     force_decode,
+    source_mass,
     weights_between_words,
 )
 from nmt.inference.trained import TrainedModel
@@ -248,11 +247,8 @@ class _Step:
 
     def _unread(self, decoding: ForcedDecoding, example: Example) -> Record:
         """The attention that each source word has of a translation, and how many have little."""
-        assert decoding.weights is not None
-        codec, settings = self.trained.codec, self.trained.config.evaluation.alignment
-        between = weights_between_words(decoding.weights, codec, example.source, decoding.ids)
-        mass = attention_mass(between, expected_words(codec, decoding))
-        unread = int((mass < settings.unread).sum())
+        mass = source_mass(self.trained.codec, example.source, decoding)
+        unread = int((mass < self.trained.config.evaluation.alignment.unread).sum())
         return {
             "attention_mass": mass.round(4).tolist(),
             "statistics": {UNREAD: [unread, len(mass)]},

@@ -65,8 +65,8 @@ def test_the_table(tmp_path, monkeypatch, capsys):
     assert 0 < int(cells[0][6]) < int(cells[-1][6]) < 100
 
 
-def test_attention_of_a_trained_kind(tmp_path):
-    """A word that the model did not expect counts for less; nothing is read for no word."""
+def test_words_that_were_not_expected_count_for_less(tmp_path):
+    """And an empty translation reads nothing."""
     members = read_members(small_checkpoint(tmp_path / "a.ckpt"))
     config = load(members[0].config.copy(), training=False)
     trained = from_checkpoints(members, config)
