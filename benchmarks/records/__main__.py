@@ -6,7 +6,8 @@ tables and figures of docs/results.md and docs/paper.md.
     python -m benchmarks.records                   # tables and figures alone, from docs/results/
 
 The runs are those of the study of this name (`nmt.study`), to which what is typed is passed on; its
-study.md is kept beside the record where some claim has a figure.
+study.md is kept beside the record where some claim has a figure. `--keep-runs` keeps the study's own
+runs, too, without their text (docs/results/runs): they are there for whoever types the command next.
 The same command goes on where it was stopped.
 """
 
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.records.figures import draw_figures
+from benchmarks.records.kept_runs import keep_runs, unpack_runs
 from benchmarks.records.rows import record, write_record
 from benchmarks.records.tables import PAGES, RECORDS, read_records, with_tables
 from nmt.cli.composition import conf_folder
@@ -49,9 +51,14 @@ def main() -> None:
         metavar="COMMIT",
         help="runs that do not say so were made here, by this commit",
     )
+    parser.add_argument(
+        "--keep-runs", action="store_true", help="in docs/results/runs, without their text"
+    )
     args = parser.parse_args()
     if args.text:
         folder = args.folder or Path("studies") / args.text
+        kept = RECORDS / "runs" / args.text
+        unpack_runs(kept, folder)
         typed = [f"+study={args.text}", f"hydra.run.dir={folder}", *args.typed]
         done = subprocess.run([sys.executable, "-m", "nmt.study", *typed], check=False)
         if done.returncode:  # it has said why
@@ -59,6 +66,8 @@ def main() -> None:
         study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
         content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)
+        if args.keep_runs:
+            keep_runs(folder, kept)
         write_record(RECORDS / f"{args.text}.json", content)
         verdicts = RECORDS / f"{args.text}.md"
         if content["claims"]:

@@ -59,11 +59,14 @@ def renamed_sets(runs: Sequence[FinishedRun]) -> dict[str, str]:
 
 
 def _text(run: FinishedRun, test_set: str) -> Text:
-    """What no tokeniser changes: normalisation and tokenisation move punctuation and spaces only."""
-    return {
-        row["id"]: (_letters(row["source"]), _letters(row["reference"]))
-        for row in run.translations(test_set)
-    }
+    """What no tokeniser changes: normalisation and tokenisation move punctuation and spaces only.
+
+    Empty where sentences have no words: records may be passed on without their text.
+    """
+    rows = run.translations(test_set)
+    if not any(row["source"] or row["reference"] for row in rows):
+        return {}
+    return {row["id"]: (_letters(row["source"]), _letters(row["reference"])) for row in rows}
 
 
 def _letters(tokens: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -344,10 +345,17 @@ def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
     assert (tmp_path / "tiny.md").read_text() == (tmp_path / "studies/tiny/study.md").read_text()
     assert re.search(r"\| single \| 1, 2 \| \d+\.\d\d ± ", shown)
     assert re.search(r"\| together \| – \| \d+\.\d\d \[", shown)
+    monkeypatch.setattr("sys.argv", [*sys.argv, "--keep-runs"])
     program.main()
     assert (tmp_path / "tiny.json").read_text() == kept
     assert page.read_text() == shown
     assert {file: file.stat().st_mtime_ns for file in made} == made
+    verdicts = (tmp_path / "tiny.md").read_text()
+    shutil.rmtree(tmp_path / "studies")
+    monkeypatch.setattr("sys.argv", [*sys.argv[:-1], "study.missing=leave"])
+    program.main()
+    assert (tmp_path / "tiny.md").read_text() == verdicts
+    assert (tmp_path / "tiny.json").read_text() == kept
 
 
 @pytest.mark.parametrize("module", [figures, rows])
