@@ -26,7 +26,7 @@ from nmt.config.study import COMMANDS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import load, validate_keys
 from nmt.data.sources.optional import leave_out_absent
-from nmt.evaluation.scores import score_of_name
+from nmt.evaluation.scores import REGISTERED, score_of_name
 from nmt.studies.planned import ROOT, PlannedRun
 from nmt.utils.commands import literal, override, override_key
 from nmt.utils.errors import InputError
@@ -61,6 +61,7 @@ class RunGroup:
         points: of its sweep; none where it has none.
         typed: for its evaluations, but for their checkpoints.
         sets: test sets that its runs will have; None: known when they are made.
+        unlinked: those of them that are known to have no gold alignments.
         attends: whether its models have attention.
     """
 
@@ -71,6 +72,7 @@ class RunGroup:
     points: tuple[SweepPoint, ...] = ()
     typed: tuple[str, ...] = ()
     sets: tuple[str, ...] | None = None
+    unlinked: tuple[str, ...] = ()
     attends: bool = True
 
     @property
@@ -179,11 +181,14 @@ def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
             f"{where}: evaluation.attention={replaced}: {models.name} has no attention"
         )
     seeds = models.seeds if settings.seeds is None else tuple(settings.seeds)
+    added = [path.split(".")[2] for path in paths if path.startswith("data.test.")]
     sets: tuple[str, ...] | None = None
     if models.sets is not None and not composed.stress.lengths:
-        added = [path.split(".")[2] for path in paths if path.startswith("data.test.")]
         sets = tuple(composed.sets) or tuple(dict.fromkeys([*models.sets, *added]))
-    return RunGroup(name, settings, seeds, typed=typed, sets=sets, attends=models.attends)
+    unlinked = tuple(each for each in models.unlinked if each not in added)
+    return RunGroup(
+        name, settings, seeds, typed=typed, sets=sets, unlinked=unlinked, attends=models.attends
+    )
 
 
 def _root(section: StudySection) -> tuple[str, ...]:
@@ -197,9 +202,13 @@ def _says_how_it_is_run(word: str) -> bool:
 
 
 def _known(run: PlannedRun) -> dict[str, Any]:
-    """What a run tells of those of its group: `sets`, unless joined sentences are tested, and `attends`."""
+    """What a run tells of those of its group: `sets`, unless joined sentences are tested, `unlinked`, `attends`."""
+    tests = run.config.data.test
     return {
-        "sets": None if run.config.stress.lengths else tuple(run.config.data.test),
+        "sets": None if run.config.stress.lengths else tuple(tests),
+        "unlinked": tuple(
+            name for name, text in tests.items() if not (text.alignment or text.grammar or text.hub)
+        ),
         "attends": run.made_by == "train" and run.config.model.alignment is not None,
     }
 
@@ -277,3 +286,6 @@ def _check_score(where: str, claim: StudyClaim, groups: dict[str, RunGroup]) -> 
     for name in claim.runs:
         if score.needs_attention and not groups[name].attends:
             raise InputError(f"{where}={claim.score}: {name} has no attention")
+        registered = score is REGISTERED.get(claim.score)
+        if registered and score.section == "alignment" and claim.set in groups[name].unlinked:
+            raise InputError(f"{where}={claim.score}: {claim.set} has no gold alignments")

@@ -187,6 +187,36 @@ def test_claims_about_the_attention_of_models_without_any(score, group):
     assert planned(**section).groups["search"].attends
 
 
+def test_claims_about_gold_alignments_that_there_are_not(tmp_path):
+    for side in ("en", "fr"):
+        (tmp_path / f"mine.{side}").write_text("a b\n")
+    (tmp_path / "mine.align").write_text("0-0\n")
+    files = [f"+data.test.mine.{side}={tmp_path}/mine.{name}"
+             for side, name in (("source", "en"), ("target", "fr"))]  # fmt: skip
+    gold = f"+data.test.mine.alignment={tmp_path}/mine.align"
+    section = {
+        "runs": {
+            "a": {
+                "overrides": ["+experiment=rnnsearch50", *files, "+data.test.mine.tokenised=true"]
+            },
+            "again": {**EVALUATE, "of": "a"},
+            "linked": {**EVALUATE, "of": "a", "overrides": [*files, gold]},
+        },
+        "claims": {"c": {**CLAIM, "runs": ["a"], "set": "mine", "score": "aer_function"}},
+    }
+    claim = section["claims"]["c"]
+    for group in ("a", "again"):
+        claim["runs"] = [group]
+        with pytest.raises(InputError) as refusal:
+            planned(**section)
+        assert str(refusal.value) == (
+            "study.claims.c.score=aer_function: mine has no gold alignments"
+        )
+    for others in ({"runs": ["linked"]}, {"set": "test"}, {"score": "bleu"}):
+        section["claims"]["c"] = {**claim, "runs": ["a"]} | others
+        assert planned(**section)
+
+
 def test_other_weights_for_a_model_without_any():
     section = {
         "runs": {

@@ -11,6 +11,11 @@ interval is a t interval whose degrees of freedom follow from the two (Satterthw
 difference Welch, 1947); they are counted with at least the variance of the seeds that the bootstrap
 has, which three seeds may happen to fall far below.
 
+Resamples alone reject a little more often than the level says (docs/degradation.md). Tests of
+equivalence, whose size is not to exceed it, take the larger p of the resamples and of a t test with
+their standard error, whose degrees of freedom are those of the smallest bucket: Satterthwaite's are
+never fewer.
+
 Legend: n runs of a group, R resamples.
 """
 
@@ -65,7 +70,7 @@ class Estimate:
         sentences: that it is of.
         seeds: runs in the smaller group.
         error: its standard error over seeds and sentences; None of too few seeds.
-        df: degrees of freedom of `error`.
+        df: degrees of freedom of `error`, or of the standard error of the resamples.
     """
 
     score: float
@@ -109,11 +114,16 @@ class Estimate:
                 return None
             beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
             return float(beyond[0] / (len(values) + 1)), float(beyond[1] / (len(values) + 1))
-        distance = self.score - threshold
-        if self.error == 0.0:
-            return float(distance <= 0), float(distance >= 0)
-        ratio = distance / self.error
-        return t_probability(-ratio, self.df), t_probability(ratio, self.df)
+        return _t_tails(self.score - threshold, self.error, self.df)
+
+    def _careful_tails(self, threshold: float) -> tuple[float, float] | None:
+        """As `_tails`, of tests whose size must not exceed their level."""
+        tails = self._tails(threshold)
+        if tails is None or self.error is not None:
+            return tails
+        error = math.sqrt(_variance(self.resampled))
+        above, below = _t_tails(self.score - threshold, error, self.df)
+        return max(tails[0], above), max(tails[1], below)
 
     def equivalence(self, margin: float, level: float = 0.05) -> dict[str, Any]:
         """Two one-sided tests (Schuirmann, 1987) that the truth is within `margin` of 0.
@@ -125,8 +135,8 @@ class Estimate:
         Returns:
             `score`, `low`, `high`, `margin`, `p` and `equivalent`: whether p is below the level.
         """
-        inside = self._tails(-margin), self._tails(margin)
-        p = None if inside[0] is None or inside[1] is None else max(inside[0][0], inside[1][1])
+        lower, upper = self._careful_tails(-margin), self._careful_tails(margin)
+        p = None if lower is None or upper is None else max(lower[0], upper[1])
         return self._tested(margin, level, p, "equivalent")
 
     def no_fall(
@@ -137,7 +147,8 @@ class Estimate:
         Returns:
             As `equivalence`, with `holds` in place of `equivalent`.
         """
-        p = self.p(-margin, "greater") if higher_is_better else self.p(margin, "less")
+        tails = self._careful_tails(-margin if higher_is_better else margin)
+        p = None if tails is None else tails[not higher_is_better]
         return self._tested(margin, level, p, "holds")
 
     def _tested(self, margin: float, level: float, p: float | None, name: str) -> dict[str, Any]:
@@ -187,7 +198,9 @@ def estimate(
         return None
     if what == "slope":
         inside = inside & text.fitted
-    return combined(per_model(groups, samples), int(text.sentences[inside].sum()))
+    sentences = text.sentences[inside]
+    smallest = int(sentences.min()) if what == "slope" else None
+    return combined(per_model(groups, samples), int(sentences.sum()), smallest)
 
 
 def shared_cap(groups: Sequence[Group], part: Range) -> int | None:
@@ -222,19 +235,23 @@ def per_model(groups: Sequence[Group], samples: Sequence[np.ndarray]) -> Sequenc
     return samples if places is None else [samples[0] - samples[1][places]]
 
 
-def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
+def combined(
+    samples: Sequence[np.ndarray], sentences: int, smallest: int | None = None
+) -> Estimate:
     """The estimate of the mean of a group's runs, or of the first group's less the second's.
 
     Args:
         samples: of each group (n, 1 + R): figures of its runs, of the sentences and of resamples.
         sentences: that they are of.
+        smallest: of them in the bucket with the fewest; None where they are in one.
     """
     means = [figures.mean(axis=0) for figures in samples]
     values = means[0] if len(means) == 1 else means[0] - means[1]
     score, resampled = float(values[0]), values[1:]
     seeds = min(len(figures) for figures in samples)
     if seeds < FEWEST_SEEDS:
-        return Estimate(score, resampled, sentences, seeds)
+        df = (sentences if smallest is None else smallest) - 1
+        return Estimate(score, resampled, sentences, seeds, df=max(1, df))
     shared = _variance(resampled)
     between, least, squares = 0.0, 0.0, 0.0
     for figures in samples:
@@ -247,8 +264,16 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
         least += max(found, own)
         squares += max(found, own) ** 2 / (n - 1)
     shared = max(0.0, shared)
-    df = (shared + least) ** 2 / squares if squares > 0 else math.inf
-    return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), df)
+    freedom = (shared + least) ** 2 / squares if squares > 0 else math.inf
+    return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), freedom)
+
+
+def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
+    """p of the truth being above a threshold that the figure lies so far above, and of its being below."""
+    if error == 0.0:
+        return float(distance <= 0), float(distance >= 0)
+    ratio = distance / error
+    return t_probability(-ratio, df), t_probability(ratio, df)
 
 
 def _variance(values: np.ndarray) -> float:

@@ -120,6 +120,27 @@ def test_equivalence_is_two_tests_and_no_fall_one():
     assert found.p(0.2) > 0.9 > found.p(0.0, "greater")
 
 
+def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(runs):
+    """The share of resamples beyond a margin, and the t test of their standard error."""
+    draw = np.random.default_rng(10)
+    values = np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]
+    margin = 0.2 + 1.66 * values[0, 1:].std(ddof=1)
+    many, few = combined([values], 10_000), combined([values], 10_000, 21)
+    for found, df in ((many, 9_999), (few, 20)):
+        error = found.resampled.std(ddof=1)
+        share = ((found.resampled >= margin).sum() + 1) / 5001
+        p = max(share, t_probability((0.2 - margin) / error, df))
+        assert found.equivalence(margin)["p"] == pytest.approx(p)
+        assert found.no_fall(margin, higher_is_better=False)["p"] == pytest.approx(p)
+        assert found.p(margin, "less") == pytest.approx(share)
+    assert many.equivalence(margin)["equivalent"]
+    assert not few.equivalence(margin)["equivalent"]
+    run = Group([curves({"a": runs["flat 1"]}, [BLEU], resamples=R)["bleu"]["a"]])
+    smallest = run.curves[0].text.sentences[run.curves[0].text.fitted].min()
+    assert estimate(run, "slope").df == smallest - 1
+    assert estimate(run, "score").df == estimate(run, "score").sentences - 1
+
+
 def test_t_distribution_has_the_values_of_the_tables():
     for df, probability, value in [
         (1, 0.975, 12.7062),
