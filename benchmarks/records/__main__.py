@@ -54,7 +54,10 @@ def main() -> None:
     parser.add_argument(
         "--keep-runs", action="store_true", help="in docs/results/runs, without their text"
     )
-    args = parser.parse_args()
+    parser.add_argument(
+        "--fewer", action="store_true", help="even if the record loses runs or decided claims"
+    )
+    args = parser.parse_intermixed_args()
     if args.text:
         folder = args.folder or Path("studies") / args.text
         kept = RECORDS / "runs" / args.text
@@ -66,9 +69,12 @@ def main() -> None:
         study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
         content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)
+        path = RECORDS / f"{args.text}.json"
+        if path.is_file() and not args.fewer:
+            refuse_to_lose(json.loads(path.read_text(encoding="utf-8")), content)
         if args.keep_runs:
             keep_runs(folder, kept)
-        write_record(RECORDS / f"{args.text}.json", content)
+        write_record(path, content)
         verdicts = RECORDS / f"{args.text}.md"
         if content["claims"]:
             shutil.copyfile(folder / "study.md", verdicts)
@@ -96,6 +102,22 @@ def refuse_other_commits(content: dict[str, Any], commit: str | None) -> None:
                 raise SystemExit(
                     f"{row['name']}, seed {run['seed']}: not made by the code of {commit}"
                 )
+
+
+def refuse_to_lose(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Ends the program where a record would lose runs or decided claims: they lie elsewhere."""
+    lost = sorted(held_by(before) - held_by(after))
+    if lost:
+        raise SystemExit(
+            f"the record of {before['text']} would lose {', '.join(lost)}; name the folders of the "
+            "runs (study.take), or type --fewer"
+        )
+
+
+def held_by(content: dict[str, Any]) -> set[str]:
+    """The runs and decided claims of a record."""
+    runs = {f"{row['group']} seed {run['seed']}" for row in content["rows"] for run in row["runs"]}
+    return runs | {f"claim {claim['name']}" for claim in content["claims"]}
 
 
 def code_of(commit: str) -> str:

@@ -19,6 +19,7 @@ A record is one dict a sentence, a line of `translations/<set>.jsonl`:
     attention_mass   weight of each source word, summed over the words of the hypothesis as far as
                    they are expected (`nmt.evaluation.coverage`); where `unread_words` is chosen
     statistics     by key of a score whose statistics are not made of the record: these
+    without_text   whether the words were left out: then `statistics` has those of all scores
 """
 
 import hashlib

@@ -39,6 +39,7 @@ class TranslationRow(TypedDict):
         Annotated[list[Statistic], Field(min_length=6, max_length=6)] | None
     ]
     attention_mass: NotRequired[list[Number] | None]
+    without_text: NotRequired[bool]
     statistics: NotRequired[dict[str, Annotated[list[Number], Field(min_length=1)]] | None]
 
 

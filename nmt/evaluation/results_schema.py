@@ -281,6 +281,7 @@ class Results(TypedDict):
     processor: NotRequired[ShortText | None]
     text: NotRequired[TextFingerprints | None]
     sources: NotRequired[Sources | None]
+    without_text: NotRequired[dict[str, ShortText]]
 
 
 RESULTS = TypeAdapter(Results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +11,6 @@ from nmt.report.comparison import scored_sets
 from nmt.report.runs import FinishedRun
 
 log = logging.getLogger(__name__)
-
-Text = dict[int, tuple[str, str]]  # letters of source and reference by sentence
 
 
 def disambiguate_test_sets(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
@@ -27,12 +26,12 @@ def disambiguate_test_sets(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     apart = list(runs)
     taken = set(scored_sets(runs))
     for name in scored_sets(runs):
-        texts: list[Text] = []
+        texts: list[str] = []
         names = [name]
         for place, run in enumerate(runs):
             if name not in run.sets:
                 continue
-            text = _text(run, name)
+            text = text_digest(run, name)
             if text and text not in texts:
                 texts.append(text)
             number = texts.index(text) if text else 0
@@ -58,15 +57,20 @@ def renamed_sets(runs: Sequence[FinishedRun]) -> dict[str, str]:
     }
 
 
-def _text(run: FinishedRun, test_set: str) -> Text:
-    """What no tokeniser changes: normalisation and tokenisation move punctuation and spaces only.
+def text_digest(run: FinishedRun, test_set: str) -> str:
+    """SHA-256 of the text of a test set; empty where its sentences were not kept.
 
-    Empty where sentences have no words: records may be passed on without their text.
+    Of what no tokeniser changes: normalisation and tokenisation move punctuation and spaces only.
+    Runs that are passed on without their text have it in results.json.
     """
-    rows = run.translations(test_set)
-    if not any(row["source"] or row["reference"] for row in rows):
-        return {}
-    return {row["id"]: (_letters(row["source"]), _letters(row["reference"])) for row in rows}
+    stored = run.results.get("without_text") or {}
+    name = run.stored.get(test_set, test_set)
+    rows = [] if name in stored else run.translations(test_set)
+    letters = [
+        f"{row['id']} {_letters(row['source'])} {_letters(row['reference'])}" for row in rows
+    ]
+    text = "\n".join(letters).encode("utf-8", "surrogatepass")
+    return str(stored.get(name, hashlib.sha256(text).hexdigest() if letters else ""))
 
 
 def _letters(tokens: Sequence[str]) -> str:

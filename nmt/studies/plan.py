@@ -182,10 +182,11 @@ def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
         )
     seeds = models.seeds if settings.seeds is None else tuple(settings.seeds)
     added = [path.split(".")[2] for path in paths if path.startswith("data.test.")]
+    known = "data.test" not in paths and not composed.stress.lengths
     sets: tuple[str, ...] | None = None
-    if models.sets is not None and not composed.stress.lengths:
+    if models.sets is not None and known:
         sets = tuple(composed.sets) or tuple(dict.fromkeys([*models.sets, *added]))
-    unlinked = tuple(each for each in models.unlinked if each not in added)
+    unlinked = tuple(each for each in models.unlinked if known and each not in added)
     return RunGroup(
         name, settings, seeds, typed=typed, sets=sets, unlinked=unlinked, attends=models.attends
     )
@@ -207,7 +208,7 @@ def _known(run: PlannedRun) -> dict[str, Any]:
     return {
         "sets": None if run.config.stress.lengths else tuple(tests),
         "unlinked": tuple(
-            name for name, text in tests.items() if not (text.alignment or text.grammar or text.hub)
+            name for name, text in tests.items() if not (text.alignment or text.grammar)
         ),
         "attends": run.made_by == "train" and run.config.model.alignment is not None,
     }

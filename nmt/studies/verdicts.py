@@ -216,6 +216,8 @@ def _open(claim: StudyClaim, tested: Mapping[str, Any]) -> str:
     """Why a rule has not decided."""
     if not tested:
         return "no resample gives a figure"
+    if claim.rule == "equal" and max(-tested["low"], tested["high"]) < claim.margin:
+        return f"the interval lies within ±{claim.margin:g}, which the tests do not show"
     if claim.rule == "equal":
         return f"the interval reaches beyond ±{claim.margin:g}, and not as a whole"
     if claim.rule == "no_fall":

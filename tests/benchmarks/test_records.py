@@ -317,6 +317,15 @@ def test_the_code_of_a_commit(tmp_path, monkeypatch):
     assert program.code_of("HEAD") == "then"
 
 
+def test_a_record_is_not_made_smaller_by_chance(kept):
+    fewer = copy.deepcopy(kept)
+    program.refuse_to_lose(kept, fewer)
+    del fewer["rows"][1]["runs"][1], fewer["claims"][0]
+    program.refuse_to_lose(fewer, kept)
+    with pytest.raises(SystemExit, match="would lose claim wins, search seed 2; name the folders"):
+        program.refuse_to_lose(kept, fewer)
+
+
 @pytest.mark.slow
 def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
     """Trains two runs of a study, evaluates them together, and finds all of it the second time."""

@@ -201,6 +201,11 @@ def test_claims_about_gold_alignments_that_there_are_not(tmp_path):
             },
             "again": {**EVALUATE, "of": "a"},
             "linked": {**EVALUATE, "of": "a", "overrides": [*files, gold]},
+            "whole": {
+                **EVALUATE,
+                "of": "a",
+                "overrides": [f"+data.test={{mine:{{files:[{gold[-9:]}]}}}}"],
+            },
         },
         "claims": {"c": {**CLAIM, "runs": ["a"], "set": "mine", "score": "aer_function"}},
     }
@@ -212,7 +217,7 @@ def test_claims_about_gold_alignments_that_there_are_not(tmp_path):
         assert str(refusal.value) == (
             "study.claims.c.score=aer_function: mine has no gold alignments"
         )
-    for others in ({"runs": ["linked"]}, {"set": "test"}, {"score": "bleu"}):
+    for others in ({"runs": ["linked"]}, {"runs": ["whole"]}, {"set": "test"}, {"score": "bleu"}):
         section["claims"]["c"] = {**claim, "runs": ["a"]} | others
         assert planned(**section)
 

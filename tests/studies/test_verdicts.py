@@ -13,7 +13,7 @@ from nmt.config import StudyClaim, StudySection
 from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.degradation import Estimate, Group, curves
 from nmt.evaluation.scores import REGISTERED
-from nmt.studies.verdicts import apply_rule, decide, decide_length
+from nmt.studies.verdicts import _open, apply_rule, decide, decide_length
 from tests.evaluation.degradation.simulated import simulated_run
 from tests.studies.conftest import asked, make
 
@@ -55,6 +55,25 @@ def test_a_rule_and_an_interval(rule, margin, ends, verdict):
     assert tested["confidence"] == pytest.approx(0.9 if narrow else 0.95)
     width = (tested["high"] - tested["low"]) / (ends[1] - ends[0])
     assert width == pytest.approx(1.644854 / 1.959964 if narrow else 1, rel=1e-4)
+
+
+def test_an_interval_within_the_margin_may_not_be_enough():
+    """Of single runs the careful test has the word: the reason says so."""
+    draw = np.random.default_rng(4)
+    few = Estimate(0.0, draw.normal(0, 1, 20_000), sentences=40, df=19)
+    low, high = few.interval(0.9)
+    margin = 1.01 * max(-low, high)
+    verdict, tested = apply_rule(StudyClaim(rule="equal", margin=margin), few, 0.95, True)
+    assert verdict == "undecided"
+    assert 0.05 < tested["p"] < 0.07
+    assert "the interval lies within ±" in _open(StudyClaim(rule="equal", margin=margin), tested)
+    assert "reaches beyond" in _open(StudyClaim(rule="equal", margin=1), tested)
+
+
+def test_of_one_sentence_nothing_is_shown_to_be_absent():
+    one = Estimate(0.0, np.zeros(1000), sentences=1, df=0)
+    assert apply_rule(StudyClaim(rule="equal", margin=1), one, 0.95, True)[0] == "undecided"
+    assert apply_rule(StudyClaim(rule="no_fall", margin=1), one, 0.95, True)[0] == "undecided"
 
 
 def test_no_fall_of_a_score_that_is_better_when_lower():

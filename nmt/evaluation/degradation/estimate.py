@@ -121,6 +121,8 @@ class Estimate:
         tails = self._tails(threshold)
         if tails is None or self.error is not None:
             return tails
+        if self.df < 1:  # of one sentence nothing tells how another would be
+            return None
         error = math.sqrt(_variance(self.resampled))
         above, below = _t_tails(self.score - threshold, error, self.df)
         return max(tails[0], above), max(tails[1], below)
@@ -251,7 +253,7 @@ def combined(
     seeds = min(len(figures) for figures in samples)
     if seeds < FEWEST_SEEDS:
         df = (sentences if smallest is None else smallest) - 1
-        return Estimate(score, resampled, sentences, seeds, df=max(1, df))
+        return Estimate(score, resampled, sentences, seeds, df=df)
     shared = _variance(resampled)
     between, least, squares = 0.0, 0.0, 0.0
     for figures in samples:

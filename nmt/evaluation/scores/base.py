@@ -95,6 +95,7 @@ class Score(ABC):
         stored: Mapping[str, Sequence[float]] = record.get("statistics") or {}
         if self.key in stored:
             return stored[self.key]
+        compute = compute and not record.get("without_text")
         return self.checked(record) if compute else None
 
     def checked(self, record: Record) -> list[float] | None:
@@ -108,7 +109,7 @@ class Score(ABC):
             if found is None:
                 return None
             row = np.asarray(found)
-            if row.dtype.kind not in "biuf":
+            if row.dtype.kind not in "iuf":
                 row = row.astype(np.float64)
         except Exception as error:
             raise self._refusal(record, _reason(error)) from error
