@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument(
         "--fewer", action="store_true", help="even if the record loses runs or decided claims"
     )
-    args = parser.parse_intermixed_args()
+    args = parser.parse_args()
     if args.text:
         folder = args.folder or Path("studies") / args.text
         kept = RECORDS / "runs" / args.text
