@@ -70,7 +70,7 @@ def training(size: Size, args: argparse.Namespace) -> None:
     base = statistics.median(times[VERSIONS[0]])
     for version in VERSIONS:
         median = statistics.median(times[version])
-        peak = measure(size.name, *version, words[2].shape[1], BATCH, args.device)
+        peak = measure(size.name, args.scoring, *version, words[2].shape[1], BATCH, args.device)
         print(
             f"{name(*version):14} {median * 1e3:10.1f} {base / median:6.2f} {BATCH / median:12.0f} "
             f"{symbols / median:15.0f} {peak:9.0f}",
@@ -110,7 +110,7 @@ def memory(size: Size, args: argparse.Namespace) -> None:
     print(f"\nPeak memory of a training step, {size.name} sizes, batch {BATCH}, MiB")
     print(f"{'':14}" + "".join(f" {f'{BATCH}x{length}':>9}" for length in LENGTHS))
     for version in (("plain", False), ("fused", False), ("fused", True)):
-        peaks = [measure(size.name, *version, n, BATCH, args.device) for n in LENGTHS]
+        peaks = [measure(size.name, args.scoring, *version, n, BATCH, args.device) for n in LENGTHS]
         print(f"{name(*version):14}" + "".join(f" {peak:9.0f}" for peak in peaks), flush=True)
 
 

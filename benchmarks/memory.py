@@ -12,14 +12,16 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.work import SIZES, Net, Trainer, rectangle
+from benchmarks.work import SCORING, SIZES, Net, Trainer, rectangle
 
 
-def measure(size: str, recurrence: str, bf16: bool, length: int, rows: int, device: str) -> float:
+def measure(
+    size: str, scoring: str, recurrence: str, bf16: bool, length: int, rows: int, device: str
+) -> float:
     """MiB that a step adds at its peak to what stands before it."""
     command = [
         sys.executable, "-m", "benchmarks.memory", "--size", size, "--recurrence", recurrence,
-        "--length", str(length), "--rows", str(rows), "--device", device,
+        "--scoring", scoring, "--length", str(length), "--rows", str(rows), "--device", device,
     ]  # fmt: skip
     done = subprocess.run(command + ["--bf16"] * bf16, capture_output=True, text=True, check=True)
     return float(done.stdout)
@@ -37,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="laptop")
     parser.add_argument("--recurrence", choices=["plain", "fused"], default="fused")
+    parser.add_argument("--scoring", choices=SCORING, default="additive")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--rows", type=int, default=80)
     parser.add_argument("--length", type=int, default=50)
@@ -44,7 +47,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     size = SIZES[args.size]
-    trainer = Trainer(Net(size, args.recurrence), size, args.bf16, args.device)
+    trainer = Trainer(Net(size, args.recurrence, args.scoring), size, args.bf16, args.device)
     trainer.gradient(rectangle(size, 2, 3, args.device))  # gradients and libraries stand before
     words = rectangle(size, args.rows, args.length, args.device)
     if args.device == "cpu":

@@ -34,7 +34,7 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.scoring import PairScorer
     from nmt.report.page import build_explorer
     from nmt.run import start
-    from nmt.run.failures import memory_errors
+    from nmt.run.failures import machine_errors
     from nmt.utils.files import check_writable
     from nmt.utils.progress import has_terminal
     from nmt.utils.standard_output import open_output, write_output
@@ -51,7 +51,7 @@ def main(composed: DictConfig) -> None:
     rows: list[dict[str, Any]] = []
     total, symbols = 0.0, 0
     shown = tqdm(unit="pair", disable=not has_terminal(), dynamic_ncols=True)
-    with memory_errors(config), shown as bar:
+    with machine_errors(config), shown as bar:
         for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
             lines = []
             for pair in scorer.score(pairs):

@@ -33,7 +33,7 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
-    from nmt.run.failures import memory_errors
+    from nmt.run.failures import machine_errors
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable
     from nmt.utils.progress import has_terminal
@@ -68,7 +68,7 @@ def main(composed: DictConfig) -> None:
         ask(config.data.languages[0])
     most = 16 * config.search.batch_size
     shown = tqdm(unit="line", disable=typed or not has_terminal(), dynamic_ncols=True)
-    with memory_errors(config), shown as bar:
+    with machine_errors(config), shown as bar:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):
                 if sentence.translations and drawn:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nmt.utils.files import write_text
+
 
 @dataclass
 class Findings:
@@ -63,7 +65,7 @@ class Findings:
 
     def _write(self) -> None:
         if self.path is not None:
-            self.path.write_text(json.dumps(self.content()))
+            write_text(self.path, json.dumps(self.content()))
 
 
 def within(value: Any, **bound: Any) -> bool:

@@ -149,7 +149,9 @@ def apply_typed(
         for path in typed_paths(overrides, command):
             parent, _, name = path.rpartition(".")
             if path in deleted - set(GROUPS):
-                (OmegaConf.select(config, parent) if parent else config).pop(name, None)
+                inside = OmegaConf.select(config, parent) if parent else config
+                if inside is not None:  # what is not there needs no deleting
+                    inside.pop(name, None)
                 continue
             OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
         for path in set(keep) - {override.key_or_group for override in _parsed(overrides)}:

@@ -34,7 +34,7 @@ def build_once(
     built anew. `verify` reads all of them, however large they are.
 
     Raises:
-        InputError: where the cache cannot be written.
+        InputError: where the cache cannot be written, or a file of `build` cannot be read.
         RunError: where the disk is full.
     """
     folder = cache / name
@@ -65,10 +65,18 @@ def build_once(
     except OSError as error:
         if error.errno in NO_ROOM or str(error).startswith("Not enough disk space"):  # datasets
             raise RunError(f"data.cache={cache}: no space left for prepared text") from error
+        if _is_elsewhere(error.filename, cache):  # it was read
+            raise InputError(f"{error.filename}: {error.strerror}") from error
         raise InputError(
             f"data.cache={cache}: cannot be written ({error.strerror or error})"
         ) from error
     return folder
+
+
+def _is_elsewhere(file: str | None, cache: Path) -> bool:
+    """Whether an error is about a file that is neither in the cache nor on the way to it."""
+    path, folder = Path(file or cache).absolute(), cache.absolute()
+    return not (path.is_relative_to(folder) or folder.is_relative_to(path))
 
 
 def _end_with_parent() -> None:

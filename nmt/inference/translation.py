@@ -77,12 +77,14 @@ class LineTranslator(LineProcessor):
             self.trained.model,
             [ids] * len(hypotheses),
             [h.tokens for h in hypotheses],
-            runners_up=RUNNERS_UP,
+            runners_up=RUNNERS_UP if self.attention else 0,
         )
         for hypothesis, decoding in zip(hypotheses, decodings, strict=True):
             dictionary = self.trained.dictionary
             found = spelt(replace_unknown_words(decoding, codec, source, settings, dictionary))
-            row = alignment_row(codec, number, source, decoding, score=hypothesis.score)
-            row["target"] = [*found, END_SYMBOL]
+            row = None
+            if self.attention:
+                row = alignment_row(codec, number, source, decoding, score=hypothesis.score)
+                row["target"] = [*found, END_SYMBOL]
             finished.append(Translation(found, detokenise(found), hypothesis.score, row))
         return finished

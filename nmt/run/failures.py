@@ -40,33 +40,13 @@ def machine_errors(config: Config, training: bool = False) -> Iterator[None]:
                 f"data.workers={config.data.workers}: a process that makes batches died ({first}); "
                 f"{INTACT} (possibly out of memory: try fewer workers)"
             ) from error
-        if _lacks_memory(error):
+        if "can't allocate memory" in str(error):
             raise RunError(without_memory(config)) from error
         lost = isinstance(error, torch.distributed.DistError) or any(w in first for w in LOST)
         if config.trainer.devices * config.trainer.num_nodes > 1 and lost:
             dead = who_died() or "another process of the run ended, see its message"
             raise RunError(f"{dead}; {INTACT}") from error
         raise
-
-
-@contextlib.contextmanager
-def memory_errors(config: Config) -> Iterator[None]:
-    """Turns a lack of memory, where a trained model is applied, into a `RunError` that says what to try.
-
-    Raises:
-        RunError: out of memory.
-    """
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _lacks_memory(error):
-            raise
-        raise RunError(out_of_memory_applied(config)) from error
-
-
-def _lacks_memory(error: RuntimeError) -> bool:
-    lacking = isinstance(error, torch.OutOfMemoryError)
-    return lacking or "can't allocate memory" in str(error)
 
 
 def out_of_memory_applied(config: Config) -> str:

@@ -48,7 +48,7 @@ class MetricsFile:
         values = {**row, STEP: step}
         missing = values.keys() - self.columns
         if self._whole and not missing:
-            with self.path.open("ab", buffering=0) as stream:
+            with self.path.open("ab") as stream:
                 stream.write(self._text([values]).encode())
             return
         self.columns = sorted({*self.columns, *missing})
@@ -126,4 +126,6 @@ def whole_rows(path: Path) -> list[dict[str, str]]:
         text = stream.read()
     whole = text[: text.rfind("\n") + 1]
     rows = csv.DictReader(io.StringIO(whole, newline=""))
-    return [row for row in rows if None not in row.values() and str(row.get(STEP)).isdigit()]
+    # a line that is too short has None among its values, and one that is too long as a name
+    whole_lines = (row for row in rows if None not in row and None not in row.values())
+    return [row for row in whole_lines if str(row.get(STEP)).isdigit()]

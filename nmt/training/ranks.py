@@ -115,8 +115,8 @@ def who_died(seconds: float = 2) -> str | None:
     return said
 
 
-def heard_signal() -> None:
-    """The handler of a signal was called: the main thread does not wait for anything."""
+def heard_sigterm() -> None:
+    """The handler of SIGTERM was called: the main thread does not wait for anything."""
     if _watch is not None:
         _watch.heard.set()
 

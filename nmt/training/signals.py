@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from nmt.training.ranks import heard_signal
+from nmt.training.ranks import heard_sigterm
 from nmt.utils.commands import command_line, override
 from nmt.utils.environment import rank
 from nmt.utils.errors import Interrupted
@@ -78,7 +78,8 @@ class Stop:
         """The handler of every signal in `HEARD`."""
         if os.getpid() != self._process:
             return  # a forked worker: the terminal sends Ctrl-C to all, the main process answers it
-        heard_signal()
+        if number == signal.SIGTERM:
+            heard_sigterm()
         if self.ended:
             return
         impatient = self.number and number == signal.SIGINT  # a second Ctrl-C

@@ -66,6 +66,12 @@ def test_a_test_set_can_be_left_out_again_and_again(composer, stored):
     assert list(stored.data.test) == ["test", "by_length"]
 
 
+def test_what_is_not_there_needs_no_deleting(composer, stored):
+    typed = ["~data.test.by_length.pairs"]
+    left = apply_typed(stored, composer("~data.test.by_length"), ["~data.test.by_length"])
+    assert apply_typed(left, composer(*typed), typed) == left
+
+
 def test_one_machine_is_taken_with_its_devices(composer, stored):
     several = stored.copy()
     several.trainer.num_nodes, several.trainer.devices = 2, 4

@@ -212,6 +212,16 @@ def test_cache_that_cannot_be_written_is_refused(config: DictConfig, tmp_path: P
         prepare(config.data, config.tokenizer, progress=False)
 
 
+def test_a_text_that_cannot_be_read_is_not_taken_for_the_cache(tmp_path: Path) -> None:
+    def build(folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(tmp_path / "text/train.arrow"))
+
+    with pytest.raises(InputError, match=r"text/train\.arrow: Input/output error$"):
+        build_once(tmp_path / "cache", "pairs-1", build)
+    with pytest.raises(InputError, match=r"data\.cache=.*: cannot be written"):
+        build_once(tmp_path / "cache", "pairs-1", lambda folder: (folder / "a/b").touch())
+
+
 def test_a_cache_that_is_made_twice_is_the_same_byte_for_byte(
     config: DictConfig, tmp_path: Path
 ) -> None:

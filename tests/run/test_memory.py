@@ -80,5 +80,5 @@ def test_an_update_takes_about_as_much():
     """Measured in a process of its own, with sentences of the greatest length on both sides."""
     config = laptop()
     config.data.batch_size, config.data.max_length = 80, 100
-    measured = measure("laptop", "fused", False, 100, 80, "cpu") * 2**20
+    measured = measure("laptop", "additive", "fused", False, 100, 80, "cpu") * 2**20
     assert 0.6 < sizes(config)["an update"] / measured < 1.6

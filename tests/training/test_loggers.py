@@ -62,6 +62,13 @@ def test_a_last_row_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
     assert rows(tmp_path) == [(10, "1.0", ""), (30, "3.0", "")]
 
 
+def test_a_row_that_is_glued_to_a_stump_is_dropped(tmp_path: Path) -> None:
+    """A disk that was full for a moment: the row after the one that was cut is longer than the header."""
+    (tmp_path / "metrics.csv").write_text("loss,step\n1.0,10\n2.3.0,30,5\n4.0,40\n")
+    ResumableCSVLogger(tmp_path).log_metrics({"loss": 5.0}, 50)
+    assert rows(tmp_path) == [(10, "1.0", ""), (40, "4.0", ""), (50, "5.0", "")]
+
+
 def log_twice(folder: Path) -> None:
     """Logs, and logs on as a resumed run does, with a column more."""
     for start in (10, 20):

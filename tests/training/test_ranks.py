@@ -21,7 +21,7 @@ import ctypes, os, signal, subprocess, sys, time
 from nmt.training import ranks
 ranks.GRACE, ranks.STUCK = 0.2, 0.5
 os.environ["LOCAL_RANK"] = sys.argv[1]
-signal.signal(signal.SIGTERM, lambda *arguments: ranks.heard_signal())
+signal.signal(signal.SIGTERM, lambda *arguments: ranks.heard_sigterm())
 watch = ranks.watch_ranks()
 if sys.argv[1] == "0":
     environment = {**os.environ, ranks.STARTER: str(os.getpid())}
