@@ -14,10 +14,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 # What decides the weights and the translations of a run, given its configuration and its text.
 PARTS = (
-    *("data", "layers", "models", "search", "inference", "training"),
-    *("run/fit.py", "run/test.py"),
+    *("data", "layers", "models", "phrase_based", "search", "training"),
+    *("inference/force_decoding.py", "inference/test_loop.py", "inference/trained.py"),
+    *("inference/unknown_words.py", "run/fit.py", "run/test.py"),
     *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/records.py"),
-    "evaluation/stress.py",
+    *("evaluation/stress.py", "utils/cores.py", "utils/devices.py", "utils/workers.py"),
 )
 # Of these, what only shows, logs or stops.
 SHOWN = (

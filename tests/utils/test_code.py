@@ -16,7 +16,9 @@ def test_what_counts_are_the_files_that_decide_weights_and_translations():
     names = {file.relative_to(PACKAGE).as_posix() for file in code_files(PACKAGE)}
     assert names >= {"layers/fused/decoder.py", "models/optimizer.py", "search/beam.py"}
     assert names >= {"data/batches.py", "training/validation.py", "run/fit.py", "run/test.py"}
+    assert names >= {"utils/devices.py", "phrase_based/system.py", "inference/test_loop.py"}
     assert not {name for name in names if name.startswith(("report/", "cli/", "config/"))}
+    assert not {"inference/output.py", "inference/live_export.py"} & names
     assert "training/progress.py" not in names
     for name in (*code.PARTS, *code.SHOWN):
         assert (PACKAGE / name).exists(), name
