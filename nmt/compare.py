@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 @command("compare")
 def main(composed: DictConfig) -> None:
     from nmt.evaluation.scores import choose_scores
-    from nmt.report.comparison import compare_set, scored_sets
+    from nmt.report.comparison import compare_sets
     from nmt.report.disambiguation import disambiguate_test_sets
     from nmt.report.figures import draw_for_papers
     from nmt.report.finding import find_runs
@@ -47,9 +47,7 @@ def main(composed: DictConfig) -> None:
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
     with locked(output, "output"):
         remove_partial([output, output / "tables", output / "figures"])
-        comparisons = [
-            compare_set(everyone, name, config.resamples, scores) for name in scored_sets(everyone)
-        ]
+        comparisons = compare_sets(everyone, config.resamples, scores)
         write_tables(everyone, comparisons, output / "tables")
         if formats:
             draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)

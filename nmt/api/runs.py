@@ -10,7 +10,7 @@ import pandas as pd
 
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import choose_scores
-from nmt.report.comparison import SetComparison, compare_set, scored_sets
+from nmt.report.comparison import SetComparison, compare_sets
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import known_scores
@@ -97,10 +97,8 @@ def differences(
 
 def _compared(
     runs: Sequence[str | Path], resamples: int, scores: Sequence[Any] | None
-) -> Iterator[SetComparison]:
-    found = disambiguate_test_sets(find_runs(runs).runs)
-    for name in scored_sets(found):
-        yield compare_set(found, name, resamples, scores)
+) -> list[SetComparison]:
+    return compare_sets(disambiguate_test_sets(find_runs(runs).runs), resamples, scores)
 
 
 def _rows(result: Mapping[str, Any], keys: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -54,7 +54,7 @@ class ComparisonPage(Callback):
 
     def _make(self) -> None:
         # Charts and tables load libraries that a job, which has this callback too, never needs.
-        from nmt.report.comparison import compare_set, scored_sets
+        from nmt.report.comparison import compare_sets
         from nmt.report.disambiguation import disambiguate_test_sets
         from nmt.report.finding import find_runs
         from nmt.report.page import build_page
@@ -63,7 +63,7 @@ class ComparisonPage(Callback):
 
         found = find_runs([self.sweep])
         runs = disambiguate_test_sets(found.runs)
-        comparisons = [compare_set(runs, name) for name in scored_sets(runs)]
+        comparisons = compare_sets(runs)
         write_tables(runs, comparisons, self.sweep / "tables")
         build_page(
             runs,

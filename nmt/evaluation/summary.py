@@ -1,10 +1,11 @@
 """From the records of a test set to its scores: the object `test.<set>` of results.json."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from nmt.config import EvaluationConfig
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.degradation import Curve, Group, degradation_of, measured_curves
 from nmt.evaluation.records import Record, in_order
@@ -14,22 +15,7 @@ from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 MOST = 4  # unknown words: the last row of `by_unknown_words` has the pairs with at least so many
 
 
-class Settings(Protocol):
-    """What of `EvaluationConfig` a summary needs."""
-
-    @property
-    def scores(self) -> Sequence[str] | None: ...
-    @property
-    def edges(self) -> Sequence[int]: ...
-    @property
-    def bucket_by(self) -> str: ...
-    @property
-    def resamples(self) -> int: ...
-    @property
-    def confidence(self) -> float: ...
-
-
-def keep_statistics(records: Iterable[Record], settings: Settings) -> None:
+def keep_statistics(records: Iterable[Record], settings: EvaluationConfig) -> None:
     """Puts the statistics that take long into the records, so that they are computed once."""
     slow = [score for score in choose_scores(settings.scores) if score.slow]
     for record in records:
@@ -41,7 +27,7 @@ def keep_statistics(records: Iterable[Record], settings: Settings) -> None:
 
 def summarise(
     records: Iterable[Record],
-    settings: Settings,
+    settings: EvaluationConfig,
     search: dict[str, Any] | None = None,
     max_length: int | None = None,
 ) -> dict[str, Any]:
@@ -166,7 +152,7 @@ class Measured:
         self,
         records: Iterable[Record],
         scores: Sequence[Score],
-        settings: Settings,
+        settings: EvaluationConfig,
         *,
         computed: Collection[str] | None = None,
     ) -> None:

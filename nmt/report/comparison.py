@@ -84,6 +84,13 @@ def scored_sets(runs: Sequence[FinishedRun]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in run.sets))
 
 
+def compare_sets(
+    runs: Sequence[FinishedRun], resamples: int = 1000, scores: Sequence[Score] | None = None
+) -> list[SetComparison]:
+    """`compare_set` on every test set that some run was scored on."""
+    return [compare_set(runs, name, resamples, scores) for name in scored_sets(runs)]
+
+
 def compare_set(
     runs: Sequence[FinishedRun],
     name: str,

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE, is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
@@ -232,7 +233,7 @@ def _by_number(runs: list[FinishedRun]) -> list[str]:
 def outside_system(
     label: str,
     sentences: Mapping[str, list[dict[str, Any]]],
-    settings: Mapping[str, summary.Settings],
+    settings: Mapping[str, EvaluationConfig],
 ) -> FinishedRun:
     """An outside system as a run without configuration, scored as runs are.
 

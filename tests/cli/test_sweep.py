@@ -29,7 +29,7 @@ def build_page(runs, path, **kwargs):
     if "3" in runs:
         raise RuntimeError("no page of this")
 
-module("nmt.report.comparison", scored_sets=lambda runs: ["a"], compare_set=lambda runs, name: 0)
+module("nmt.report.comparison", compare_sets=lambda runs: [0])
 module("nmt.report.page", build_page=build_page)
 module("nmt.report.finding", find_runs=lambda patterns: Found(*patterns))
 module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())

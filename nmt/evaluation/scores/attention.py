@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from nmt.evaluation.scores.base import Record, Score, quotient
+from nmt.evaluation.scores.base import Ratio, Record
 
 
-class _Mean(Score):
+class _Mean(Ratio):
     """The mean over sentences of what the record holds under the score's key."""
 
     higher_is_better = None
@@ -18,9 +16,6 @@ class _Mean(Score):
     def statistics(self, record: Record) -> Sequence[float] | None:
         value = record.get(self.key)
         return None if value is None else (value, 1)
-
-    def combine(self, sums: np.ndarray) -> np.ndarray:
-        return quotient(sums[..., 0], sums[..., 1])
 
 
 class AttentionEntropy(_Mean):

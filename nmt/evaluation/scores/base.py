@@ -143,6 +143,13 @@ def _reason(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
+class Ratio(Score):
+    """A score that is the sum of the first statistics by that of the second."""
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return quotient(sums[..., 0], sums[..., 1])
+
+
 def quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """above / below; NaN where `below` is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -8,23 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from nmt.evaluation.coverage import NGRAM, repeated_ngrams
-from nmt.evaluation.scores.base import Record, Score, quotient
+from nmt.evaluation.scores.base import Ratio, Record
 
 UNREAD = "unread_words"
 
 
-class _Fault(Score):
+class _Fault(Ratio):
     """A share of what should not be there."""
 
     digits = 3
     higher_is_better: ClassVar[bool | None] = False
     default = False
-
-    def combine(self, sums: np.ndarray) -> np.ndarray:
-        return quotient(sums[..., 0], sums[..., 1])
 
 
 class UnreadWords(_Fault):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmt.evaluation.scores.base import Record, Score, quotient
+from nmt.evaluation.scores.base import Ratio, Record, quotient
 
 LARGEST = 700.0  # exp of more exceeds every float
 
 
-class NllPerWord(Score):
+class NllPerWord(Ratio):
     """Of a word of the reference, `</s>` counted as one of each sentence.
 
     Words, not subwords: runs with different tokenizers stay comparable. The statistics are nats,
@@ -28,9 +28,6 @@ class NllPerWord(Score):
         if record.get("nll") is None:
             return None
         return record["nll"], len(record["reference"]) + 1, 1
-
-    def combine(self, sums: np.ndarray) -> np.ndarray:
-        return quotient(sums[..., 0], sums[..., 1])
 
 
 class NllPerSentence(NllPerWord):

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
-from nmt.report.comparison import SetComparison, compare_set, scored_sets
+from nmt.report.comparison import SetComparison, compare_sets, scored_sets
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.page import embed
@@ -84,7 +84,7 @@ def build_page(
     everyone = [*runs, *external]
     report = report or PageConfig()
     if comparisons is None:
-        comparisons = [compare_set(everyone, name, resamples) for name in scored_sets(everyone)]
+        comparisons = compare_sets(everyone, resamples)
     comparisons = sorted(comparisons, key=_filled_buckets, reverse=True)
     alignments, kept = fitted_alignments(everyone, report.sentences)
     translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
