@@ -19,9 +19,9 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config.study import COMMANDS
 from nmt.data.sources.open import open_corpus, text_sections
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
-from nmt.studies.planned import PlannedRun
+from nmt.studies.planned import PlannedEvaluation, PlannedRun
 from nmt.utils.commands import override, override_key
-from nmt.utils.errors import Interrupted
+from nmt.utils.errors import InputError, Interrupted
 from nmt.utils.files import write_json
 from nmt.utils.locks import FolderInUse, FolderLock
 from nmt.utils.processes import signal_at_parents_death
@@ -43,6 +43,22 @@ def check_texts(runs: Sequence[PlannedRun]) -> None:
             split = key.split(".")[1]
             if split != "in_domain":  # of filters alone
                 open_corpus(text, data, key, split)
+
+
+def check_models(runs: Sequence[PlannedRun]) -> None:
+    """Refuses evaluations of models that are gone, of runs that were kept for their scores.
+
+    Raises:
+        InputError: naming the group and the model's run.
+    """
+    for run in runs:
+        for checkpoint in run.models if isinstance(run, PlannedEvaluation) else ():
+            if not checkpoint.is_file():
+                folder = checkpoint.parents[1]
+                raise InputError(
+                    f"study.runs.{run.group}: {folder} has no checkpoint to evaluate; "
+                    "delete the folder, and the model is trained again"
+                )
 
 
 def make_missing(found: FoundRuns, folder: Path) -> FoundRuns:

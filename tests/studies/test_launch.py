@@ -17,7 +17,7 @@ import pytest
 from nmt.config import TextConfig
 from nmt.studies import launch
 from nmt.studies.existing import RUNS, find_existing
-from nmt.studies.launch import JOBS, check_texts, make_missing, sweep_command
+from nmt.studies.launch import JOBS, check_models, check_texts, make_missing, sweep_command
 from nmt.utils.errors import InputError, Interrupted
 from tests.studies.conftest import TEXT, composed, make
 
@@ -154,6 +154,24 @@ def test_a_text_that_cannot_be_had_is_refused_before_any_run(tiny, tmp_path):
     other = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
     with pytest.raises(InputError, match=r"data\.train\.files: train\.en is not in"):
         check_texts([run, other])
+
+
+def test_a_model_without_a_checkpoint_is_not_evaluated(evaluated, tmp_path, look):
+    """Of a run that was kept for its scores the checkpoint is gone."""
+    for group in evaluated.groups.values():
+        for run in group.runs:
+            make(evaluated, tmp_path, run, pairs=20)
+    missing = look(evaluated, tmp_path).missing()
+    assert {run.made_by for run in missing} == {"evaluate"}
+    with pytest.raises(
+        InputError, match=r"^study\.runs\.\w+: .* has no checkpoint to evaluate; delete"
+    ):
+        check_models(missing)
+    for run in missing:
+        for checkpoint in run.models:
+            checkpoint.parent.mkdir(exist_ok=True)
+            checkpoint.touch()
+    check_models(missing)
 
 
 def test_models_are_trained_before_they_are_evaluated(evaluated, tmp_path, look, monkeypatch):
