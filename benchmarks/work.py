@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import OptimizerConfig
+from nmt.data.batch import Batch
 from nmt.layers import (
     Additive,
     Attention,
@@ -31,6 +32,7 @@ from nmt.layers import (
 from nmt.layers.scoring import compared_sizes
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
+from nmt.models.shares import shared_loss, shares_of
 
 SCORING = {
     "additive": Additive,
@@ -114,6 +116,7 @@ class Trainer:
 
     def __init__(self, net: Net, size: Size, bf16: bool, device: str) -> None:
         self.net = net.to(device)
+        self.parameters = list(net.parameters())
         self.bf16 = bf16
         self.device = device
         config = OptimizerConfig(lr=1.0, options={"rho": 0.95})
@@ -123,9 +126,15 @@ class Trainer:
 
     def gradient(self, words: Words) -> None:
         self.net.zero_grad()
+        rows, unused = torch.arange(len(words[0])), torch.ones(())
+        batch = Batch(*words, rows, unused, unused)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
-            loss = self.net(*words)
-        loss.backward()
+            loss = shared_loss(self._nll, batch, shares_of(self.net, batch), self.parameters)
+        (loss / len(batch)).backward()
+
+    def _nll(self, batch: Batch) -> Tensor:
+        nll: Tensor = self.net(batch.source, batch.source_mask, batch.target, batch.target_mask)
+        return nll * len(batch)
 
     def update(self, words: Words) -> None:
         self.gradient(words)

@@ -19,6 +19,7 @@ from nmt.layers.attention import (
     index_hypotheses,
     normalise_rows,
 )
+from nmt.layers.dropout import Dropout
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.gated_unit import GatedUnit
@@ -104,7 +105,7 @@ class Decoder(nn.Module):
         self.recurrence = recurrence
         self.graph_cache = GraphCache() if graphs else None
         self.embedding = nn.Embedding(vocabulary, embedding)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.context = context
         self.W_s = nn.Parameter(torch.empty(hidden, hidden))
         self.bias_s = nn.Parameter(torch.empty(hidden))
@@ -209,14 +210,14 @@ class Decoder(nn.Module):
     def _fused(self, target: Tensor, memory: Memory) -> TeacherForced:
         """`forward` with the loop in one `torch.autograd.Function`, time first."""
         start = self.initial(memory)
-        words = self.dropout(self.embedding(target.t()))  # (T, B, E)
+        words = self.dropout(self.embedding(target.t()), 1)  # (T, B, E)
         previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
         trace = self.context.run_fused(
             projected, start.hidden.squeeze(1), memory, self.unit, self.graph_cache
         )
-        readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
+        readout = self.readout(trace.states, previous, trace.contexts, batch_dim=1)  # (T, B, M)
         by_sentence = (
             None if x is None else x.transpose(0, 1)
             for x in (readout, trace.weights, trace.log_normaliser)

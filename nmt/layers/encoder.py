@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.dropout import Dropout
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.unit import read_in_all_directions
 from nmt.layers.gated_unit import GatedUnit
@@ -46,7 +47,7 @@ class Encoder(nn.Module):
         self.graph_cache = GraphCache() if graphs else None
         self.size = self.directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.units = nn.ModuleList(unit(embedding, hidden) for _ in range(self.directions))
         self.fused = recurrence == "fused" and unit is GatedUnit
         self.initialise("paper")

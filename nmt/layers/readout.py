@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from nmt.layers.dropout import Dropout
 from nmt.layers.initialisation import initialise_matrix
 
 
@@ -26,7 +27,7 @@ class Readout(nn.Module):
         self.V_o = nn.Parameter(torch.empty(2 * maxout, embedding))
         self.C_o = nn.Parameter(torch.empty(2 * maxout, context))
         self.bias = nn.Parameter(torch.empty(2 * maxout))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.initialise("paper")
 
     def initialise(self, init: str) -> None:
@@ -35,11 +36,20 @@ class Readout(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(
-        self, state: Tensor, word: Tensor, context: Tensor | None, product: Tensor | None = None
+        self,
+        state: Tensor,
+        word: Tensor,
+        context: Tensor | None,
+        product: Tensor | None = None,
+        *,
+        batch_dim: int = 0,
     ) -> Tensor:
-        """s_{i-1} (..., H), E y_{i-1} (..., E), c_i (..., A) or C_o c_i (..., 2M) -> t_i (..., M)."""
+        """s_{i-1} (..., H), E y_{i-1} (..., E), c_i (..., A) or C_o c_i (..., 2M) -> t_i (..., M).
+
+        `batch_dim` is the dimension of the sentences.
+        """
         if product is None:
             assert context is not None
             product = linear(context, self.C_o)
         pairs = linear(state, self.U_o, self.bias) + linear(word, self.V_o) + product
-        return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]))
+        return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]), batch_dim)

@@ -27,6 +27,7 @@ from nmt.layers import (
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 from nmt.models.parts import chosen_class
+from nmt.models.shares import shared_loss, shares_of
 from nmt.utils.errors import InputError
 
 
@@ -139,11 +140,19 @@ class Translator(pl.LightningModule):
             self.output.nll(teacher_forced.readout, batch.target, batch.target_mask), teacher_forced
         )
 
-    def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
-        """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
+    def loss(self, batch: Batch) -> Tensor:
+        """NLL in nats, summed over the words of a batch, () with a gradient.
+
+        Several threads may compute it at once, of some sentences each: nothing is stored in the
+        module, and what is computed of a sentence depends on no other.
+        """
         memory = self.encode(batch.source, batch.source_mask)
         teacher_forced = self.decoder(batch.target, batch.target_mask, memory)
-        nll, _ = self.output.loss(teacher_forced.readout, batch.target, batch.target_mask)
+        return self.output.loss(teacher_forced.readout, batch.target, batch.target_mask)[0]
+
+    def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
+        """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
+        nll = shared_loss(self.loss, batch, shares_of(self, batch), [*self.parameters()])
         return {
             "loss": nll * batch.weight,
             "nll": nll.detach(),

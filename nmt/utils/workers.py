@@ -6,8 +6,10 @@ is forked: a fork after a parallel region of OpenMP can hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -32,23 +34,55 @@ def map_batches(
     if device.type != "cpu":
         yield from map(function, items)
         return
-    gradients, bf16 = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
-    dtype = torch.get_autocast_dtype("cpu")
-
-    def work(item: Task) -> Done:
-        with torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, enabled=bf16):
-            return function(item)
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with _one_thread():
         if workers == 1:
             yield from map(function, items)
             return
         pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         try:
-            yield from pool.map(work, items)
+            yield from pool.map(_as_here(function), items)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def compute_at_once(function: Callable[[Task], Done], items: Sequence[Task]) -> list[Done]:
+    """`map(function, items)` on a CPU, all of them at once, the first by the thread that calls.
+
+    The others are computed by threads that stay for the next call: what a thread has set up and
+    allocated would else be made anew, which costs a fifth of a small update. Otherwise as `map_batches`.
+    """
+    first, *others = items
+    with _one_thread():
+        begun = [_standing(len(others)).submit(_as_here(function), item) for item in others]
+        try:
+            return [function(first), *(each.result() for each in begun)]
+        finally:
+            wait(begun)
+
+
+@functools.cache
+def _standing(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, threads), initializer=torch.set_num_threads, initargs=(1,))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """torch computes with one thread here."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(before)
+
+
+def _as_here(function: Callable[[Task], Done]) -> Callable[[Task], Done]:
+    """The function with gradients and autocast on or off, in any thread, as they are here."""
+    gradients, bf16 = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu")
+
+    def called(item: Task) -> Done:
+        with torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, enabled=bf16):
+            return function(item)
+
+    return called
