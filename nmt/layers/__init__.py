@@ -2,6 +2,7 @@
 
 from nmt.layers.attention import Attention, AttentionOutput, FixedContext
 from nmt.layers.decoder import Decoder, DecoderState, TeacherForced
+from nmt.layers.dropout import Dropout
 from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
@@ -22,6 +23,7 @@ __all__ = [
     "Decoder",
     "DecoderState",
     "Dot",
+    "Dropout",
     "Encoder",
     "FixedContext",
     "ForwardEncoder",
