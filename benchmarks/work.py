@@ -32,7 +32,7 @@ from nmt.layers import (
 from nmt.layers.scoring import compared_sizes
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
-from nmt.models.shares import shared_loss, shares_of
+from nmt.models.shares import shared_loss
 
 SCORING = {
     "additive": Additive,
@@ -116,7 +116,6 @@ class Trainer:
 
     def __init__(self, net: Net, size: Size, bf16: bool, device: str) -> None:
         self.net = net.to(device)
-        self.parameters = list(net.parameters())
         self.bf16 = bf16
         self.device = device
         config = OptimizerConfig(lr=1.0, options={"rho": 0.95})
@@ -129,7 +128,7 @@ class Trainer:
         rows, unused = torch.arange(len(words[0])), torch.ones(())
         batch = Batch(*words, rows, unused, unused)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
-            loss = shared_loss(self._nll, batch, shares_of(self.net, batch), self.parameters)
+            loss = shared_loss(self.net, self._nll, batch)
         (loss / len(batch)).backward()
 
     def _nll(self, batch: Batch) -> Tensor:

@@ -168,6 +168,7 @@ PRIVATE = {
     "data/sources/remote.py",  # sacrebleu's test sets have no public path of their files
     "phrase_based/system.py",  # sil-machine's tuner of weights
     "layers/fused/steps.py",  # an operator of torch
+    "models/shares.py",  # hooks: tests/models/test_shares.py
 }
 # of named tuples; Hydra's key; of `os`
 PUBLIC = {"_asdict", "_replace", "_fields", "_target_", "_exit"}

@@ -19,7 +19,7 @@ from nmt.layers.attention import (
     index_hypotheses,
     normalise_rows,
 )
-from nmt.layers.dropout import Dropout
+from nmt.layers.dropout import Dropout, time_first
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.gated_unit import GatedUnit
@@ -210,14 +210,16 @@ class Decoder(nn.Module):
     def _fused(self, target: Tensor, memory: Memory) -> TeacherForced:
         """`forward` with the loop in one `torch.autograd.Function`, time first."""
         start = self.initial(memory)
-        words = self.dropout(self.embedding(target.t()), 1)  # (T, B, E)
+        with time_first():
+            words = self.dropout(self.embedding(target.t()))  # (T, B, E)
         previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
         trace = self.context.run_fused(
             projected, start.hidden.squeeze(1), memory, self.unit, self.graph_cache
         )
-        readout = self.readout(trace.states, previous, trace.contexts, batch_dim=1)  # (T, B, M)
+        with time_first():
+            readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
         by_sentence = (
             None if x is None else x.transpose(0, 1)
             for x in (readout, trace.weights, trace.log_normaliser)

@@ -25,6 +25,7 @@ class BatchShare(NamedTuple):
 
 
 _share: ContextVar[BatchShare | None] = ContextVar("share", default=None)
+_batch_dim: ContextVar[int] = ContextVar("batch_dim", default=0)
 
 
 @contextmanager
@@ -37,15 +38,40 @@ def share_of_batch(share: BatchShare) -> Iterator[None]:
         _share.reset(token)
 
 
-class Dropout(nn.Dropout):
-    """`torch.nn.Dropout`, in a share of a batch too; `batch_dim` is the dimension of the sentences."""
+@contextmanager
+def time_first() -> Iterator[None]:
+    """Inside, tensors are (T, B, ...), and elsewhere (B, ...)."""
+    token = _batch_dim.set(1)
+    try:
+        yield
+    finally:
+        _batch_dim.reset(token)
 
-    def forward(self, x: Tensor, batch_dim: int = 0) -> Tensor:
-        share = _share.get()
-        if share is None or not self.training or self.p == 0:
+
+def random_state() -> Tensor:
+    """The state of the random numbers that this thread draws on a CPU."""
+    share, state = _share.get(), torch.get_rng_state()
+    return state if share is None else torch.cat([state, share.generator.get_state()])
+
+
+class Dropout(nn.Dropout):
+    """`torch.nn.Dropout`, in a share of a batch too.
+
+    Raises ValueError there for a tensor whose first dimension (the second with `time_first`) is not
+    that of the sentences.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        share, dim = _share.get(), _batch_dim.get()
+        if share is None or not self.training or self.p in (0, 1):
             return super().forward(x)
+        sentences = share.end - share.first
+        if x.dim() <= dim or x.shape[dim] != sentences:
+            raise ValueError(
+                f"dropout of {tuple(x.shape)}: dimension {dim} has not {sentences} sentences"
+            )
         shape = list(x.shape)
-        shape[batch_dim] = share.batch
+        shape[dim] = share.batch
         kept = 1 - self.p
         noise = x.new_empty(shape).bernoulli_(kept, generator=share.generator).div_(kept)
-        return x * noise.narrow(batch_dim, share.first, share.end - share.first)
+        return x * noise.narrow(dim, share.first, sentences)

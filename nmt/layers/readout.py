@@ -36,20 +36,11 @@ class Readout(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(
-        self,
-        state: Tensor,
-        word: Tensor,
-        context: Tensor | None,
-        product: Tensor | None = None,
-        *,
-        batch_dim: int = 0,
+        self, state: Tensor, word: Tensor, context: Tensor | None, product: Tensor | None = None
     ) -> Tensor:
-        """s_{i-1} (..., H), E y_{i-1} (..., E), c_i (..., A) or C_o c_i (..., 2M) -> t_i (..., M).
-
-        `batch_dim` is the dimension of the sentences.
-        """
+        """s_{i-1} (..., H), E y_{i-1} (..., E), c_i (..., A) or C_o c_i (..., 2M) -> t_i (..., M)."""
         if product is None:
             assert context is not None
             product = linear(context, self.C_o)
         pairs = linear(state, self.U_o, self.bias) + linear(word, self.V_o) + product
-        return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]), batch_dim)
+        return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]))

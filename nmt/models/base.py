@@ -27,7 +27,7 @@ from nmt.layers import (
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 from nmt.models.parts import chosen_class
-from nmt.models.shares import shared_loss, shares_of
+from nmt.models.shares import shared_loss
 from nmt.utils.errors import InputError
 
 
@@ -140,7 +140,7 @@ class Translator(pl.LightningModule):
             self.output.nll(teacher_forced.readout, batch.target, batch.target_mask), teacher_forced
         )
 
-    def loss(self, batch: Batch) -> Tensor:
+    def summed_nll(self, batch: Batch) -> Tensor:
         """NLL in nats, summed over the words of a batch, () with a gradient.
 
         Several threads may compute it at once, of some sentences each: nothing is stored in the
@@ -152,7 +152,7 @@ class Translator(pl.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
-        nll = shared_loss(self.loss, batch, shares_of(self, batch), [*self.parameters()])
+        nll = shared_loss(self, self.summed_nll, batch)
         return {
             "loss": nll * batch.weight,
             "nll": nll.detach(),

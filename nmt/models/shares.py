@@ -8,6 +8,8 @@ once an update.
 from __future__ import annotations
 
 import itertools
+import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,48 +19,40 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nmt.data.batch import Batch
-from nmt.layers.dropout import BatchShare, Dropout, share_of_batch
+from nmt.layers.dropout import BatchShare, share_of_batch
 from nmt.utils.workers import compute_at_once
 
-NOISE = (
-    nn.Dropout,
-    nn.Dropout1d,
-    nn.Dropout2d,
-    nn.Dropout3d,
-    nn.AlphaDropout,
-    nn.FeatureAlphaDropout,
-)
 FEWEST = 16  # sentences of a share: products of fewer rows are no faster
+_noisy: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # models that draw noise of their own
 
 
 def shares_of(model: nn.Module, batch: Batch) -> int:
     """The threads that share a batch: those that torch may use on a CPU, and elsewhere one.
 
-    One, too, for a model that draws noise otherwise than `nmt.layers.dropout` does.
+    One, too, for a model that draws noise otherwise than by `nmt.layers.Dropout`, and where hooks
+    would be called by each thread.
     """
-    if batch.source.device.type != "cpu":
-        return 1
-    noise = (each for each in model.modules() if isinstance(each, NOISE))
-    if not all(isinstance(each, Dropout) or each.p == 0 for each in noise):
+    hooked = any(each._forward_hooks or each._backward_hooks for each in model.modules())
+    hooked = hooked or any(parameter._backward_hooks for parameter in model.parameters())
+    if batch.source.device.type != "cpu" or hooked or model in _noisy:
         return 1
     return max(1, min(torch.get_num_threads(), len(batch) // FEWEST))
 
 
-def shared_loss(
-    loss_of: Callable[[Batch], Tensor], batch: Batch, shares: int, parameters: Sequence[Tensor]
-) -> Tensor:
-    """`loss_of` of a whole batch, a sum over its sentences, computed by as many threads as shares.
+def shared_loss(model: nn.Module, loss_of: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
+    """`loss_of` of a whole batch, a sum over its sentences, computed by `shares_of` threads.
 
     Values and gradients are those of the whole batch up to the order of sums, dropout included; the
-    same number of shares gives the same bits.
+    same number of threads gives the same bits.
 
     Args:
+        model: whose parameters the loss is differentiated by.
         loss_of: the loss () of some sentences; what it computes of one depends on no other.
-        batch: at least as many sentences as shares.
-        shares: threads.
-        parameters: that the loss is differentiated by.
+        batch: of sentences.
     """
-    if shares == 1:
+    shares = shares_of(model, batch)
+    wanted = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if shares == 1 or not wanted or not torch.is_grad_enabled():
         return loss_of(batch)
     places = [len(batch) * share // shares for share in range(shares + 1)]
     begin = torch.default_generator.get_state()
@@ -69,8 +63,12 @@ def shared_loss(
         )
         for first, end in itertools.pairwise(places)
     ]
-    wanted = [parameter for parameter in parameters if parameter.requires_grad]
     loss: Tensor = SharedLoss.apply(loss_of, parts, *wanted)
+    if not torch.equal(torch.default_generator.get_state(), begin):
+        # threads that draw from the one generator do so in no certain order
+        _noisy.add(model)
+        torch.default_generator.set_state(begin)
+        return loss_of(batch)
     torch.default_generator.set_state(parts[0][1].generator.get_state())
     return loss
 
@@ -109,13 +107,8 @@ class SharedLoss(Function):
 
 def summed(shares: Sequence[Sequence[Tensor | None]]) -> list[Tensor | None]:
     """The gradients of the shares, added up in their order, in memory that nothing else has."""
-    first, *others = shares
-    known = [gradient for gradient in first if gradient is not None]
-    apart = len({gradient.data_ptr() for gradient in known}) == len(known)
-    if not apart or any(0 in gradient.stride() for gradient in known):  # what autograd shares
-        first = [None if gradient is None else gradient.clone() for gradient in first]
-    sums = list(first)
-    for gradients in others:
+    sums = apart(shares[0])
+    for gradients in shares[1:]:
         for place, gradient in enumerate(gradients):
             before = sums[place]
             if before is None:
@@ -123,3 +116,15 @@ def summed(shares: Sequence[Sequence[Tensor | None]]) -> list[Tensor | None]:
             elif gradient is not None:
                 before.add_(gradient)
     return sums
+
+
+def apart(gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The gradients, with a copy of each that autograd gives memory of another, or expands."""
+    places = Counter(each.untyped_storage().data_ptr() for each in gradients if each is not None)
+    return [
+        each.clone()
+        if each is not None
+        and (places[each.untyped_storage().data_ptr()] > 1 or 0 in each.stride())
+        else each
+        for each in gradients
+    ]

@@ -7,6 +7,7 @@ is forked: a fork after a parallel region of OpenMP can hang.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -52,8 +53,10 @@ def compute_at_once(function: Callable[[Task], Done], items: Sequence[Task]) -> 
     allocated would else be made anew, which costs a fifth of a small update. Otherwise as `map_batches`.
     """
     first, *others = items
+    threads = torch.get_num_threads()
     with _one_thread():
-        begun = [_standing(len(others)).submit(_as_here(function), item) for item in others]
+        pool = _standing(max(threads - 1, len(others), 1))
+        begun = [pool.submit(_as_here(function), item) for item in others]
         try:
             return [function(first), *(each.result() for each in begun)]
         finally:
@@ -62,7 +65,11 @@ def compute_at_once(function: Callable[[Task], Done], items: Sequence[Task]) -> 
 
 @functools.cache
 def _standing(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, threads), initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has no such threads
+    os.register_at_fork(after_in_child=_standing.cache_clear)
 
 
 @contextmanager
@@ -82,7 +89,26 @@ def _as_here(function: Callable[[Task], Done]) -> Callable[[Task], Done]:
     dtype = torch.get_autocast_dtype("cpu")
 
     def called(item: Task) -> Done:
-        with torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, enabled=bf16):
+        with torch.set_grad_enabled(gradients), _autocast(bf16, dtype):
             return function(item)
 
     return called
+
+
+@contextmanager
+def _autocast(enabled: bool, dtype: torch.dtype) -> Iterator[None]:
+    """As `torch.autocast`, but that its end leaves the weights that autocast has cast.
+
+    All threads have them in common, and a weight that is cast anew in the midst of a loop has its
+    gradients added up in two parts. They are forgotten where the autocast of the caller ends.
+    """
+    before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    torch.autocast_increment_nesting()
+    torch.set_autocast_enabled("cpu", enabled)
+    torch.set_autocast_dtype("cpu", dtype)
+    try:
+        yield
+    finally:
+        torch.set_autocast_enabled("cpu", before[0])
+        torch.set_autocast_dtype("cpu", before[1])
+        torch.autocast_decrement_nesting()

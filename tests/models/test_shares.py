@@ -11,6 +11,7 @@ from torch import nn
 
 from nmt.config.validation import load
 from nmt.data.batch import Batch, pad
+from nmt.layers.dropout import BatchShare, Dropout, share_of_batch, time_first
 from nmt.models import build_model
 from nmt.models.shares import FEWEST, shared_loss, shares_of, summed
 from tests.helpers.models import small_config
@@ -146,11 +147,12 @@ def test_an_error_of_a_share_is_raised():
     def wrong(batch):
         if batch.rows[0] > 0:
             raise ValueError("a share")
-        return weight * batch.source.sum()
+        return weight.sum() * batch.source.sum()
 
-    weight = nn.Parameter(torch.ones(()))
+    model = nn.Linear(1, 1)
+    weight = model.weight
     with pytest.raises(ValueError, match="a share"):
-        shared_loss(wrong, batch_of(SENTENCES), 2, [weight])
+        shared_loss(model, wrong, batch_of(SENTENCES))
 
 
 @pytest.mark.parametrize(
@@ -162,22 +164,104 @@ def test_shares_have_sentences_enough(sentences, shares):
     assert shares_of(small_model("RNNsearch"), replace(batch, rows=rows)) == shares
 
 
+class Noisy(nn.Module):
+    """Draws from the one generator of torch, which threads would do in no certain order."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder, self.size = encoder, encoder.size
+
+    def forward(self, source, mask):
+        annotations, summary = self.encoder(source, mask)
+        return nn.functional.dropout(annotations, 0.5, self.training), summary
+
+
 def test_noise_of_ones_own_is_not_shared_out():
-    """Threads that draw from the one generator of torch would draw in no certain order."""
-    model = small_model("RNNsearch", dropout=0.3)
-    assert shares_of(model, batch_of(SENTENCES)) == 3
-    model.mine = nn.Dropout(0.5)
-    assert shares_of(model, batch_of(SENTENCES)) == 1
-    model.mine = nn.Dropout(0.0)
-    assert shares_of(model, batch_of(SENTENCES)) == 3
+    """What was computed by shares is computed anew in one piece, and so is every update from then on."""
+    model, batch = small_model("RNNsearch", dropout=0.3).train(), batch_of(SENTENCES)
+    model.encoder = Noisy(model.encoder)
+    losses, states = {}, {}
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        torch.manual_seed(2)
+        losses[threads] = [model.training_step(batch, 0)["loss"] for _ in range(2)]
+        states[threads] = torch.get_rng_state()
+    assert losses[1] == losses[3]
+    assert losses[1][0] != losses[1][1]
+    assert torch.equal(states[1], states[3])
+    assert shares_of(model, batch) == 1
+
+
+def test_hooks_are_called_once():
+    model, batch = small_model("RNNsearch").train(), batch_of(SENTENCES)
+    assert shares_of(model, batch) == 3
+    handle = model.output.bias.register_hook(lambda gradient: gradient / 2)
+    assert shares_of(model, batch) == 1
+    handle.remove()
+    assert shares_of(model, batch) == 3
+    handle = model.encoder.register_forward_hook(lambda *_: None)
+    assert shares_of(model, batch) == 1
+    handle.remove()
+
+
+def test_without_gradients_nothing_is_differentiated():
+    model, batch = small_model("RNNsearch"), batch_of(SENTENCES)
+    expected = step(model, batch, 1)[0]["loss"]
+    torch.set_num_threads(3)
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            torch.testing.assert_close(model.training_step(batch, 0)["loss"], expected.detach())
+    model.requires_grad_(False)
+    torch.testing.assert_close(model.training_step(batch, 0)["loss"], expected.detach())
+
+
+def test_many_threads_give_the_same_bits_in_bf16():
+    """Of a loop under autograd, too, whose weights autocast casts for all threads."""
+    model, batch = small_model("RNNsearch", recurrence="plain").train(), batch_of(8 * FEWEST)
+    found = []
+    for _ in range(4):
+        with torch.autocast("cpu", torch.bfloat16):
+            found.append(step(model, batch, 8)[1])
+    for other in found[1:]:
+        assert all(torch.equal(other[name], gradient) for name, gradient in found[0].items())
+
+
+def test_a_scoring_function_that_draws_noise_is_refused_in_shares_too():
+    class Scoring(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.dropout = Dropout(0.5)
+
+        def forward(self, query, keys):
+            return self.dropout(query) @ keys.transpose(1, 2)[:, : query.shape[2]]
+
+    model = small_model("RNNsearch").train()
+    model.decoder.context.scoring = Scoring()
+    with pytest.raises(RuntimeError, match="draws random numbers"):
+        model.training_step(batch_of(SENTENCES), 0)
+
+
+def test_a_tensor_without_the_sentences_of_the_share_is_refused():
+    share = BatchShare(0, 3, 6, torch.Generator())
+    with share_of_batch(share):
+        assert Dropout(0.5)(torch.ones(3, 2)).shape == (3, 2)
+        assert Dropout(1.0)(torch.ones(3, 2)).tolist() == [[0, 0]] * 3
+        with time_first():
+            assert Dropout(0.5)(torch.ones(4, 3, 2)).shape == (4, 3, 2)
+        with pytest.raises(
+            ValueError, match=r"dropout of \(1, 2\): dimension 0 has not 3 sentences"
+        ):
+            Dropout(0.5)(torch.ones(1, 2))
 
 
 def test_gradients_that_autograd_shares_are_added_up_apart():
     shared, wide = torch.ones(2), torch.ones(()).expand(3)
-    one = [shared, shared, wide, None, None, torch.ones(1)]
+    whole = torch.ones(3)
+    one = [shared, shared, wide, None, None, torch.ones(1), whole, whole[2:]]
     two = [torch.ones(2), torch.ones(2), torch.ones(3), None, torch.ones(1), None]
+    two += [torch.ones(3), torch.ones(1)]
     found = summed([one, two, two])
     assert [None if each is None else each.tolist() for each in found] == [
-        [3, 3], [3, 3], [3, 3, 3], None, [2], [1],
+        [3, 3], [3, 3], [3, 3, 3], None, [2], [1], [3, 3, 3], [3],
     ]  # fmt: skip
     assert shared.tolist() == [1, 1]
