@@ -97,14 +97,14 @@ def unpack_runs(kept: Path, folder: Path) -> list[Path]:
         run = folder / RUNS / path.name.removesuffix(PACKED)
         if run.exists():
             continue
-        with tempfile.TemporaryDirectory(dir=folder) as whole:
+        with tempfile.TemporaryDirectory(dir=folder) as beside:
+            whole = Path(beside, run.name)
             try:
                 with tarfile.open(path) as archive:
                     archive.extractall(whole, filter="data")
             except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
                 raise SystemExit(f"{path}: damaged ({error})") from error
-            shutil.copytree(whole, f"{whole}/{run.name}")
-            Path(whole, run.name).rename(run)
+            whole.rename(run)
         put.append(run)
     return put
 

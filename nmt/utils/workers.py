@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 import torch
@@ -89,14 +89,14 @@ def _as_here(function: Callable[[Task], Done]) -> Callable[[Task], Done]:
     dtype = torch.get_autocast_dtype("cpu")
 
     def called(item: Task) -> Done:
-        with torch.set_grad_enabled(gradients), _autocast(bf16, dtype):
+        with torch.set_grad_enabled(gradients), _autocast(dtype) if bf16 else nullcontext():
             return function(item)
 
     return called
 
 
 @contextmanager
-def _autocast(enabled: bool, dtype: torch.dtype) -> Iterator[None]:
+def _autocast(dtype: torch.dtype) -> Iterator[None]:
     """As `torch.autocast`, but that its end leaves the weights that autocast has cast.
 
     All threads have them in common, and a weight that is cast anew in the midst of a loop has its
@@ -104,7 +104,7 @@ def _autocast(enabled: bool, dtype: torch.dtype) -> Iterator[None]:
     """
     before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     torch.autocast_increment_nesting()
-    torch.set_autocast_enabled("cpu", enabled)
+    torch.set_autocast_enabled("cpu", True)
     torch.set_autocast_dtype("cpu", dtype)
     try:
         yield

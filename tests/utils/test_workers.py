@@ -49,3 +49,18 @@ def test_an_error_ends_the_others():
         list(map_batches(work, range(100_000), 2, CPU))
     assert len(begun) < 100_000
     assert torch.get_num_threads() == 1
+
+
+def test_weights_that_a_worker_casts_are_forgotten_with_its_own_autocast():
+    """Where the caller has none on: later they would stand in for weights that were trained on."""
+    weight = torch.ones(2, 2, requires_grad=True)
+
+    def work(_: int) -> None:
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.ones(2, 2) @ weight
+
+    list(map_batches(work, range(4), 2, CPU))
+    with torch.no_grad():
+        weight.fill_(2.0)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (torch.ones(2, 2) @ weight).tolist() == [[4.0, 4.0]] * 2
