@@ -28,6 +28,11 @@ class StudyRuns:
     )
     of: str | None = key(None, "of command=evaluate: the group whose models are evaluated")
     together: bool = key(False, "of command=evaluate: all of these models as one ensemble")
+    reverse: str | None = key(
+        None,
+        "of command=evaluate: a group of models of the other direction; that of the same seed aligns "
+        "the same pairs (evaluation.alignment.reverse_checkpoint)",
+    )
     overrides: list[str] = key([], "what is typed for these runs, after study.overrides")
     seeds: list[int] | None = key(
         None, "their seeds; null: study.seeds, or those of the group `of`", minimum=0

@@ -64,9 +64,10 @@ def _typed(entry: Any, schema: type, where: str) -> DictConfig:
 def _check_runs(where: str, runs: StudyRuns, study: StudySection) -> None:
     if runs.command == "evaluate":
         _check_evaluated(where, runs, study)
-    elif runs.of is not None or runs.together:
-        wrong = "of" if runs.of is not None else "together"
-        raise InputError(f"{where}.{wrong}: is for command=evaluate, not for {runs.command}")
+    elif wrong := [
+        key for key in ("of", "together", "reverse") if getattr(runs, key) not in (None, False)
+    ]:
+        raise InputError(f"{where}.{wrong[0]}: is for command=evaluate, not for {runs.command}")
     elif runs.sweep and runs.command != "train":
         raise InputError(f"{where}.sweep: is for command=train, not for {runs.command}")
     chosen = study.seeds if runs.seeds is None else runs.seeds
@@ -83,15 +84,23 @@ def _check_evaluated(where: str, runs: StudyRuns, study: StudySection) -> None:
     """Refuses an evaluation of what is not trained here."""
     if runs.sweep:
         raise InputError(f"{where}.sweep: is for command=train, not for evaluate")
-    trained = [name for name, group in study.runs.items() if group.command == "train"]
-    if runs.of not in trained:
-        raise InputError(
-            f"{where}.of={runs.of}: must name a group that is trained: {', '.join(trained)}"
-        )
-    seeds = study.runs[runs.of].seeds
-    for seed in runs.seeds or []:
-        if seed not in (study.seeds if seeds is None else seeds):
-            raise InputError(f"{where}.seeds: {runs.of} has no seed {seed}")
+    if runs.together and runs.reverse is not None:
+        raise InputError(f"{where}.reverse: is for single models, not for those of together=true")
+    trained = {name: group.seeds for name, group in study.runs.items() if group.command == "train"}
+    wanted = runs.seeds
+    for key in ("of", "reverse"):
+        models = getattr(runs, key)
+        if key == "reverse" and models is None:
+            continue
+        if models not in trained:
+            raise InputError(
+                f"{where}.{key}={models}: must name a group that is trained: {', '.join(trained)}"
+            )
+        seeds = study.seeds if trained[models] is None else trained[models]
+        wanted = seeds if wanted is None else wanted
+        for seed in wanted:
+            if seed not in seeds:
+                raise InputError(f"{where}.seeds: {models} has no seed {seed}")
 
 
 def _check_claim(where: str, claim: StudyClaim, study: StudySection) -> None:

@@ -121,12 +121,29 @@ def check_text(data: DataConfig | DictConfig, tokenizer: TokenizerConfig | DictC
         raise InputError(
             f"data.languages=[{listed}]: must be a source and a target language, such as [en,fr]"
         )
+    for part in ("train", "valid", "in_domain"):
+        _check_sides(f"data.{part}", getattr(data, part), list(data.languages))
+    for name, text in data.test.items():
+        _check_sides(f"data.test.{name}", text, list(data.languages))
     if tokenizer.joint and tokenizer.kind != "bpe":
         raise InputError("tokenizer.joint=true: only with tokenizer=bpe")
     if tokenizer.joint and tokenizer.source_size != tokenizer.target_size:
         raise InputError(
             f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
             f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
+        )
+
+
+def _check_sides(where: str, text: TextConfig | DictConfig, languages: list[str]) -> None:
+    """Refuses files whose names end in the languages, the wrong way round."""
+    ends = [
+        re.search(r"\.(\w+)(\.(gz|xz|zst))?$", side or "") for side in (text.source, text.target)
+    ]
+    if all(ends) and [end[1] for end in ends if end] == languages[::-1] != languages:
+        alone = f", or leave the test set out: ~{where}" if where.startswith("data.test.") else ""
+        raise InputError(
+            f"{where}: source={text.source} and target={text.target}, but "
+            f"data.languages=[{','.join(languages)}]; swap them, and gold alignments{alone}"
         )
 
 

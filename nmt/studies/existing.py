@@ -131,16 +131,18 @@ class FoundRuns:
     def final(self, group: RunGroup) -> tuple[PlannedRun, ...]:
         """The runs that a claim is about; none while a sweep has not chosen, or a model is missing."""
         if group.settings.of is not None:
-            return self._evaluations(group, self.study.groups[group.settings.of])
+            return self._evaluations(group)
         best = self.chosen(group)
         return group.runs if best is None else best.runs
 
-    def _evaluations(self, group: RunGroup, models: RunGroup) -> tuple[PlannedRun, ...]:
+    def _evaluations(self, group: RunGroup) -> tuple[PlannedRun, ...]:
         """The evaluations of the models that there are; of an ensemble, when all are there."""
-        wanted = [run for run in self.final(models) if run.seed in group.seeds]
-        there = [(run, model) for run in wanted if (model := self.of(run)) is not None]
+        there = self._models(group.settings.of, group.seeds)
+        reverse = {run.seed: model for run, model in self._models(group.settings.reverse)}
         if group.settings.together:
             sets = [there] if len(there) == len(group.seeds) else []
+        elif group.settings.reverse is not None:
+            sets = [[each] for each in there if each[0].seed in reverse]
         else:
             sets = [[each] for each in there]
         return tuple(
@@ -151,9 +153,22 @@ class FoundRuns:
                 members[0][0].config,
                 "evaluate",
                 models={model.checkpoint: _known_as(model) for _, model in members},
+                reverse={
+                    model.checkpoint: _known_as(model)
+                    for run, _ in members
+                    if (model := reverse.get(run.seed)) is not None
+                },
             )
             for members in sets
         )
+
+    def _models(
+        self, group: str | None, seeds: Sequence[int] | None = None
+    ) -> list[tuple[PlannedRun, ExistingRun]]:
+        """The trained models of a group, of some of its seeds or of all; none of no group."""
+        runs = () if group is None else self.final(self.study.groups[group])
+        wanted = [run for run in runs if seeds is None or run.seed in seeds]
+        return [(run, model) for run in wanted if (model := self.of(run)) is not None]
 
     def missing(self) -> list[PlannedRun]:
         """The runs that must be made, each once, in the order of the groups."""

@@ -52,7 +52,7 @@ def check_models(runs: Sequence[PlannedRun]) -> None:
         InputError: naming the group and the model's run.
     """
     for run in runs:
-        for checkpoint in run.models if isinstance(run, PlannedEvaluation) else ():
+        for checkpoint in (*run.models, *run.reverse) if isinstance(run, PlannedEvaluation) else ():
             if not checkpoint.is_file():
                 folder = checkpoint.parents[1]
                 raise InputError(

@@ -63,6 +63,7 @@ class RunGroup:
         sets: test sets that its runs will have; None: known when they are made.
         unlinked: those of them that are known to have no gold alignments.
         attends: whether its models have attention.
+        languages: of its text, source first; none of evaluations.
     """
 
     name: str
@@ -74,6 +75,7 @@ class RunGroup:
     sets: tuple[str, ...] | None = None
     unlinked: tuple[str, ...] = ()
     attends: bool = True
+    languages: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -103,7 +105,8 @@ class Study:
         """The groups whose runs are to be made: those that `study.only` needs, or all."""
         runs = self.section.runs
         needed = {group for claim in self.section.only for group in self.section.claims[claim].runs}
-        needed |= {of for group in needed if (of := runs[group].of) is not None}
+        for group in tuple(needed):
+            needed |= {models for models in (runs[group].of, runs[group].reverse) if models}
         return {name: group for name, group in self.groups.items() if not needed or name in needed}
 
 
@@ -144,7 +147,8 @@ def _typed() -> Iterator[str]:
 def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGroup:
     settings = section.runs[name]
     if settings.command == "evaluate":
-        return _evaluated(name, section, made[settings.of])
+        reverse = None if settings.reverse is None else made[settings.reverse]
+        return _evaluated(name, section, made[settings.of], reverse)
     typed = (*_root(section), *section.overrides, *settings.overrides)
     _check_overrides(f"study.runs.{name}.overrides", typed, settings.command)
     seeds = tuple(section.seeds if settings.seeds is None else settings.seeds)
@@ -161,7 +165,9 @@ def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGr
     return RunGroup(name, settings, seeds, points=tuple(points), **_known(points[0].run))
 
 
-def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
+def _evaluated(
+    name: str, section: StudySection, models: RunGroup, reverse: RunGroup | None
+) -> RunGroup:
     """A group of evaluations, whose configurations are those of their models but for what is typed."""
     where = f"study.runs.{name}.overrides"
     settings = section.runs[name]
@@ -180,6 +186,8 @@ def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
         raise InputError(
             f"{where}: evaluation.attention={replaced}: {models.name} has no attention"
         )
+    if reverse is not None:
+        _check_reverse(f"study.runs.{name}.reverse={reverse.name}", models, reverse)
     seeds = models.seeds if settings.seeds is None else tuple(settings.seeds)
     added = [path.split(".")[2] for path in paths if path.startswith("data.test.")]
     known = "data.test" not in paths and not composed.stress.lengths
@@ -190,6 +198,16 @@ def _evaluated(name: str, section: StudySection, models: RunGroup) -> RunGroup:
     return RunGroup(
         name, settings, seeds, typed=typed, sets=sets, unlinked=unlinked, attends=models.attends
     )
+
+
+def _check_reverse(where: str, models: RunGroup, reverse: RunGroup) -> None:
+    """Refuses models that do not align the pairs of `models` from the other side."""
+    if reverse.languages != models.languages[::-1]:
+        theirs, ours = (" to ".join(each) for each in (reverse.languages, models.languages[::-1]))
+        raise InputError(f"{where}: translates {theirs}, not {ours}")
+    for group in (models, reverse):
+        if not group.attends:
+            raise InputError(f"{where}: {group.name} has no attention to read links from")
 
 
 def _root(section: StudySection) -> tuple[str, ...]:
@@ -203,7 +221,7 @@ def _says_how_it_is_run(word: str) -> bool:
 
 
 def _known(run: PlannedRun) -> dict[str, Any]:
-    """What a run tells of those of its group: `sets`, unless joined sentences are tested, `unlinked`, `attends`."""
+    """What a run tells of its `RunGroup`; no sets where joined sentences are tested."""
     tests = run.config.data.test
     return {
         "sets": None if run.config.stress.lengths else tuple(tests),
@@ -211,6 +229,7 @@ def _known(run: PlannedRun) -> dict[str, Any]:
             name for name, text in tests.items() if not (text.alignment or text.grammar)
         ),
         "attends": run.made_by == "train" and run.config.model.alignment is not None,
+        "languages": tuple(run.config.data.languages),
     }
 
 

@@ -20,6 +20,7 @@ from nmt.utils.code import code_fingerprint
 from nmt.utils.commands import command_line, literal, override, override_key
 
 ROOT = "data.root"
+REVERSE = "evaluation.alignment.reverse_checkpoint"
 
 # Names of a run, and what is measured in addition: they change neither weights nor translations.
 NEUTRAL = ("name", "experiment", "regime", "evaluation.scores", *RUNTIME_KEYS)
@@ -76,9 +77,11 @@ class PlannedEvaluation(PlannedRun):
 
     Attributes:
         models: by the file of each checkpoint, what tells one model from another.
+        reverse: in the same way, the model of the other direction that aligns the pairs, if there is one.
     """
 
     models: Mapping[Path, str] = field(kw_only=True)
+    reverse: Mapping[Path, str] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def identity(self) -> str:
@@ -86,7 +89,7 @@ class PlannedEvaluation(PlannedRun):
 
         A finished one has it in the name of its folder: its configuration is that of its model.
         """
-        told = json.dumps([self._shown, list(self.models.values())])
+        told = json.dumps([self._shown, list(self.models.values()), *self.reverse.values()])
         return f"{self.group}-seed{self.seed}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
     @property
@@ -95,12 +98,14 @@ class PlannedEvaluation(PlannedRun):
 
     @property
     def typed(self) -> list[str]:
-        return [self._checkpoint(list(map(str, self.models))), *super().typed]
+        reverse = [override(REVERSE, str(file)) for file in self.reverse]
+        return [self._checkpoint(list(map(str, self.models))), *reverse, *super().typed]
 
     @property
     def command(self) -> str:
         named = self._checkpoint(["FILE"] if len(self.models) == 1 else ["FILE", "..."])
-        return command_line(self.made_by, [named, *self._shown])
+        reverse = [override(REVERSE, "FILE") for _ in self.reverse]
+        return command_line(self.made_by, [named, *reverse, *self._shown])
 
     @staticmethod
     def _checkpoint(files: list[str]) -> str:

@@ -20,7 +20,13 @@ from nmt.utils.untrusted import Count, Number, check_against, read_json
 FILE = "claims.json"
 REPORT = "study.json"
 UNREGISTERED = ("title", "minutes")
-LATER = {"command": "train", "of": None, "together": False, "longer_than": 0}  # and their defaults
+LATER = {  # and their defaults
+    "command": "train",
+    "of": None,
+    "together": False,
+    "reverse": None,
+    "longer_than": 0,
+}
 HOLDS = "it holds the claims that runs were made for"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.config import DataConfig, TokenizerConfig
+from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.validation import check_set_name, check_text
 from nmt.utils.errors import InputError
 
@@ -40,6 +40,16 @@ def test_set_names(name):
             {},
             {"kind": "bpe", "joint": True, "source_size": 70, "target_size": 80},
             "one set of subwords has one size, but source_size is 70 and target_size 80",
+        ),
+        (
+            {"languages": ["fr", "en"], "valid": TextConfig(source="a/v.en.xz", target="v.fr")},
+            {},
+            r"data\.valid: source=a/v\.en\.xz and target=v\.fr, but data\.languages=\[fr,en\]; swap",
+        ),
+        (
+            {"test": {"t": TextConfig(source="t.fr", target="t.en", alignment="t.align")}},
+            {},
+            r"data\.test\.t: .* swap them, and gold alignments, or .* set out: ~data\.test\.t$",
         ),
     ],
 )

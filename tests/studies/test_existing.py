@@ -15,7 +15,7 @@ from nmt.report.runs import FinishedRun
 from nmt.studies.existing import RUNS, ExistingRun, find_existing
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, attacks, outcomes
-from tests.studies.conftest import TEXT, asked, make
+from tests.studies.conftest import CLAIM, TEXT, asked, make, planned
 
 
 def test_the_studys_own_runs_are_found(tiny, finished, look):
@@ -143,6 +143,37 @@ def test_evaluations_are_known_when_their_models_are_there(evaluated, tmp_path, 
         "python -m nmt.evaluate 'checkpoint=[FILE,...]' logger=none report.heatmaps=0"
     )
     assert found.final(each)[0].command.startswith("python -m nmt.evaluate checkpoint=FILE ")
+
+
+def test_links_of_both_directions_wait_for_both_models(tmp_path, look):
+    groups = {"there": {}, "back": {"overrides": ["data.languages=[fr,en]"]}}
+    both = {"command": "evaluate", "of": "there", "overrides": ["sets=[test]"]}
+    study = planned(
+        runs={**groups, "both": {**both, "reverse": "back"}, "alone": both},
+        claims={"c": {**CLAIM, "runs": ["both"], "set": "test"}},
+    )
+    group = study.groups["both"]
+    for number in (0, 1):
+        make(study, tmp_path, study.groups["there"].runs[number])
+    assert look(study, tmp_path).final(group) == ()
+    folder = make(study, tmp_path, study.groups["back"].runs[1])
+    found = look(study, tmp_path)
+    (run,) = found.final(group)
+    reverse = "evaluation.alignment.reverse_checkpoint="
+    best = found.of(study.groups["there"].runs[1]).checkpoint
+    assert run.seed == 2
+    assert run.typed[:2] == [
+        f"checkpoint={best}",
+        f"{reverse}{folder}/checkpoints/best.ckpt",
+    ]
+    assert run.command.startswith(f"python -m nmt.evaluate checkpoint=FILE {reverse}FILE ")
+    (alone,) = [each for each in found.final(study.groups["alone"]) if each.seed == 2]
+    assert alone.models == run.models
+    assert alone.identity.split("-")[-1] != run.identity.split("-")[-1]
+    edit_results(folder, text={**TEXT, "training": "new"})
+    changed = look(asked(study, accept="configuration"), tmp_path)
+    (other,) = changed.final(group)
+    assert other.identity != run.identity
 
 
 def test_an_evaluation_is_one_of_these_very_models(evaluated, tmp_path, look):

@@ -172,6 +172,9 @@ def test_a_model_without_a_checkpoint_is_not_evaluated(evaluated, tmp_path, look
             checkpoint.parent.mkdir(exist_ok=True)
             checkpoint.touch()
     check_models(missing)
+    gone = {tmp_path / "back" / "checkpoints" / "best.ckpt": "the other way"}
+    with pytest.raises(InputError, match=r"back has no checkpoint to evaluate"):
+        check_models([dataclasses.replace(missing[0], reverse=gone)])
 
 
 def test_models_are_trained_before_they_are_evaluated(evaluated, tmp_path, look, monkeypatch):

@@ -93,6 +93,10 @@ EVALUATE = {"command": "evaluate", "of": "b"}
         ({**EVALUATE, "of": "a"}, "study.runs.a.of=a: must name a group that is trained: b"),
         ({**EVALUATE, "sweep": {"search.beam_size": [1]}}, "study.runs.a.sweep: is for command=train"),
         ({**EVALUATE, "seeds": [1, 3]}, "study.runs.a.seeds: b has no seed 3"),
+        ({"reverse": "b"}, "study.runs.a.reverse: is for command=evaluate, not for train"),
+        ({**EVALUATE, "reverse": "a"}, "study.runs.a.reverse=a: must name a group that is trained: b"),
+        ({**EVALUATE, "reverse": "b", "together": True}, "study.runs.a.reverse: is for single models"),
+        ({**EVALUATE, "reverse": "b"}, "study.runs.a.reverse=b: translates en to fr, not fr to en"),
         ({**EVALUATE, "overrides": ["model.dropout=0"]},
          "study.runs.a.overrides: model.dropout: belongs to the training run"),
         ({**EVALUATE, "overrides": ["checkpoint=FILE"]},
@@ -129,6 +133,24 @@ def test_evaluations_have_what_their_models_have_and_what_is_typed(evaluated):
     study = planned("study.only=[c]", **section)
     assert (study.groups["a"].seeds, study.groups["a"].sets) == ((2,), ("test",))
     assert set(study.wanted) == {"a", "b"}  # the models are needed, too
+
+
+def test_a_model_of_the_other_direction():
+    back = {"overrides": ["data.languages=[fr,en]"], "seeds": [2]}
+    both = {**EVALUATE, "reverse": "back", "seeds": [2]}
+    section = {"runs": {"a": {}, "b": {}, "back": back, "both": both}}
+    section["claims"] = {"c": {**CLAIM, "runs": ["both"]}}
+    assert set(planned("study.only=[c]", **section).wanted) == {"b", "back", "both"}
+    del both["seeds"]
+    with pytest.raises(InputError, match=r"^study\.runs\.both\.seeds: back has no seed 1"):
+        planned(**section)
+    both["seeds"] = [2]
+    for blind in ("b", "back"):
+        runs = {name: dict(group) for name, group in section["runs"].items()}
+        runs[blind]["overrides"] = [*runs[blind].get("overrides", []), "+experiment=rnnencdec50"]
+        said = rf"^study\.runs\.both\.reverse=back: {blind} has no attention to read links from$"
+        with pytest.raises(InputError, match=said):
+            planned(**{**section, "runs": runs})
 
 
 def test_all_groups_are_made_unless_claims_are_named():
