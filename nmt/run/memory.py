@@ -7,6 +7,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from nmt.config import Config
+from nmt.models.shares import FEWEST
 from nmt.utils.devices import device_memory, host_memory, uses_gpu
 from nmt.utils.environment import rank
 
@@ -34,7 +35,7 @@ class Need(NamedTuple):
 
 
 def memory_needs(config: Config, training: bool) -> list[Need]:
-    """What grows with a batch or a beam; the parameters, which `size` alone decides, are left out.
+    """What grows with a batch, a beam or the threads; the parameters themselves are left out.
 
     Of an update that is what the backward pass keeps of each symbol of both sides, of a search the
     score of every word after every hypothesis, and of what replaces `<unk>` that at every place of
@@ -44,7 +45,9 @@ def memory_needs(config: Config, training: bool) -> list[Need]:
     words = config.tokenizer.target_size
     needs: list[Need] = []
     keys: tuple[str, ...]
-    threads: tuple[str, ...] = ()
+    threads = 0  # not known, or nothing is shared out
+    if isinstance(trainer.threads, int) and not uses_gpu(trainer.accelerator):
+        threads = trainer.threads
     if training:
         layers = model.embedding + model.maxout + (model.alignment or 0) + 16 * model.hidden
         keys, symbols = ("data.batch_tokens",), data.batch_tokens
@@ -55,13 +58,21 @@ def memory_needs(config: Config, training: bool) -> list[Need]:
         needs.append(Need("an update", (*keys, "model.hidden"), update))
         workers = WORKER * data.workers * trainer.devices
         needs.append(Need("making batches", ("data.workers",), workers, on_device=False))
-    at_once = search.batch_size * trainer.devices
-    if isinstance(trainer.threads, int) and not uses_gpu(trainer.accelerator):
-        at_once, threads = at_once * trainer.threads, ("trainer.threads",)  # a batch each
-    keys = ("search.batch_size", "search.beam_size", "tokenizer.target_size", *threads)
+        if threads:  # each thread that shares a batch has gradients of its own
+            copies = trainer.devices * threads
+            if data.batch_by == "sentences":
+                sentences = data.batch_size // (trainer.num_nodes * trainer.accumulate)
+                copies = max(trainer.devices, min(copies, sentences // FEWEST))
+            tables = (config.tokenizer.source_size + words) * model.embedding + words * model.maxout
+            keys = ("trainer.threads", keys[0], "model.hidden")
+            size = NUMBER * copies * (tables + 20 * model.hidden**2)
+            needs.append(Need("gradients", keys, size))
+    at_once = search.batch_size * trainer.devices * max(1, threads)  # a batch each
+    named = ("trainer.threads",) if threads else ()
+    keys = ("search.batch_size", "search.beam_size", "tokenizer.target_size", *named)
     needs.append(Need("a search", keys, SCORE * at_once * search.beam_size * words))
     if search.replace_unk != "none":
-        keys = ("search.batch_size", "data.max_length", "tokenizer.target_size", *threads)
+        keys = ("search.batch_size", "data.max_length", "tokenizer.target_size", *named)
         places = 2 * NUMBER * at_once * data.max_length * words
         needs.append(Need(f"search.replace_unk={search.replace_unk}", keys, places))
     return needs

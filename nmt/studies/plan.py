@@ -26,7 +26,7 @@ from nmt.config.study import COMMANDS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import load, validate_keys
 from nmt.data.sources.optional import leave_out_absent
-from nmt.evaluation.scores import REGISTERED, score_of_name
+from nmt.evaluation.scores import REGISTERED, choose_scores, score_of_name
 from nmt.studies.planned import ROOT, PlannedRun
 from nmt.utils.commands import literal, override, override_key
 from nmt.utils.errors import InputError
@@ -63,6 +63,7 @@ class RunGroup:
         sets: test sets that its runs will have; None: known when they are made.
         unlinked: those of them that are known to have no gold alignments.
         attends: whether its models have attention.
+        scores: keys of those that its test sets get.
         languages: of its text, source first; none of evaluations.
     """
 
@@ -75,6 +76,7 @@ class RunGroup:
     sets: tuple[str, ...] | None = None
     unlinked: tuple[str, ...] = ()
     attends: bool = True
+    scores: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
 
     @property
@@ -195,8 +197,17 @@ def _evaluated(
     if models.sets is not None and known:
         sets = tuple(composed.sets) or tuple(dict.fromkeys([*models.sets, *added]))
     unlinked = tuple(each for each in models.unlinked if known and each not in added)
+    named = "evaluation.scores" in paths
+    scores = _scores(composed.evaluation.scores, where) if named else models.scores
     return RunGroup(
-        name, settings, seeds, typed=typed, sets=sets, unlinked=unlinked, attends=models.attends
+        name,
+        settings,
+        seeds,
+        typed=typed,
+        sets=sets,
+        unlinked=unlinked,
+        attends=models.attends,
+        scores=scores,
     )
 
 
@@ -229,8 +240,13 @@ def _known(run: PlannedRun) -> dict[str, Any]:
             name for name, text in tests.items() if not (text.alignment or text.grammar)
         ),
         "attends": run.made_by == "train" and run.config.model.alignment is not None,
+        "scores": _scores(run.config.evaluation.scores, f"study.runs.{run.group}"),
         "languages": tuple(run.config.data.languages),
     }
+
+
+def _scores(names: Sequence[str] | None, where: str) -> tuple[str, ...]:
+    return tuple(score.key for score in choose_scores(names, f"{where}: evaluation.scores"))
 
 
 def _seeded(
@@ -309,3 +325,8 @@ def _check_score(where: str, claim: StudyClaim, groups: dict[str, RunGroup]) -> 
         registered = score is REGISTERED.get(claim.score)
         if registered and score.section == "alignment" and claim.set in groups[name].unlinked:
             raise InputError(f"{where}={claim.score}: {claim.set} has no gold alignments")
+        if score.only_kept and score.key not in groups[name].scores:
+            raise InputError(
+                f"{where}={claim.score}: {name} will not have it; "
+                f"add evaluation.scores=[default,{claim.score}] to its overrides"
+            )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 
 import pytest
+import torch
 
 from benchmarks.memory import measure
 from nmt.config import Config, SearchConfig, TrainerConfig
+from nmt.models import build_model
 from nmt.run import memory
 from nmt.run.memory import memory_needs, warn_of_memory
 
@@ -41,6 +43,23 @@ def test_what_it_grows_with():
     config.search.replace_unk = "copy"
     assert sizes(config)["search.replace_unk=copy"] == 2 * 4 * 3 * 64 * 50 * 6500
     assert [need.what for need in memory_needs(laptop(), training=False)] == ["a search"]
+
+
+def test_threads_that_share_a_batch_have_gradients_of_their_own():
+    config = laptop()
+    config.tokenizer.source_size, config.model.scoring = 5000, {"_target_": "nmt.layers.Additive"}
+    with torch.device("meta"):
+        model = build_model(config, 5000, 6500)
+    one = sizes(config)["gradients"]
+    assert one == pytest.approx(4 * sum(each.numel() for each in model.parameters()), rel=0.25)
+    config.trainer.threads = 3
+    assert sizes(config)["gradients"] == 3 * one
+    config.data.batch_size = 40  # two shares of at least 16
+    assert sizes(config)["gradients"] == 2 * one
+    config.data.batch_by = "tokens"
+    assert sizes(config)["gradients"] == 3 * one
+    config.trainer.threads = "auto"  # not known yet
+    assert "gradients" not in sizes(config)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,7 @@ def test_claims_about_the_attention_of_models_without_any(score, group):
             "search": {"overrides": ["+experiment=rnnsearch50"]},
         },
         "claims": {"c": {**CLAIM, "runs": ["search", group], "score": score}},
+        "overrides": [f"evaluation.scores=[default,{score}]"],
     }
     with pytest.raises(InputError) as refusal:
         planned(**section)
@@ -239,9 +240,38 @@ def test_claims_about_gold_alignments_that_there_are_not(tmp_path):
         assert str(refusal.value) == (
             "study.claims.c.score=aer_function: mine has no gold alignments"
         )
+    section["overrides"] = ["evaluation.scores=[default,aer_function]"]
     for others in ({"runs": ["linked"]}, {"runs": ["whole"]}, {"set": "test"}, {"score": "bleu"}):
         section["claims"]["c"] = {**claim, "runs": ["a"]} | others
         assert planned(**section)
+
+
+def test_claims_about_what_is_kept_where_it_is_named():
+    more = {"overrides": ["evaluation.scores=[default,unread_words,aer_content]"]}
+    section = {
+        "runs": {
+            "plain": {},
+            "more": more,
+            "again": {**EVALUATE, "of": "plain"},
+            "named": {**EVALUATE, "of": "plain", **more},
+            "still": {**EVALUATE, "of": "more"},
+            "less": {**EVALUATE, "of": "more", "overrides": ["evaluation.scores=[default]"]},
+        },
+        "claims": {"c": CLAIM},
+    }
+    for group in section["runs"]:
+        for score in ("unread_words", "aer_content", "repeated_ngrams", "ter"):
+            claim = {**CLAIM, "runs": [group], "score": score}
+            section["claims"]["c"] = claim
+            if group in ("more", "named", "still") or score in ("repeated_ngrams", "ter"):
+                planned(**section)
+                continue
+            with pytest.raises(InputError) as refusal:
+                planned(**section)
+            assert str(refusal.value) == (
+                f"study.claims.c.score={score}: {group} will not have it; "
+                f"add evaluation.scores=[default,{score}] to its overrides"
+            )
 
 
 def test_other_weights_for_a_model_without_any():

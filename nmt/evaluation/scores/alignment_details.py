@@ -19,12 +19,13 @@ class DetailedErrorRate(ErrorRate):
     """AER of other links than the model's own, or of some target words."""
 
     default = False
+    only_kept = True
 
     def __init__(self, key: str, title: str) -> None:
         self.key, self.title = key, title  # type: ignore[misc]  # one class for several scores
 
     def statistics(self, record: Record) -> Sequence[float] | None:
-        return None  # only where they are kept
+        return None
 
 
 def detailed_error_rates() -> list[DetailedErrorRate]:

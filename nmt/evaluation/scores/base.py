@@ -29,6 +29,8 @@ class Score(ABC):
         default: whether it is chosen where nothing else is asked for.
         slow: whether its statistics take long: they are kept in the records (`statistics`), and
             those of records without them are computed only where the score is named.
+        only_kept: whether its statistics can be made only while a set is tested, and are kept in the
+            records where `evaluation.scores` names it; `statistics` then gives None.
         needs_attention: whether models without attention have none of it.
         section: the object of a test set's results that holds it; empty: the test set's own.
     """
@@ -41,6 +43,7 @@ class Score(ABC):
     by_length: ClassVar[bool] = True
     default: ClassVar[bool] = True
     slow: ClassVar[bool] = False
+    only_kept: ClassVar[bool] = False
     needs_attention: ClassVar[bool] = False
     section: ClassVar[str] = ""
 

@@ -28,9 +28,10 @@ class UnreadWords(_Fault):
     key = UNREAD
     title = "Source words left unread"
     needs_attention = True
+    only_kept = True
 
     def statistics(self, record: Record) -> Sequence[float] | None:
-        return None  # only where they are kept
+        return None
 
 
 class RepeatedNgrams(_Fault):
