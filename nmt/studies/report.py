@@ -310,6 +310,15 @@ def rule_of(verdict: Verdict) -> str:
     }[claim.rule]
 
 
+def p_value(p: float) -> str:
+    """A p value, as far as its digits say something.
+
+    >>> p_value(0.0123456), p_value(3e-16)
+    ('p = 0.0123', 'p < 0.0001')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
+
+
 def _spoken_of(verdict: Verdict) -> str:
     """What the interval is of."""
     if verdict.value is None or not verdict.of:
@@ -319,7 +328,7 @@ def _spoken_of(verdict: Verdict) -> str:
         if verdict.of == "seeds"
         else "of these trained models on other sentences: fewer than 3 seeds"
     )
-    p = "" if verdict.p is None else f", p = {verdict.p:.3g}"
+    p = "" if verdict.p is None else f", {p_value(verdict.p)}"
     return (
         f" ({100 * verdict.confidence:g} % interval, {speaks}; {verdict.sentences:,} sentences, "
         f"{counted(verdict.seeds or 0, 'seed')}{p})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -92,12 +93,29 @@ def check_against(value: Any, adapter: TypeAdapter[Any], where: str, key: str = 
         adapter.validate_python(value)
     except ValidationError as refused:
         first = refused.errors(include_url=False, include_context=False)[0]
-        path = dotted([*filter(None, [key]), *first["loc"]]) or "content"
+        path = (
+            dotted([*filter(None, [key]), *_place(value, first["loc"], first["type"])]) or "content"
+        )
         if first["type"] == "missing":
             raise InputError(f"{where}: key '{path}' is missing") from refused
         said = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
         given = reprlib.repr(first["input"]).encode("ascii", "backslashreplace").decode()
         raise InputError(f"{where}: {path}={given:.40}: {said}") from refused
+
+
+def _place(value: Any, loc: Sequence[int | str], kind: str) -> Iterator[int | str]:
+    """The keys of an error's place, without the names of the types that were tried there.
+
+    >>> list(_place({"a": [{"b": "x"}]}, ("a", 0, "Row", "b", "int"), "int_type"))
+    ['a', 0, 'b']
+    """
+    for number, part in enumerate(loc, 1):
+        inside = value.keys() if isinstance(value, dict) else ()
+        if part in inside or (isinstance(value, list) and isinstance(part, int)):
+            value = value[part]
+            yield part
+        elif number == len(loc) and (kind == "missing" or part == "[key]"):
+            yield part
 
 
 def dotted(path: Any) -> str:

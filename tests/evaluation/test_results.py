@@ -130,6 +130,11 @@ RATE = {"score": 0.2, "low": None, "high": None}
         ),
         ("statistical_aligners", {"training_pairs": "many"}, "statistical_aligners.training_pairs"),
         ("statistical_aligners", [], "statistical_aligners=[]"),
+        (
+            "statistical_aligners",
+            {"a": {"sentences": 2, "recall": 3}},
+            "statistical_aligners.a.recall=3",
+        ),
     ],
 )
 def test_links_beside_the_models_own_are_checked(tmp_path, section, links, message):
