@@ -8,15 +8,19 @@ it takes its sentences from the training pairs and loads the model anew for ever
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import tempfile
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from nmt.config import PhraseBasedConfig
 from nmt.utils.optional import need
+from nmt.utils.processes import signal_at_parents_death
 from nmt.utils.progress import Stage
 
 EXTRA = "phrase-based"
@@ -56,16 +60,34 @@ def train_system(
         config: which aligner aligns the words.
         progress: show a progress bar.
     """
-    from machine.translation.thot import ThotSmtModelTrainer
-
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="nmt-phrase-based-") as scratch:
-        corpus = _corpus(pairs, Path(scratch))
-        with ThotSmtModelTrainer(config.alignment, corpus, _parameters(folder, config)) as trainer:
-            trainer._model_weight_tuner = _keep_weights()
-            with Stage("training the phrase-based system", 100, "part", shown=progress) as stage:
-                trainer.train(_reporting(stage))
-            trainer.save()
+    phase = ""
+    stage = Stage(
+        "training the phrase-based system",
+        100,
+        "part",
+        shown=progress,
+        text=lambda: f"training the phrase-based system: {stage.done} of 100 parts{phase}",
+    )
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as scratch, stage:
+        _write_corpus(pairs, Path(scratch))
+        # Thot holds the interpreter for minutes, in which nothing could be said or stopped: in a
+        # process of its own
+        processes = multiprocessing.get_context("spawn")
+        receiver, sender = processes.Pipe(duplex=False)
+        worker = processes.Process(
+            target=_train, args=(Path(scratch), folder, config, sender), daemon=True
+        )
+        worker.start()
+        sender.close()
+        try:
+            for share, said in _received(receiver):
+                phase = f" ({said})" if said else ""
+                stage.advance(round(100 * share) - stage.done)
+                stage.note(said)
+        finally:
+            worker.kill()
+            worker.join()
 
 
 class PhraseBased:
@@ -133,30 +155,59 @@ def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
     )
 
 
-def _corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Any:
-    """The pairs as files, which the trainer reads several times."""
-    from machine.corpora import TextFileTextCorpus
+SIDES = ("source", "target")
 
-    paths = folder / "source", folder / "target"
+
+def _write_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> None:
+    """The pairs as files, which the trainer reads several times."""
     with ExitStack() as stack:
-        files = [stack.enter_context(path.open("w", encoding="utf-8")) for path in paths]
+        files = [stack.enter_context((folder / side).open("w", encoding="utf-8")) for side in SIDES]
         for pair in pairs:
             for file, sentence in zip(files, pair, strict=True):
                 file.write(f"{sentence}\n")
-    source, target = (TextFileTextCorpus(str(path)) for path in paths)
-    return source.align_rows(target)
+
+
+def _train(scratch: Path, folder: Path, config: PhraseBasedConfig, sender: Connection) -> None:
+    """Trains on the files in `scratch`; sends (share done, phase), and last what went wrong, or None."""
+    from machine.corpora import TextFileTextCorpus
+    from machine.translation.thot import ThotSmtModelTrainer
+
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the process that waits is told, and ends this one
+    signal_at_parents_death(signal.SIGKILL)
+    tempfile.tempdir = str(scratch)  # where the trainer's tables of gigabytes go with the rest
+    try:
+        source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)
+        corpus = source.align_rows(target)
+        with ThotSmtModelTrainer(config.alignment, corpus, _parameters(folder, config)) as trainer:
+            trainer._model_weight_tuner = _keep_weights()
+            trainer.train(
+                lambda status: sender.send((status.percent_completed or 0, status.message or ""))
+            )
+            trainer.save()
+    except Exception as error:
+        sender.send(error)
+    else:
+        sender.send(None)
+
+
+def _received(receiver: Connection) -> Iterator[tuple[float, str]]:
+    """What `_train` sends, until it has ended; raises what it has raised."""
+    while True:
+        try:
+            message = receiver.recv()
+        except EOFError as ended:
+            raise RuntimeError(
+                "the process that trains the phrase-based system was killed"
+            ) from ended
+        if message is None:
+            return
+        if isinstance(message, Exception):
+            raise message
+        yield message
 
 
 def _keep_weights() -> Any:
     """A tuner in place of the trainer's own, which leaves everything as it is."""
     return types.SimpleNamespace(tune=lambda parameters, *_: parameters)
-
-
-def _reporting(stage: Stage) -> Callable[[Any], None]:
-    """Takes sil-machine's progress reports, whose message names the phase."""
-
-    def report(status: Any) -> None:
-        stage.advance(round(100 * (status.percent_completed or 0)) - stage.done)
-        stage.note(status.message or "")
-
-    return report

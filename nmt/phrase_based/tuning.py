@@ -20,7 +20,7 @@ LEAST = 0.2  # a weight of less moves as one of this size
 class System(Protocol):
     weights: Weights
 
-    def translate(self, sources: Sequence[Sequence[str]]) -> list[list[str]]: ...
+    def translate_all(self, sources: Sequence[Sequence[str]]) -> list[list[str]]: ...
 
 
 def tune(
@@ -48,7 +48,7 @@ def tune(
     def score(weights: Weights) -> float:
         system.weights = weights
         stage.advance()
-        return corpus_bleu(system.translate(sources), references)
+        return corpus_bleu(system.translate_all(sources), references)
 
     best = tuple(system.weights)
     first_score = best_score = 0.0

@@ -1,7 +1,9 @@
 """`nmt.baseline` from text to results.json, and the refusal where its extra is missing."""
 
+import contextlib
 import io
 import json
+import multiprocessing
 import os
 import random
 import sys
@@ -9,7 +11,7 @@ import sys
 import pytest
 
 from nmt.config import PhraseBasedConfig
-from nmt.phrase_based.system import PhraseBased, check_installed, train_system
+from nmt.phrase_based.system import PhraseBased, _received, check_installed, train_system
 from nmt.utils.errors import InputError
 
 NOUNS = {"cat": "chat", "dog": "chien", "bird": "oiseau", "house": "livre", "||": "||"}
@@ -50,6 +52,26 @@ def test_without_the_packages_the_extra_is_named(monkeypatch, module):
 def extra():
     pytest.importorskip("thot", reason="the extra 'phrase-based' is not installed")
     pytest.importorskip("machine", reason="the extra 'phrase-based' is not installed")
+
+
+@pytest.mark.parametrize(
+    ("last", "raised", "said"),
+    [
+        (None, None, ""),
+        (OSError(28, "No space left on device"), OSError, "No space left"),
+        ("killed", RuntimeError, "the process that trains the phrase-based system was killed"),
+    ],
+)
+def test_what_the_process_that_trains_sends(last, raised, said):
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    sender.send((0.25, "Generating phrase table"))
+    if last != "killed":
+        sender.send(last)
+    sender.close()
+    found = _received(receiver)
+    assert next(found) == (0.25, "Generating phrase table")
+    with pytest.raises(raised, match=said) if raised else contextlib.nullcontext():
+        assert list(found) == []
 
 
 @pytest.mark.slow
