@@ -116,5 +116,5 @@ def as_bucket(row: Record) -> dict[str, Any]:
     >>> as_bucket({"from": 1, "to": 10, "sentences": 9, "bleu": {"score": 20.0}})
     {'from': 1, 'to': 10, 'sentences': 9, 'score': 20.0, 'no_unk': None}
     """
-    place = {key: row[key] for key in ("from", "to", "sentences")}
+    place = {key: row[key] for key in ("from", "to", "sentences", "mean_length") if key in row}
     return place | row.get("bleu", {}) | {"no_unk": row.get("bleu_no_unk")}

@@ -140,6 +140,7 @@ def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:
             key: bucket_score(row, key) for key in (*row, "bleu", "bleu_no_unk") if key != "no_unk"
         }
         place = {key: row[key] for key in ("from", "to", "sentences")}
+        place |= {key: _short(mean) for key in ("mean_length",) if (mean := row.get(key))}
         rows.append(place | {key: _figure(value) for key, value in found.items() if value})
     falls = result.get("degradation") or {}
     fall = falls.get("bleu")

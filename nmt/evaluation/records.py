@@ -90,7 +90,10 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
     """Reads `alignments/<name>.jsonl` of a run folder; raises InputError as `read_translations`."""
-    return _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", check_alignment)
+    rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", check_alignment)
+    for row in rows:
+        row.setdefault("length", len(row["source"]) - 1)
+    return rows
 
 
 def choose_kept(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,13 @@ import numpy as np
 from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
+from nmt.evaluation.buckets import buckets
 from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
-from nmt.evaluation.summary import Measured, by_unknown_words
+from nmt.evaluation.summary import Measured, by_length, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
 from nmt.report.runs import FinishedRun, known_scores
+from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class SetComparison:
         falls: how scores fall with length: slopes, where the fall begins, and differences.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
+        recounted: labels of the runs whose buckets had other edges, or were of the other side, than
+            the first run's, and are counted anew.
         confidence: share of the resamples inside the intervals by label; that of differences is the
             largest.
         significance: rows of `nmt.evaluation.significance.compare` by key of the score.
@@ -65,6 +69,7 @@ class SetComparison:
     falls: Falls
     no_unk_pairs: int
     no_unk_shared: bool
+    recounted: list[str]
     confidence: dict[str, float]
     significance: dict[str, list[dict[str, Any]]]
 
@@ -99,6 +104,8 @@ def compare_set(
 ) -> SetComparison:
     """Compares runs on one test set.
 
+    Buckets are those of the first run: where another run has others, its sentences are counted anew.
+
     Args:
         runs: those not scored on the set are passed over.
         resamples: bootstrap resamples behind the intervals of shared subsets; resamples and trials
@@ -106,6 +113,10 @@ def compare_set(
         scores: that are tested, and computed where only the records give them. None: those of nmt
             that results.json of some run has. Those are completed from the records in any case;
             what takes long is computed anew for `scores` only.
+
+    Raises:
+        InputError: where buckets differ, and the sentences of a run are not there; or where runs have
+            other statistics for a score.
     """
     present = [run for run in runs if name in run.sets]
     known = known_scores(present)
@@ -122,20 +133,32 @@ def compare_set(
             edges=limits, resamples=resamples, confidence=confidence[run.label]
         )
         measured[run.label] = Measured(run.translations(name), shown, settings, computed=computed)
+    _check_widths(measured, name)
     subset, shared = _no_unk_subset(present, name)
-    results = {}
+    results: dict[str, dict[str, Any]] = {}
+    recounted: list[str] = []
+    side = _side(present[0].results["test"][name]) if present else "source"
     for run in present:
         result = {**run.results["test"][name]}
         result["by_length"] = [dict(row) for row in result.get("by_length") or []]
         table = measured[run.label]
-        _fill(result, table)
+        if _counted_otherwise(result, side, limits):
+            table.lengths = _lengths_of(run, table, measured[present[0].label])
+            result |= {
+                "bucket_by": side,
+                "by_length": by_length(table, limits),
+                "degradation": None,
+            }
+            recounted.append(run.label)
+        _fill(result, table, computed)
         if shared:
             _rescore_no_unk(result, table, np.isin(table.ids, list(subset)))
         results[run.label] = result
-    for score in scores:
-        if any(score_of(result, score.key) for result in results.values()):
-            known.setdefault(score.key, score.description())
     level = max(confidence.values(), default=CONFIDENCE)
+    tested = _significance(measured, scores, limits, resamples, level)
+    for score in scores:
+        if score.key in tested or any(score_of(each, score.key) for each in results.values()):
+            known.setdefault(score.key, score.description())
     falls = measure_falls(present, measured, results, level)
     for label, result in results.items():
         result["degradation"] = {
@@ -154,8 +177,9 @@ def compare_set(
         falls=falls,
         no_unk_pairs=len(subset),
         no_unk_shared=shared,
+        recounted=recounted,
         confidence=confidence,
-        significance=_significance(measured, scores, limits, resamples, level),
+        significance=tested,
     )
 
 
@@ -178,6 +202,46 @@ def edges(runs: Sequence[FinishedRun], name: str) -> list[int]:
     scored = [run.results["test"][name] for run in runs if name in run.sets]
     found = {row["to"] for result in scored for row in result.get("by_length") or []}
     return sorted(found - {None}) or list(EDGES)
+
+
+def _check_widths(measured: Mapping[str, Measured], name: str) -> None:
+    """Refuses runs whose records have other numbers of statistics for a score."""
+    widths: dict[str, tuple[str, int]] = {}
+    for label, each in measured.items():
+        for key, table in each.tables.items():
+            if not each.has(key).any():
+                continue
+            first, width = widths.setdefault(key, (label, table.shape[1]))
+            if table.shape[1] != width:
+                raise InputError(
+                    f"{label}: translations/{name}.jsonl: {key}: {table.shape[1]} statistics a "
+                    f"sentence, where {first} has {width}"
+                )
+
+
+def _side(result: Mapping[str, Any]) -> str:
+    return str(result.get("bucket_by") or "source")
+
+
+def _counted_otherwise(result: Mapping[str, Any], side: str, limits: Sequence[int]) -> bool:
+    """Whether the buckets of a test set are not those of `limits` on this side."""
+    known = {(bucket.first, bucket.last) for bucket in buckets(limits)}
+    rows = result["by_length"]
+    return _side(result) != side or any((row["from"], row["to"]) not in known for row in rows)
+
+
+def _lengths_of(run: FinishedRun, measured: Measured, first: Measured) -> np.ndarray:
+    """The lengths (N,) of a run's sentences as the first run has them.
+
+    Raises:
+        InputError: where the sentences are not all there.
+    """
+    if not len(measured.ids) or not np.isin(measured.ids, first.ids).all():
+        raise InputError(
+            f"{run.label}: its buckets have other evaluation.edges, or another evaluation.bucket_by, "
+            "than the first run's, and its sentences, or the first run's, are not there to count anew"
+        )
+    return first.lengths[np.searchsorted(first.ids, measured.ids)]
 
 
 def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
@@ -236,15 +300,22 @@ def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarr
         row["no_unk"] = measured.of("no_unk", subset & _inside(row, measured.lengths))
 
 
-def _fill(result: dict[str, Any], measured: Measured) -> None:
-    """Puts in the scores and the intervals that only the records give, and buckets' mean lengths."""
+def _fill(result: dict[str, Any], measured: Measured, asked: Collection[str]) -> None:
+    """Puts in the scores and the intervals that only the records give, and buckets' mean lengths.
+
+    Args:
+        asked: keys of the scores that were asked for: a section is begun for these alone.
+    """
     everyone = np.ones(len(measured.ids), dtype=bool)
     for key in measured.others:
         section = measured.scores[key].section
-        if section and result.get(section):
-            result[section] = {**result[section]}
-            _complete(result[section], key, measured, everyone, add=False)
-        elif not section:
+        if section:
+            found = {**(result.get(section) or {})}
+            _complete(found, key, measured, everyone, add=key in asked)
+            if found:
+                found.setdefault("sentences", int(measured.has(key).sum()))
+                result[section] = found
+        else:
             _complete(result, key, measured, everyone)
     result.setdefault("by_unknown_words", by_unknown_words(measured))
     for row in result["by_length"]:

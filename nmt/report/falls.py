@@ -105,7 +105,8 @@ def _stored(result: Mapping[str, Any] | None, key: str, curve: Curve) -> dict[st
     found: dict[str, Any] | None = ((result or {}).get("degradation") or {}).get(key)
     score = score_of(result, key) if result else None
     whole = curve.corpus("all", None)
-    if not found or "line" not in found or score is None or whole is None:
+    complete = found is not None and {"line", "losses", "breakpoint"} <= found.keys()
+    if not complete or score is None or whole is None:
         return None
     alike = math.isclose(whole[0], score["score"], rel_tol=1e-6, abs_tol=1e-9)
     return found if alike else None

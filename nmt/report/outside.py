@@ -41,7 +41,12 @@ def read_system(
             known = ", ".join(scored_sets(runs)) or "none"
             raise InputError(f"{key}: no run was tested on {test_set}; the runs have: {known}")
         run = max(scored, key=lambda run: has_shortlist(run, test_set))
-        moses = tokeniser(run.flat["data.languages"][1], run.flat["tokenizer.normalise"])
+        keys = run.flat
+        if missing := [key for key in ("data.languages", "tokenizer.normalise") if key not in keys]:
+            raise InputError(
+                f"{key}: config.{missing[0]} of {run.label} is missing in its results.json"
+            )
+        moses = tokeniser(keys["data.languages"][1], keys["tokenizer.normalise"])
         sentences[test_set] = read_external(
             path,
             run.translations(test_set),

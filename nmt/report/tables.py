@@ -285,6 +285,9 @@ def _score_notes(comparison: SetComparison) -> list[str]:
         signatures = {str(score["signature"]) for score in found if score.get("signature")}
         notes += [f"{about['title']} signature: {signature}" for signature in sorted(signatures)]
     searches = {_search(result.get("search")) for result in comparison.results.values()}
+    if comparison.recounted:
+        counted = ", ".join(comparison.recounted)
+        notes.append(f"By length as the first run's sentences are counted: {counted}.")
     notes += [f"Search: {search}." for search in sorted(searches) if search]
     related = correlation_of_alignment(comparison)
     if related is not None:

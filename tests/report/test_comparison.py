@@ -6,17 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import bleu
 from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.degradation import RANGES
 from nmt.evaluation.results import read, score_of
 from nmt.evaluation.scores import REGISTERED, choose_scores
+from nmt.evaluation.summary import summarise
 from nmt.report.comparison import SetComparison, compare_set, measure_decay
-from nmt.report.finding import read_run
+from nmt.report.finding import find_runs, read_run
 from nmt.report.page import build_page
 from nmt.report.page.overview import overview
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import lengths_table, scores_table, significance_table, write_tables
-from tests.helpers.run_folders import RUN_OF_SCHEMA_1
+from nmt.utils.errors import InputError
+from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
 
 
 def bucket(first: int, last: int | None, score: float, sentences: int, mean: float) -> dict:
@@ -89,6 +93,90 @@ def test_scores_that_results_lack_are_taken_from_the_sentences(runs: list[Finish
     assert found.rows(label)[1]["ter"]["score"] == pytest.approx(100 * edits / words)
     assert found.known["ter"]["higher_is_better"] is False
     assert {row["bucket"] for row in found.significance["ter"]} >= {"all", "1-10", "61+"}
+
+
+def test_scores_of_a_section_that_results_lack_are_shown_where_they_are_asked_for(
+    runs: list[FinishedRun], tmp_path: Path
+) -> None:
+    linked = []
+    for number, run in enumerate(runs[:2]):
+        rows = [dict(row) for row in run.translations("newstest")]
+        for row in rows:
+            row["alignment_counts"] = [4, 3, 1 + number, 2 + number, 0, 5]
+        results = copy.deepcopy(run.results)
+        results["test"]["newstest"].pop("alignment", None)
+        linked.append(replace(run, results=results, lines={("translations", "newstest"): rows}))
+    found = compare_set(linked, "newstest", 40, choose_scores(["alignment_error_rate"]))
+    first, second = (found.results[run.label]["alignment"] for run in linked)
+    assert first["alignment_error_rate"]["score"] > second["alignment_error_rate"]["score"]
+    assert first["sentences"] == len(linked[0].translations("newstest"))
+    assert set(found.significance) == {"bleu", "alignment_error_rate"}
+    assert "alignment_error_rate" in found.known
+    write_tables(linked, [found], tmp_path)
+    assert "alignment" not in compare_set(linked, "newstest", 40).results[linked[0].label]
+
+
+def bucketed(run: FinishedRun, edges: list[int], side: str = "source") -> FinishedRun:
+    """The run as it would be with other buckets."""
+    rows = [dict(row) for row in run.translations("newstest")]
+    for row in rows:
+        row["length"] = len(row["reference" if side == "target" else "source"])
+    settings = EvaluationConfig(edges=edges, bucket_by=side, resamples=20)
+    results = copy.deepcopy(run.results)
+    results["config"]["evaluation"] = {"edges": edges}
+    old = results["test"]["newstest"]
+    new = summarise(rows, settings, max_length=run.results["max_length"])
+    results["test"]["newstest"] = old | {
+        key: new[key] for key in ("bucket_by", "by_length", "degradation")
+    }
+    return replace(run, results=results, lines={("translations", "newstest"): rows})
+
+
+@pytest.mark.parametrize("other", [([15, 45], "source"), ([10, 20, 30], "target")])
+def test_buckets_are_those_of_the_first_run(tmp_path: Path, other: tuple) -> None:
+    for seed in (1, 2):
+        make_run(tmp_path / str(seed), seed=seed)
+    runs = find_runs([tmp_path]).runs
+    first, alike = (bucketed(run, [10, 20, 30]) for run in runs[:2])
+    wanted = compare_set([first, alike], "newstest", 20)
+    found = compare_set([first, bucketed(runs[1], *other)], "newstest", 20)
+    label = runs[1].label
+    assert (wanted.recounted, found.recounted) == ([], [label])
+    for key in ("from", "to", "sentences", "score", "mean_length"):
+        assert [row[key] for row in found.rows(label)] == [row[key] for row in wanted.rows(label)]
+    assert found.results[label]["bucket_by"] == "source"
+    fall = wanted.falls.of_runs["bleu"][label]
+    assert fall["all"]["slope"] is not None
+    assert found.falls.of_runs["bleu"][label] == fall
+    assert found.significance["bleu"] == wanted.significance["bleu"]
+    said = f"By length as the first run's sentences are counted: {label}."
+    assert said in scores_table(found).notes
+    assert said not in scores_table(wanted).notes
+
+
+def test_other_statistics_of_a_score_are_refused(runs: list[FinishedRun]) -> None:
+    rows = [dict(row) for row in runs[1].translations("newstest")]
+    for row in rows:
+        row["statistics"] = {"chrf": [1.0, 2.0]}
+    other = replace(runs[1], lines={("translations", "newstest"): rows})
+    said = rf"^{runs[1].label}: translations/newstest\.jsonl: chrf: 2 statistics a sentence, where"
+    with pytest.raises(InputError, match=said):
+        compare_set([runs[0], other], "newstest", 20, choose_scores(["chrf"]))
+
+
+def test_a_fall_that_is_stored_in_part_is_measured_anew(runs: list[FinishedRun]) -> None:
+    results = copy.deepcopy(runs[0].results)
+    results["test"]["newstest"]["degradation"] = {
+        "bleu": {**{part: {"slope": None} for part in RANGES}, "line": None}
+    }
+    found = compare_set([replace(runs[0], results=results)], "newstest", 20)
+    assert set(found.falls.of_runs["bleu"][runs[0].label]) >= {"losses", "breakpoint", "line"}
+
+
+def test_other_buckets_without_sentences_are_refused(runs: list[FinishedRun]) -> None:
+    gone = replace(bucketed(runs[1], [15]), lines={("translations", "newstest"): []})
+    with pytest.raises(InputError, match=r"its buckets have other evaluation\.edges, or another"):
+        compare_set([bucketed(runs[0], [10]), gone], "newstest", 20)
 
 
 def test_runs_of_schema_1_stand_beside_new_ones(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def log_translations(
                 picture = None if heatmap is None else wandb.Image(str(heatmap))
                 sides = row["source"][:-1], row["reference"], row["target"][:-1]  # without </s>
                 texts = map(" ".join, sides)
-                table.add_data(name, row["id"], row["length"], *texts, row["score"], picture)
+                table.add_data(name, row["id"], row["length"], *texts, row.get("score"), picture)
         if table.data:
             run.log({TRANSLATIONS: table})
 

@@ -11,7 +11,7 @@ export function fallsRows(score, on) {
   return {
     names: shown.map(([name]) => name),
     points: shown.flatMap(([series, { points }]) => points.map(([words, value, sentences]) => ({ series, words, value, sentences }))),
-    lines: shown.flatMap(([series, { line }]) => line.map(([words, value]) => ({ series, words, value }))),
+    lines: shown.flatMap(([series, { line }]) => line.map(([words, value], end) => ({ series, piece: end >> 1, words, value }))),
     caps: [...new Set(shown.map(([, { cap }]) => cap).filter((cap) => cap !== null))].map((words) => ({ words })),
   };
 }

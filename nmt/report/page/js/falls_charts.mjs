@@ -20,7 +20,7 @@ export function fallsSpec({ points, lines, caps, names, look, title, digits, zer
     height: 280,
     layer: [
       { data: { values: caps }, mark: { type: "rule", color: theme.axis, strokeDash: DASHES[2] }, encoding: { x } },
-      { data: { values: lines }, mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash } },
+      { data: { values: lines }, mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash, detail: { field: "piece" } } },
       { data: { values: points }, mark: { type: "point", filled: true, size: 40, opacity: 0.75 }, encoding: { x, y, color, shape, tooltip } },
     ],
   };

@@ -9,7 +9,7 @@ test("groups are drawn while one of their runs is on", () => {
   const rows = fallsRows(SCORE, new Set(["a2", "m"]));
   assert.deepEqual(rows.names, ["a 64", "moses"]);
   assert.equal(rows.points.length, 4);
-  assert.deepEqual(rows.lines[1], { series: "a 64", words: 8, value: 37.5 });
+  assert.deepEqual(rows.lines[1], { series: "a 64", piece: 0, words: 8, value: 37.5 });
   assert.deepEqual(rows.caps, [{ words: 50 }]);
   assert.deepEqual(fallsRows(undefined, new Set()).names, []);
 });
