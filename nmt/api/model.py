@@ -185,6 +185,8 @@ def open_model(
     members = read_members([_file(each) for each in paths], trust)
     config = members[0].config.copy()
     check_accelerator(accelerator)
+    if isinstance(threads, str) and threads != "auto":
+        raise InputError(f"threads={threads}: must be a number, or auto")
     config.trainer.accelerator = accelerator
     config.trainer.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
     if precision is not None:

@@ -33,6 +33,7 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
 
     threading.Thread(target=read, daemon=True).start()
     ended, failure = False, None
+    mark = "\ufeff"  # of the byte order, before the first line
     while not ended:
         gathered: list[str] = []
         while len(gathered) < most:
@@ -43,7 +44,9 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
             if line is None or isinstance(line, Exception):
                 ended, failure = True, line
                 break
-            gathered.append(line.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r"))
+            text = line.decode("utf-8", "replace").removeprefix(mark)
+            mark = ""
+            gathered.append(text.removesuffix("\n").removesuffix("\r"))
         if gathered:
             yield gathered
     if failure is not None:

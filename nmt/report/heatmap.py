@@ -27,6 +27,10 @@ DRAWN = (10, 20)  # words of the sentences that the paper draws at random
 TITLE = 0.1  # inches between a title and what it is the title of
 SCALE = (0.09, 1.2)  # inches: width and height of the scale of weights
 ROOM = 0.65  # inches that the scale takes beside the cells, with its gap, numbers and name
+LARGEST = (
+    30.0  # inches: a side of a figure; larger ones are shrunk, for a picture is held in memory
+)
+LEGIBLE = 2.5  # points: smaller words are left out
 SEED = "Figure 3"
 
 
@@ -125,7 +129,7 @@ def _panels(
 ) -> Figure:
     """One panel a row in two columns (one for a single row); all cells have the same size.
 
-    A figure wider than `most` inches is shrunk to them.
+    A figure wider than `most` inches, or with a side above `LARGEST`, is shrunk to them.
     """
     for row in rows:
         if row["weights"] is None:
@@ -142,7 +146,7 @@ def _panels(
     line_heights = [max(heights[place] for place in line) for line in lines]
     width = sum(column_widths) + gap * (columns - 1) + ROOM
     height = sum(line_heights) + gap * (len(lines) - 1)
-    scale = min(1.0, most / width) if most else 1.0
+    scale = min(1.0, LARGEST / width, LARGEST / height, (most or width) / width)
     figure = Figure(figsize=(width * scale, height * scale))
     top_edge = height
     for line, line_height in zip(lines, line_heights, strict=True):
@@ -190,8 +194,13 @@ def _draw_scale(figure: Figure, scale: float, points: float) -> None:
 def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:
     weights = np.array(row["weights"], dtype=float)  # (T, S)
     axes.imshow(weights, cmap="gray", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
-    axes.set_xticks(range(len(row["source"])), [shown(word) for word in row["source"]], rotation=90)
-    axes.set_yticks(range(len(row["target"])), [shown(word) for word in row["target"]])
+    if points < LEGIBLE:
+        axes.set(xticks=[], yticks=[])
+    else:
+        axes.set_xticks(
+            range(len(row["source"])), [shown(word) for word in row["source"]], rotation=90
+        )
+        axes.set_yticks(range(len(row["target"])), [shown(word) for word in row["target"]])
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=2, labelsize=points)
     axes.spines[:].set_visible(True)

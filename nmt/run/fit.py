@@ -115,9 +115,12 @@ class Training:
         The outcome, and the dictionary learnt from the attention, are added to the checkpoint.
         """
         config = self.run.config
+        if self.trainer.is_global_zero:
+            self.checkpoints.replace_damaged_best()
         self.trainer.strategy.barrier()
         path = self.run.folder.checkpoints.best
         self.model.load_state_dict(read_checkpoint(path, own_code(config)).weights)
+        self.trainer.strategy.barrier()  # what follows is added to the file that all have read now
         trained = TrainedModel(self.model, self.codec, config)
         train = self.summary() | {"nll_per_sentence": self._train_nll(trained)}
         dictionary = self._dictionary(trained)

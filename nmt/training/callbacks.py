@@ -27,9 +27,18 @@ def make_callbacks(config: Config) -> list[pl.Callback]:
     """The callbacks of `callbacks`, in its order.
 
     Raises:
-        InputError: for what is no callback, cannot be made, or does not work here; naming its key.
+        InputError: for what is no callback, cannot be made, or does not work here, and for two that
+            average weights, of which each would take the other's averages for the trained ones; naming
+            its key.
     """
-    return [make_callback(name, config) for name in config.callbacks]
+    made = {name: make_callback(name, config) for name in config.callbacks}
+    averaging = [name for name, each in made.items() if isinstance(each, known.WeightAveraging)]
+    if len(averaging) > 1:
+        first, second = averaging[:2]
+        raise InputError(
+            f"callbacks.{second}: averages weights, as callbacks.{first} does; take one of them"
+        )
+    return list(made.values())
 
 
 def make_callback(name: str, config: Config) -> pl.Callback:

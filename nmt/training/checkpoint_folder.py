@@ -104,7 +104,8 @@ class CheckpointFolder:
             Path(f"{self.last}{files.CHECKSUM}").unlink(missing_ok=True)
         best = found.progress.best
         is_best = best is not None and best["update"] == found.update
-        if is_best and not (self.best.is_file() and updates_of(self.best) == found.update):
+        whole = self.best.is_file() and defect(self.best) is None
+        if is_best and not (whole and updates_of(self.best) == found.update):
             self.keep_best(found.path)
 
 

@@ -8,6 +8,7 @@ says so to Lightning's loops. What an update does is a function of that state an
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from pathlib import Path
@@ -25,11 +26,13 @@ from nmt.models.checkpoint import (
     stored_progress,
     write_checkpoint,
 )
-from nmt.training.checkpoint_folder import CheckpointFolder
+from nmt.training.checkpoint_folder import CheckpointFolder, defect
 from nmt.training.lightning import accumulating, complete_loops, is_trial
 from nmt.training.signals import Stop
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.errors import RunError
+
+log = logging.getLogger(__name__)
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -80,6 +83,14 @@ class Checkpoints(pl.Callback):
         """The score of the best checkpoint that `trainer.monitor` names; None before a validation."""
         best = self.progress.best
         return None if best is None else best[self.monitor]
+
+    def replace_damaged_best(self) -> None:
+        """Has the last checkpoint stand for a best one that is damaged or gone. For rank 0."""
+        wrong = defect(self.folder.best) if self.folder.best.is_file() else "there is no best.ckpt"
+        if wrong is not None and self.progress.history:
+            log.warning("%s; %s takes its place", wrong, self.folder.last)
+            self.folder.keep_best()
+            self.progress.best = self.progress.history[-1]
 
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]

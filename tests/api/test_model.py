@@ -137,6 +137,8 @@ def test_what_is_no_model_is_refused(run, tmp_path):
     (tmp_path / "x").write_text("words")
     with pytest.raises(nmt.InputError, match="not a checkpoint of nmt"):
         nmt.load(tmp_path / "x")
+    with pytest.raises(nmt.InputError, match="threads=two: must be a number, or auto"):
+        nmt.load(run, threads="two")
     if not torch.cuda.is_available():
         with pytest.raises(nmt.InputError, match="no GPU found"):
             nmt.load(run, accelerator="gpu")

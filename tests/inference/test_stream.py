@@ -23,7 +23,13 @@ def test_all_lines_in_order_and_no_more(content, most):
     assert all(1 <= len(batch) <= most for batch in batches)
     found = [line for batch in batches for line in batch]
     expected = content.removesuffix(b"\n").split(b"\n") if content else []
-    assert found == [line.decode("utf-8", "replace").removesuffix("\r") for line in expected]
+    lines = [line.decode("utf-8", "replace").removesuffix("\r") for line in expected]
+    assert found == [lines[0].removeprefix("\ufeff"), *lines[1:]] if lines else found == []
+
+
+def test_the_mark_of_the_byte_order_is_no_part_of_the_first_word():
+    content = "\ufeffa cat\n\ufeffb\n".encode()
+    assert list(batches_of_lines(io.BytesIO(content), 5)) == [["a cat", "\ufeffb"]]
 
 
 def test_full_batches_where_the_input_is_fast():

@@ -78,6 +78,13 @@ def test_what_does_not_work_is_refused_by_its_key(callbacks, said):
     assert "\n" not in str(refused.value)
 
 
+def test_weights_are_averaged_once(composer):
+    with pytest.raises(InputError) as refused:
+        make_callbacks(load(composer("callbacks=[ema,swa]")))
+    said = "callbacks.swa: averages weights, as callbacks.ema does; take one of them"
+    assert str(refused.value) == said
+
+
 def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     ended = run(

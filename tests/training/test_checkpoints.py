@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.config import TrainConfig
 from nmt.models.checkpoint import ValidationProgress, updates_of
 from nmt.training.checkpoint_folder import CheckpointFolder
-from nmt.training.checkpoints import Seeds
+from nmt.training.checkpoints import Checkpoints, Seeds
+from nmt.training.signals import Stop
 from nmt.utils import files
 from nmt.utils.errors import InputError
 
@@ -91,6 +93,32 @@ def test_a_best_one_that_was_not_copied_is_copied(folder, best, copied):
     folder.repair(read(folder.last, 6, best))
     assert updates_of(folder.best) == copied
     files.verify(folder.best)
+
+
+def test_a_best_one_with_a_wrong_bit_is_copied_anew(folder):
+    folder.keep_best()
+    content = bytearray(folder.best.read_bytes())
+    content[100] ^= 1
+    folder.best.write_bytes(content)
+    folder.repair(read(folder.last, 6, 6.0))
+    files.verify(folder.best)
+
+
+@pytest.mark.parametrize("wrong", [None, "damaged", "gone"])
+def test_the_last_one_stands_for_a_best_one_that_was_lost(folder, caplog, wrong):
+    made = Checkpoints(folder, TrainConfig(), Stop(folder.path))
+    made.progress.history = [{"update": 2.0}, {"update": 6.0}]
+    made.progress.best = made.progress.history[0]
+    if wrong == "damaged":
+        damage(folder.best)
+    elif wrong == "gone":
+        folder.best.unlink()
+    made.replace_damaged_best()
+    expected = 2 if wrong is None else 6
+    assert made.progress.best == {"update": expected}
+    assert updates_of(folder.best) == expected
+    files.verify(folder.best)
+    assert ("last.ckpt takes its place" in caplog.text) == (wrong is not None)
 
 
 CPU: Any = SimpleNamespace(device=torch.device("cpu"))
