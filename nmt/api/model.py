@@ -17,7 +17,7 @@ from nmt.config import SearchConfig
 from nmt.config.validation import load
 from nmt.evaluation.records import Record
 from nmt.inference.scoring import PairScorer
-from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
+from nmt.inference.trained import TrainedModel, dictionary_of, from_checkpoints, read_members
 from nmt.inference.translation import LineTranslator
 from nmt.models.checkpoint import Checkpoint
 from nmt.utils.devices import check_accelerator, resolve_threads
@@ -67,7 +67,8 @@ class Model:
         self.trained = from_checkpoints(members, load(config.copy(), training=False))
         self.languages = tuple(self.trained.config.data.languages)
         self.checkpoints = [member.path for member in members]
-        self._stored = dataclasses.replace(members[0], weights={})  # the model has them
+        # the model has the weights
+        self._members = [dataclasses.replace(member, weights={}) for member in members]
         self._config = config
 
     def __repr__(self) -> str:
@@ -154,7 +155,7 @@ class Model:
         if 0 < config.search.beam_size < nbest:
             config.search.beam_size = nbest
         settings = load(config, training=False)
-        dictionary = self._stored.dictionary_for(settings.search)
+        dictionary = dictionary_of(self._members, settings.search)
         return dataclasses.replace(self.trained, config=settings, dictionary=dictionary)
 
 

@@ -84,7 +84,7 @@ def validate(config: DictConfig, training: bool = True) -> None:
     for name in ("train", "valid", "in_domain"):
         if config.data[name].optional:
             raise InputError(f"data.{name}.optional=true: only a test set can be left out")
-    _validate_together(config)
+    _validate_together(config, training)
     if training:
         check_batch_size(config)
 
@@ -147,7 +147,7 @@ def _check_sides(where: str, text: TextConfig | DictConfig, languages: list[str]
         )
 
 
-def _validate_together(config: DictConfig) -> None:
+def _validate_together(config: DictConfig, training: bool) -> None:
     """Combinations of keys that each alone would be right."""
     check_text(config.data, config.tokenizer)
     model, scoring = config.model, scoring_of(config.model)
@@ -170,7 +170,9 @@ def _validate_together(config: DictConfig) -> None:
                 f"model.{name}={model[name]}: {model.title} has no attention, hence no W_a and U_a; "
                 "leave it 0"
             )
-    if not attends and config.search.replace_unk != "none":
+    if (
+        training and not attends and config.search.replace_unk != "none"
+    ):  # an ensemble may have both
         raise InputError(
             f"search.replace_unk={config.search.replace_unk}: {model.title} has no attention "
             "to replace <unk> with; use none, or model=rnnsearch"

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from nmt.config import Config, EvaluationConfig
+from nmt.config import Config, EvaluationConfig, SearchConfig
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
 from nmt.layers import Attention, Intervention
@@ -131,11 +131,10 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
 
     Raises:
         InputError: where a model cannot be built, its weights do not fit it,
-            `search.replace_unk` asks for a dictionary that the first checkpoint does not have, or
-            `evaluation.attention` replaces weights and one of the models has none.
+            as `dictionary_of`, or `evaluation.attention` replaces weights and one of the models has none.
     """
     first, *others = members
-    dictionary = first.dictionary_for(config.search)
+    dictionary = dictionary_of(members, config.search)
     codec = make_codec(config, first.source_vocabulary, first.target_vocabulary)
     models = [first.translator(config), *(other.translator() for other in others)]
     attention = config.evaluation.attention
@@ -148,6 +147,23 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
         intervene(each, config.evaluation)
     model = Ensemble(models).eval() if others else models[0]
     return TrainedModel(model, codec, config, dictionary)
+
+
+def dictionary_of(members: Sequence[Checkpoint], search: SearchConfig) -> dict[str, str] | None:
+    """The dictionary of the first of some models that has attention, if `search.replace_unk` asks for one.
+
+    Raises:
+        InputError: where it does and there is none, or `<unk>` is to be replaced without attention.
+    """
+    if search.replace_unk == "none":
+        return None
+    for member in members:
+        if member.config.model.alignment is not None:
+            return member.dictionary_for(search)
+    raise InputError(
+        f"search.replace_unk={search.replace_unk}: {members[0].config.model.title} has no attention "
+        "to replace <unk> with; use none"
+    )
 
 
 def intervene(model: Translator, settings: EvaluationConfig) -> None:

@@ -193,6 +193,21 @@ def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
     assert (same.tokens, same.score) == (one.tokens, pytest.approx(one.score, abs=1e-5))
 
 
+@pytest.mark.parametrize("attending", [(True, False), (False, True)])
+def test_unknown_words_are_replaced_where_one_of_the_models_has_attention(tmp_path, attending):
+    files = [
+        small_checkpoint(tmp_path / f"{place}.ckpt", attends=attends)
+        for place, attends in enumerate(attending)
+    ]
+    for search in ("none", "copy"):
+        assert len(nmt.load(files).translate(LINES[:1], replace_unk=search)) == 1
+    blind = files[attending.index(False)]
+    said = r"search\.replace_unk=copy: RNNencdec has no attention to replace <unk> with; use none"
+    for none in (nmt.load(blind), nmt.load([blind, blind])):
+        with pytest.raises(nmt.InputError, match=said):
+            none.translate(LINES[:1], replace_unk="copy")
+
+
 def test_models_of_other_words_make_no_ensemble(tmp_path):
     one = small_checkpoint(tmp_path / "one.ckpt")
     other = small_checkpoint(tmp_path / "other.ckpt", french=("le", "chat"))
