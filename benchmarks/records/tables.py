@@ -134,16 +134,15 @@ def scores(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[s
 
 
 def alignment(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:
-    """A row for each system with attention, and for each aligner beside it: links against gold ones."""
+    """A row for each system with attention, and for each aligner beside its first run: links against gold ones."""
     attending = [row for row in rows if ALIGNED[0] in _known(row, name)]
     columns, cells = _scores(attending, name, ALIGNED)
-    beside = {
-        system: {"name": f"{row['name']}: {system}"}
-        | {key: _triple(each) for key, each in found.items()}
+    beside = [
+        {"name": f"{row['name']}: {system}"} | {key: _triple(each) for key, each in found.items()}
         for row in attending
         for system, found in row["runs"][0]["test"][name]["aligners"].items()
-    }
-    return columns, [*cells, *beside.values()]
+    ]
+    return columns, [*cells, *beside]
 
 
 def _scores(

@@ -70,12 +70,15 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
 
 def differences_table(runs: Sequence[FinishedRun]) -> Table:
     """The configuration keys in which runs differ, one row a key."""
+    first = "key"
+    while first in {run.label for run in runs}:
+        first = f"_{first}"
     rows = [
-        {"key": key, **{run.label: _value(v) for run, v in zip(runs, values, strict=True)}}
+        {first: key, **{run.label: _value(v) for run, v in zip(runs, values, strict=True)}}
         for key, values in differing_keys(runs).items()
     ]
     configured = [run for run in runs if not run.external]
-    columns = [Column("key", "Key", text=True)]
+    columns = [Column(first, "Key", text=True)]
     columns += [Column(run.label, run.label, text=True) for run in configured]
     return Table("differences", "Where the configurations differ", columns, rows)
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+MOST_ROWS = 1000  # of a table that people read; one of every pair of many runs is left to its CSV
+
 
 @dataclass(frozen=True)
 class Column:
@@ -61,9 +63,20 @@ class Table:
     rows: list[dict[str, Any]]
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def elsewhere(self) -> str | None:
+        """What is said in place of more than `MOST_ROWS` rows; None of a table that is shown."""
+        count = len(self.rows)
+        return f"{count:,} rows: see {self.name}.csv." if count > MOST_ROWS else None
+
     def markdown(self) -> str:
         """The table with its title and notes in Markdown."""
         lines = [f"### {self.title}", ""]
+        if self.elsewhere:
+            return (
+                "\n".join([*lines, self.elsewhere, *(f"\n{_markdown(n)}" for n in self.notes)])
+                + "\n"
+            )
         lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
         lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
         for row in self.rows:

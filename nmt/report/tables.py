@@ -239,6 +239,7 @@ def write_tables(
 ) -> list[Path]:
     """Writes `tables.md`, and a CSV and a LaTeX file a table, and returns their paths.
 
+    A table of more than `MOST_ROWS` rows has its CSV alone.
     Tables of an earlier comparison in the folder are removed: the files there are of one comparison.
     """
     folder = Path(folder)
@@ -250,9 +251,9 @@ def write_tables(
     paths = [folder / "tables.md"]
     write_text(paths[0], "\n".join(table.markdown() for table in tables))
     for table in tables:
-        for ending, text in (("csv", table.csv()), ("tex", table.latex())):
+        for ending in ("csv",) if table.elsewhere else ("csv", "tex"):
             path = folder / f"{table.name}.{ending}"
-            write_text(path, text)
+            write_text(path, table.csv() if ending == "csv" else table.latex())
             paths.append(path)
     return paths
 

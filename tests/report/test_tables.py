@@ -1,6 +1,7 @@
 import csv
 import io
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +12,10 @@ from nmt.evaluation.bleu import bleu_scores
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
 from nmt.report.finding import find_runs
+from nmt.report.page.document import html_table
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
-from nmt.report.table import Column, Located, MeanAndDeviation, Table, show
+from nmt.report.table import MOST_ROWS, Column, Located, MeanAndDeviation, Table, show
 from nmt.report.tables import (
     alignment_table,
     correlation_of_alignment,
@@ -230,6 +232,26 @@ def test_only_differing_keys_are_listed(runs: list[FinishedRun]) -> None:
     assert "data.languages" not in rows
     assert rows["seed"]["RNNsearch-50 seed 2"] == "2"
     assert rows["model.scoring._target_"]["RNNencdec-50 seed 1"] is None
+
+
+def test_a_run_of_any_name_leaves_the_keys_where_they_are(runs: list[FinishedRun]) -> None:
+    named = [replace(runs[0], label="key"), replace(runs[2], label="_key")]
+    table = differences_table(named)
+    header, *rows = csv.reader(io.StringIO(table.csv()))
+    assert header == ["__key", "key", "_key"]
+    assert "model.title" in {row[0] for row in rows}
+    assert "model.title" in html_table(table, table.columns[0].key)
+
+
+def test_long_tables_are_left_to_their_csv() -> None:
+    rows = [{"run": f"r{n}", "x": n} for n in range(MOST_ROWS + 1)]
+    table = Table("t", "T", [Column("run", "Run", text=True), Column("x", "X")], rows, ["Note."])
+    assert table.markdown() == "### T\n\n1,001 rows: see t.csv.\n\nNote.\n"
+    assert len(table.csv().splitlines()) == 1002
+    page = html_table(table)
+    assert "T: 1,001 rows: see t.csv." in page
+    assert "<table" not in page
+    assert "| r3 | 3 |" in replace(table, rows=rows[1:]).markdown()
 
 
 def test_files_are_written(runs: list[FinishedRun], tmp_path: Path) -> None:

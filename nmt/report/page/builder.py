@@ -290,7 +290,9 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
         {
             "heading": again if alone else "How the runs differ, and how to make them again",
             "commands_heading": "Command" if alone else "Commands",
-            "differences": html_table(differences, "key") if differences.rows else equal,
+            "differences": html_table(differences, differences.columns[0].key)
+            if differences.rows
+            else equal,
             "commands": together(*commands),
         },
     )

@@ -52,6 +52,9 @@ def write_page(
 
 def html_table(table: Table, key: str = "run") -> Markup:
     """A table in HTML whose numbers keep their full value for sorting."""
+    notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
+    if table.elsewhere:
+        return together(element("p", f"{table.title}: {table.elsewhere}", class_="notes"), notes)
     head = element("tr", *map(_heading, table.columns))
     body = []
     for row in table.rows:
@@ -69,7 +72,6 @@ def html_table(table: Table, key: str = "run") -> Markup:
     region = element(
         "div", content, class_="scroll", tabindex=0, role="region", aria_label=table.title
     )
-    notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
     return together(region, notes)
 
 

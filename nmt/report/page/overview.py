@@ -19,6 +19,7 @@ from nmt.utils.commands import override_key
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
 """Keys of results.json that runs are filtered by, before any other key that was swept."""
 
+MOST_TESTS = 20_000  # rows of differences between pairs of runs on a page, a megabyte or so
 _UNFILTERED = ("name", "experiment", "model", "scoring", "seed", "data.max_length")
 
 
@@ -107,7 +108,7 @@ def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any
         "scores": [key for key, about in shown_scores(comparison).items() if about["by_length"]],
         "significance": {
             key: _significance(rows, numbers, comparison.known[key]["digits"] + 1)
-            for key, rows in comparison.significance.items()
+            for key, rows in _fitting(comparison.significance).items()
         },
         "confidence": {label: levels([share]) for label, share in comparison.confidence.items()},
         "tested": levels([max(comparison.confidence.values())]),
@@ -130,6 +131,19 @@ def _bucket(row: dict[str, Any], comparison: SetComparison) -> dict[str, list[fl
         for key, score in found.items()
         if score is not None
     }
+
+
+def _fitting(tested: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """At most `MOST_TESTS` rows: those of whole sets come first, score by score, then those of buckets."""
+    found: dict[str, list[dict[str, Any]]] = {key: [] for key in tested}
+    room = MOST_TESTS
+    for whole in (True, False):
+        for key, rows in tested.items():
+            part = [row for row in rows if (row["bucket"] == "all") is whole]
+            if len(part) <= room:
+                found[key] += part
+                room -= len(part)
+    return found
 
 
 def _significance(

@@ -32,7 +32,8 @@ export function matrix(set, score, about, labels, shown) {
   setOptions(bucket, names.map((name) => [name, name === "all" ? "the whole set" : `${name} words`]));
   const table = byId("significance");
   const found = pairs(rows, bucket.value, labels);
-  const known = shown.filter((label) => [...found.keys()].some((key) => key.startsWith(`${label}\n`)));
+  const tested = new Set([...found.keys()].map((key) => key.slice(0, key.indexOf("\n"))));
+  const known = shown.filter((label) => tested.has(label));
   byId("significance-section").hidden = rows.length === 0;
   const head = h("tr", {}, h("td"), known.map((label) => h("th", { scope: "col" }, h("span", { text: label }))));
   const body = known.map((row) =>
