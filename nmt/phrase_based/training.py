@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from nmt.data.prepare import Prepared
 from nmt.data.splits import Split
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
 from nmt.phrase_based.tuning import tune
-from nmt.utils.progress import counted
+from nmt.utils.files import write_json
+from nmt.utils.progress import counted, timed
+from nmt.utils.untrusted import read_json
 
 log = logging.getLogger(__name__)
 
@@ -31,37 +33,63 @@ def tuned_system(
     Args:
         config: `phrase_based` and `trainer.progress` are used.
         text: what it is trained and tuned on.
-        folder: for its tables, which are removed at the end unless `phrase_based.keep`.
+        folder: for its tables, which are removed at the end unless `phrase_based.keep`. Where this
+            has not been reached, they are taken by the same command in the same folder.
 
     Yields:
         The system, `train` and `valid` of results.json.
     """
     assert isinstance(config, BaselineConfig)
+    trained = _trained(config, text, folder)
     start = time.monotonic()
-    train = text.train
-    pairs = (train.text(number) for number in range(len(train)))
     with ExitStack() as at_the_end:
-        if not config.phrase_based.keep:
-            at_the_end.callback(shutil.rmtree, folder, ignore_errors=True)
-        train_system(pairs, folder, config.phrase_based, progress=config.trainer.progress)
-        system = PhraseBased(folder, config.phrase_based)
+        tuned_on = _spaced(text.valid, config.phrase_based.tune_sentences)
+        read = [pair["source"] for pair in tuned_on]
+        read += [pair["source"] for split in text.test.values() for pair in split]
+        with timed("loading the phrase-based system"):
+            system = PhraseBased(folder, config.phrase_based, read)
         at_the_end.callback(system.close)
-        bleu = _tune(system, text.valid, config)
-        hours = (time.monotonic() - start) / 3600
+        bleu = _tune(system, tuned_on, config)
+        hours = trained + (time.monotonic() - start) / 3600
         weights = dict(zip(WEIGHTS, system.weights, strict=True))
         yield (
             system,
             {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights},
             {"bleu": bleu},
         )
+    if not config.phrase_based.keep:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _tune(system: PhraseBased, valid: Split, config: BaselineConfig) -> float | None:
-    """Tunes on evenly spaced development pairs; returns their BLEU, or None if it was not asked."""
-    wanted = min(config.phrase_based.tune_sentences, len(valid))
-    if not wanted:
+def _trained(config: BaselineConfig, text: Prepared, folder: Path) -> float:
+    """Sees to the tables of a system in a folder; returns the hours that their training has taken."""
+    about = {"text": text.fingerprint, "alignment": config.phrase_based.alignment}
+    written = folder / "trained.json"  # when the tables are whole
+    if written.is_file():
+        stored = read_json(written.read_bytes(), str(written))
+        if isinstance(stored, dict) and stored.items() >= about.items():
+            log.info("going on with the tables in %s", folder)
+            return float(stored["hours"])
+    start = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    train = text.train
+    pairs = (train.text(number) for number in range(len(train)))
+    train_system(pairs, folder, config.phrase_based, progress=config.trainer.progress)
+    hours = (time.monotonic() - start) / 3600
+    write_json(written, about | {"hours": hours})
+    return hours
+
+
+def _spaced(split: Split, wanted: int) -> list[Any]:
+    """So many pairs, evenly spaced, or all where there are fewer."""
+    wanted = min(wanted, len(split))
+    return [split[int(n)] for n in np.linspace(0, len(split) - 1, wanted)]
+
+
+def _tune(system: PhraseBased, pairs: Sequence[Any], config: BaselineConfig) -> float | None:
+    """Tunes on development pairs; returns their BLEU, or None where there are none."""
+    if not pairs:
         return None
-    pairs = [valid[int(n)] for n in np.linspace(0, len(valid) - 1, wanted)]
     before, bleu = tune(
         system,
         [pair["source"] for pair in pairs],
@@ -70,6 +98,6 @@ def _tune(system: PhraseBased, valid: Split, config: BaselineConfig) -> float | 
         progress=config.trainer.progress,
     )
     log.info(
-        "tuned on %s: BLEU %.2f to %.2f", counted(wanted, "development sentence"), before, bleu
+        "tuned on %s: BLEU %.2f to %.2f", counted(len(pairs), "development sentence"), before, bleu
     )
     return bleu

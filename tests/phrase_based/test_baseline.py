@@ -7,10 +7,12 @@ import multiprocessing
 import os
 import random
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from nmt.config import PhraseBasedConfig
+from nmt.config import BaselineConfig, PhraseBasedConfig
+from nmt.phrase_based import system, training
 from nmt.phrase_based.system import PhraseBased, _received, check_installed, train_system
 from nmt.utils.errors import InputError
 
@@ -88,9 +90,53 @@ def test_phrases_reorder_and_unknown_words_are_copied(extra, tmp_path):
     )
     assert found[0] == ["le", "chat", "rouge", "aime", "le", "chien", "noir"]
     assert {"Smith", "||"} <= set(found[1])
+    sources = [pair[0].split() for pair in sentences(25, 7)] + [["no", "such", "||"]]
+    filtered = PhraseBased(tmp_path, config, sources)
+    assert filtered.translate_all(sources) == system.translate_all(sources)
+    filtered.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"lm", "tm"}
     system.weights = (1.0, 2.0, *system.weights[2:])
     assert system.weights[1] == 2.0
     system.close()
+
+
+@pytest.mark.slow
+def test_a_system_that_was_stopped_goes_on_with_its_tables(extra, tmp_path, monkeypatch):
+    pairs = sentences(620, 1)
+    split = [dict(zip(("source", "target"), map(str.split, pair), strict=True)) for pair in pairs]
+    config = BaselineConfig()
+    config.phrase_based.tune_sentences, config.phrase_based.tune_rounds = 5, 1
+    config.trainer.progress = False
+    trained = []
+
+    def train_system(*arguments, **options):
+        trained.append(arguments[1])
+        system.train_system(*arguments, **options)
+
+    class Pairs(list):
+        def text(self, number):
+            return self[number]
+
+    text = SimpleNamespace(
+        train=Pairs(pairs[:600]), valid=split[600:610], test={"t": split[610:]}, fingerprint="a"
+    )
+    monkeypatch.setattr(training, "train_system", train_system)
+    folder = tmp_path / "phrase_based"
+    with pytest.raises(KeyboardInterrupt), training.tuned_system(config, text, folder):
+        raise KeyboardInterrupt
+    with training.tuned_system(config, text, folder) as (made, about, valid):
+        found = made.translate_all([pair["source"] for pair in split[610:]])
+        hours = json.loads((folder / "trained.json").read_text())["hours"]
+        assert about["hours"] > hours > 0
+    assert (trained, folder.exists()) == ([folder], False)
+    assert valid["bleu"] > 90
+    assert found[0] == split[610]["target"]
+    config.phrase_based.keep = True
+    for fingerprint, trainings in (("b", 2), ("b", 2), ("c", 3)):
+        text.fingerprint = fingerprint
+        with training.tuned_system(config, text, folder):
+            pass
+        assert (len(trained), folder.exists()) == (trainings, True)
 
 
 @pytest.mark.slow
