@@ -21,6 +21,7 @@ from nmt.report.runs import FinishedRun
 from nmt.utils.commands import override_key
 
 PLACES = re.compile(r"data\.(train|valid|in_domain|test\.[^.]+)\.(source|target|alignment|links)\b")
+MODELS = ("checkpoint", "evaluation.alignment.reverse_checkpoint")
 VERSIONS = ("python", "nmt", "torch", "sacrebleu")
 
 
@@ -188,7 +189,7 @@ def is_place(word: str) -> bool:
     """
     name = override_key(word)
     runtime = is_within(name, RUNTIME_KEYS) and name != "trainer.threads"
-    return runtime or name == "checkpoint" or name.startswith("hydra") or bool(PLACES.match(name))
+    return runtime or name in MODELS or name.startswith("hydra") or bool(PLACES.match(name))
 
 
 def write_record(path: Path, content: Mapping[str, Any]) -> None:
