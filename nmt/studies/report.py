@@ -310,10 +310,10 @@ def rule_of(verdict: Verdict) -> str:
     }[claim.rule]
 
 
-def p_value(p: float) -> str:
+def shown_p(p: float) -> str:
     """A p value, as far as its digits say something.
 
-    >>> p_value(0.0123456), p_value(3e-16)
+    >>> shown_p(0.0123456), shown_p(3e-16)
     ('p = 0.0123', 'p < 0.0001')
     """
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
@@ -328,7 +328,7 @@ def _spoken_of(verdict: Verdict) -> str:
         if verdict.of == "seeds"
         else "of these trained models on other sentences: fewer than 3 seeds"
     )
-    p = "" if verdict.p is None else f", {p_value(verdict.p)}"
+    p = "" if verdict.p is None else f", {shown_p(verdict.p)}"
     return (
         f" ({100 * verdict.confidence:g} % interval, {speaks}; {verdict.sentences:,} sentences, "
         f"{counted(verdict.seeds or 0, 'seed')}{p})"
