@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.config import EvaluationConfig
 from nmt.config.keys import is_within
-from nmt.config.schema import RUNTIME_KEYS
+from nmt.config.schema import REVERSE_CHECKPOINT, RUNTIME_KEYS
 from nmt.evaluation.link_scores import links_beside
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
@@ -21,7 +21,7 @@ from nmt.report.runs import FinishedRun
 from nmt.utils.commands import override_key
 
 PLACES = re.compile(r"data\.(train|valid|in_domain|test\.[^.]+)\.(source|target|alignment|links)\b")
-MODELS = ("checkpoint", "evaluation.alignment.reverse_checkpoint")
+MODELS = ("checkpoint", REVERSE_CHECKPOINT)
 VERSIONS = ("python", "nmt", "torch", "sacrebleu")
 
 
@@ -141,7 +141,8 @@ def set_entry(result: Mapping[str, Any]) -> dict[str, Any]:
             key: bucket_score(row, key) for key in (*row, "bleu", "bleu_no_unk") if key != "no_unk"
         }
         place = {key: row[key] for key in ("from", "to", "sentences")}
-        place |= {key: _short(mean) for key in ("mean_length",) if (mean := row.get(key))}
+        if row.get("mean_length"):
+            place["mean_length"] = _short(row["mean_length"])
         rows.append(place | {key: _figure(value) for key, value in found.items() if value})
     falls = result.get("degradation") or {}
     fall = falls.get("bleu")

@@ -32,6 +32,7 @@ from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig,
 
 # what may be asked of a trained model's attention, whatever is read with it
 ATTENTION_KEYS = ("evaluation.alignment", "evaluation.attention", "evaluation.top_k")
+REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
 CHECKPOINT = "file of the trained model, or wandb:ENTITY/PROJECT/NAME:ALIAS; several, as [a,b,c]: their ensemble"
 
 

@@ -88,10 +88,10 @@ def _check_evaluated(where: str, runs: StudyRuns, study: StudySection) -> None:
         raise InputError(f"{where}.reverse: is for single models, not for those of together=true")
     trained = {name: group.seeds for name, group in study.runs.items() if group.command == "train"}
     wanted = runs.seeds
-    for key in ("of", "reverse"):
-        models = getattr(runs, key)
-        if key == "reverse" and models is None:
-            continue
+    named: dict[str, Any] = {"of": runs.of} | (
+        {} if runs.reverse is None else {"reverse": runs.reverse}
+    )
+    for key, models in named.items():
         if models not in trained:
             raise InputError(
                 f"{where}.{key}={models}: must name a group that is trained: {', '.join(trained)}"

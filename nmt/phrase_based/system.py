@@ -63,14 +63,7 @@ def train_system(
         progress: show a progress bar.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    phase = ""
-    stage = Stage(
-        "training the phrase-based system",
-        100,
-        "part",
-        shown=progress,
-        text=lambda: f"training the phrase-based system: {stage.done} of 100 parts{phase}",
-    )
+    stage = Stage("training the phrase-based system", 100, "part", shown=progress)
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as scratch, stage:
         _write_corpus(pairs, Path(scratch))
         # Thot holds the interpreter for minutes, in which nothing could be said or stopped: in a
@@ -83,10 +76,9 @@ def train_system(
         worker.start()
         sender.close()
         try:
-            for share, said in _received(receiver):
-                phase = f" ({said})" if said else ""
+            for share, phase in _received(receiver):
                 stage.advance(round(100 * share) - stage.done)
-                stage.note(said)
+                stage.note(phase)
         finally:
             worker.kill()
             worker.join()

@@ -11,6 +11,7 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config import EvaluateConfig
 from nmt.config.keys import is_within
 from nmt.config.overrides import typed_paths
+from nmt.config.schema import REVERSE_CHECKPOINT
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.evaluation.link_scores import alignment_scores
 from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
@@ -24,8 +25,6 @@ from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
-KEY = "evaluation.alignment.reverse_checkpoint"
-
 
 def reverse_model(run: Run) -> TrainedModel | None:
     """The model of the other direction that was typed; None without one.
@@ -38,16 +37,16 @@ def reverse_model(run: Run) -> TrainedModel | None:
     """
     file = run.config.evaluation.alignment.reverse_checkpoint
     typed = typed_paths(HydraConfig.get().overrides.task, EvaluateConfig)
-    if file is None or not is_within(KEY, typed):
+    if file is None or not is_within(REVERSE_CHECKPOINT, typed):
         return None
-    other = other_model(run, file, KEY)
+    other = other_model(run, file, REVERSE_CHECKPOINT)
     config = other.config
     ours, theirs = list(run.config.data.languages), list(config.data.languages)
     if theirs != ours[::-1]:
         raise InputError(
-            f"{KEY}={file}: translates {theirs[0]} to {theirs[1]}, not {ours[1]} to {ours[0]}"
+            f"{REVERSE_CHECKPOINT}={file}: translates {theirs[0]} to {theirs[1]}, not {ours[1]} to {ours[0]}"
         )
-    for each, name in ((run.config, "checkpoint"), (config, f"{KEY}={file}")):
+    for each, name in ((run.config, "checkpoint"), (config, f"{REVERSE_CHECKPOINT}={file}")):
         if each.model.alignment is None:
             raise InputError(f"{name}: {each.model.title} has no attention to read links from")
     return other

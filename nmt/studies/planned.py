@@ -14,13 +14,12 @@ from typing import Any
 from nmt.config import BaselineConfig, Config, TextConfig
 from nmt.config.keys import completed, is_within
 from nmt.config.renamed import upgrade
-from nmt.config.schema import RUNTIME_KEYS, TrainConfig, to_containers
+from nmt.config.schema import REVERSE_CHECKPOINT, RUNTIME_KEYS, TrainConfig, to_containers
 from nmt.report.runs import flatten
 from nmt.utils.code import code_fingerprint
 from nmt.utils.commands import command_line, literal, override, override_key
 
 ROOT = "data.root"
-REVERSE = "evaluation.alignment.reverse_checkpoint"
 
 # Names of a run, and what is measured in addition: they change neither weights nor translations.
 NEUTRAL = ("name", "experiment", "regime", "evaluation.scores", *RUNTIME_KEYS)
@@ -98,13 +97,13 @@ class PlannedEvaluation(PlannedRun):
 
     @property
     def typed(self) -> list[str]:
-        reverse = [override(REVERSE, str(file)) for file in self.reverse]
+        reverse = [override(REVERSE_CHECKPOINT, str(file)) for file in self.reverse]
         return [self._checkpoint(list(map(str, self.models))), *reverse, *super().typed]
 
     @property
     def command(self) -> str:
         named = self._checkpoint(["FILE"] if len(self.models) == 1 else ["FILE", "..."])
-        reverse = [override(REVERSE, "FILE") for _ in self.reverse]
+        reverse = [override(REVERSE_CHECKPOINT, "FILE") for _ in self.reverse]
         return command_line(self.made_by, [named, *reverse, *self._shown])
 
     @staticmethod

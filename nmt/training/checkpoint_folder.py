@@ -104,8 +104,10 @@ class CheckpointFolder:
             Path(f"{self.last}{files.CHECKSUM}").unlink(missing_ok=True)
         best = found.progress.best
         is_best = best is not None and best["update"] == found.update
+        if not is_best:
+            return
         whole = self.best.is_file() and defect(self.best) is None
-        if is_best and not (whole and updates_of(self.best) == found.update):
+        if not (whole and updates_of(self.best) == found.update):
             self.keep_best(found.path)
 
 

@@ -59,6 +59,7 @@ class Stage:
         self._shown = shown and rank() == 0
         self._left, self._kind, self._text, self._leave = left, kind, text, leave
         self._bar: Any = None
+        self._noted = ""
         self._ended = threading.Event()
         self._begun = self._advanced = time.monotonic()
 
@@ -118,7 +119,8 @@ class Stage:
             self._bar.update(self.done - before)
 
     def note(self, text: str) -> None:
-        """Shows a text beside the bar."""
+        """Shows a text beside the bar, and in the stage's own lines."""
+        self._noted = text
         if self._bar is not None:
             self._bar.set_postfix_str(text)
 
@@ -139,6 +141,7 @@ class Stage:
             seconds = time.monotonic() - self._begun
             return f"{self.title}: {duration(seconds)} so far" if seconds >= 1 else self.title
         told = f"{self.title}: {self.done:,} of {counted(self.total, self.unit)}"
+        told += f" ({self._noted})" if self._noted else ""
         return told if self._left is None else f"{told}, {self._left}"
 
     def _write_lines(self) -> None:

@@ -56,6 +56,14 @@ def test_one_long_step_is_not_silent(lines) -> None:
     assert len(lines()) == ended
 
 
+def test_lines_say_what_was_noted() -> None:
+    stage = Stage("training", 10, "part", shown=False)
+    stage.advance(3)
+    assert stage.line() == "training: 3 of 10 parts"
+    stage.note("Generating phrase table")
+    assert stage.line() == "training: 3 of 10 parts (Generating phrase table)"
+
+
 def test_short_stages_in_a_row_are_not_silent_together(monkeypatch, lines) -> None:
     monkeypatch.setattr(progress, "SILENCE", 0.1)
     monkeypatch.setattr(progress, "_said", time.monotonic())
