@@ -33,6 +33,8 @@ from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig,
 # what may be asked of a trained model's attention, whatever is read with it
 ATTENTION_KEYS = ("evaluation.alignment", "evaluation.attention", "evaluation.top_k")
 REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
+# How a command computes that starts from a checkpoint
+COMPUTING = ("trainer.accelerator", "trainer.precision", "trainer.threads", "trainer.progress")
 CHECKPOINT = "file of the trained model, or wandb:ENTITY/PROJECT/NAME:ALIAS; several, as [a,b,c]: their ensemble"
 
 
@@ -105,7 +107,11 @@ class EvaluateConfig(Config):
         "report",
         "stress",
         "logger",
-        "trainer",
+        *COMPUTING,
+        "trainer.devices",
+        "trainer.num_nodes",
+        "trainer.strategy",
+        "trainer.lightning",
         "data.test",
         "data.root",
         "data.cache",
@@ -129,7 +135,7 @@ class ProbeConfig(Config):
         "report.figures",
         "search.batch_size",
         "stress",
-        "trainer",
+        *COMPUTING,
         "data.test",
         "data.root",
         "data.cache",
@@ -175,7 +181,7 @@ class BaselineConfig(Config):
 class TranslateConfig(Config):
     """`nmt.translate`: what is printed for each line of standard input."""
 
-    overridable: ClassVar = ("search", "trainer", *ATTENTION_KEYS)
+    overridable: ClassVar = ("search", *COMPUTING, *ATTENTION_KEYS)
 
     checkpoint: Any = key(MISSING, CHECKPOINT)
     nbest: int = key(1, "translations per line, best first", minimum=1, maximum=1000)
@@ -195,7 +201,7 @@ class TranslateConfig(Config):
 class ScoreConfig(Config):
     """`nmt.score`: what is printed for each pair of lines of two files."""
 
-    overridable: ClassVar = ("trainer", "search.batch_size", *ATTENTION_KEYS)
+    overridable: ClassVar = (*COMPUTING, "search.batch_size", *ATTENTION_KEYS)
 
     checkpoint: Any = key(MISSING, CHECKPOINT)
     source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")

@@ -279,6 +279,8 @@ def test_stored_configurations_may_hold_what_has_no_effect(composer, stored):
     [
         (TranslateConfig, "evaluation.scores=[ter]"),
         (TranslateConfig, "report.heatmaps=0"),
+        (TranslateConfig, "trainer.devices=4"),
+        (ProbeConfig, "trainer.strategy=ddp"),
         (ScoreConfig, "logger=none"),
         (ScoreConfig, "search.beam_size=3"),
         (ProbeConfig, "evaluation.attention=uniform"),
@@ -290,6 +292,19 @@ def test_what_only_tests_use_is_no_matter_of_training(command, typed):
     with pytest.raises(InputError) as refusal:
         typed_paths([typed], command)
     assert str(refusal.value) == f"{name}: not used by this command; type it to nmt.evaluate"
+
+
+@pytest.mark.parametrize("command", [EvaluateConfig, TranslateConfig, ScoreConfig, ProbeConfig])
+@pytest.mark.parametrize("name", ["max_steps", "valid_every", "patience", "accumulate", "log_every"])
+def test_how_a_model_was_trained_is_not_typed_to_what_applies_it(command, name):
+    said = f"trainer.{name}: belongs to the training run; this command cannot change it"
+    with pytest.raises(InputError, match=f"^{said}$"):
+        typed_paths([f"trainer.{name}=5"], command)
+
+
+def test_of_a_choice_of_devices_a_command_takes_what_it_uses():
+    assert typed_paths(["trainer=ddp"], TranslateConfig) == ["trainer.accelerator"]
+    assert "trainer.devices" in typed_paths(["trainer=ddp"], EvaluateConfig)
 
 
 @pytest.mark.parametrize("command", [EvaluateConfig, TranslateConfig, ScoreConfig])
