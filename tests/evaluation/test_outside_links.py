@@ -29,6 +29,13 @@ def test_no_more_is_read_than_of_a_limited_text(tmp_path):
     assert found == [{"giza": frozenset({(0, 0)})}, {"giza": frozenset({(0, 1)})}]
 
 
+def test_lines_of_pairs_left_out_are_not_read(tmp_path):
+    (tmp_path / "links").write_text("wrong\n0-0\n\n0-2\nwrong\n")
+    text = TextConfig(links={"giza": f"{tmp_path}/links"}, skip=1, pairs=3)
+    with pytest.raises(InputError, match=r"links:4: '0-2' lies outside the sentence"):
+        read_links(text, None, "data.test.t", PAIRS, 3)
+
+
 def test_a_text_of_the_grammar_has_no_line_behind_its_pairs(tmp_path):
     (tmp_path / "links").write_text("0-0\n\n0-1\n\n")
     text = TextConfig(links={"giza": f"{tmp_path}/links"}, pairs=3, grammar="natural")

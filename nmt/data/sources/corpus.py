@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,17 @@ class LineAligned:
     def _check(self) -> None:
         for path, stamp in zip(self.paths, self.stamps, strict=True):
             check_unchanged(path, stamp)
+
+
+@dataclass(frozen=True)
+class After:
+    """The rows of some parts but for the first `skip`."""
+
+    parts: tuple[Any, ...]
+    skip: int
+
+    def __iter__(self) -> Iterator[Row]:
+        return itertools.islice(read_parts(self.parts), self.skip, None)
 
 
 @dataclass(frozen=True)

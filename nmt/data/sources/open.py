@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmt.config import DataConfig, TextConfig
-from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
+from nmt.data.sources.corpus import PART, After, Corpus, First, LineAligned, Row, digest
 from nmt.data.sources.lines import OPENERS, Stamp, check_file
 from nmt.data.sources.remote import REMOTE, from_remote
 from nmt.utils.errors import InputError
@@ -30,6 +30,11 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
     Raises:
         InputError: where the section names no text, two of them, or one that cannot be had.
     """
+    if text.skip:
+        stop = text.pairs and text.skip + text.pairs
+        whole = open_corpus(replace(text, skip=0, pairs=stop), data, key, split)
+        identity = digest(whole.identity, "skip", text.skip)
+        return replace(whole, identity=identity, parts=(After(whole.parts, text.skip),))
     ways = [way for way in ("source", "files", *REMOTE, "grammar") if getattr(text, way)]
     if not ways:
         raise InputError(

@@ -42,6 +42,34 @@ def test_files_are_read_in_step_with_their_alignment(write: Write) -> None:
     assert open_text(text, "data.valid").identity != corpus.identity
 
 
+@pytest.mark.parametrize(
+    ("pairs", "kept"), [(None, ["y", "z", "w"]), (2, ["y", "z"]), (1, ["y"]), (9, ["y", "z", "w"])]
+)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_pairs_are_counted_after_those_left_out(
+    write: Write, parts: int, pairs: int | None, kept: list[str]
+) -> None:
+    for name, lines in (("a", ["v", "x", "y"]), ("b", ["z", "w"])):
+        write(f"{name}.en", lines)
+        write(f"{name}.fr", lines)
+    if parts == 1:
+        for language in ("en", "fr"):
+            write(f"c.{language}", ["v", "x", "y", "z", "w"])
+    files = ["c"] if parts == 1 else ["a", "b"]
+    root = str(Path(write("a.en", ["v", "x", "y"])).parent)
+    whole, rest = (
+        open_text(TextConfig(files=files, skip=skip, pairs=pairs), root=root) for skip in (0, 2)
+    )
+    assert [row.target for row in rest] == kept
+    assert rest.identity != whole.identity
+
+
+def test_pairs_of_the_grammar_are_drawn_after_those_left_out() -> None:
+    all_five = open_text(TextConfig(grammar="natural", pairs=5))
+    last = open_text(TextConfig(grammar="natural", pairs=3, skip=2))
+    assert list(last) == list(all_five)[2:]
+
+
 def test_identity_follows_the_content_not_the_name(write: Write) -> None:
     first = open_text(TextConfig(source=write("a", ["x"]), target=write("b", ["y"])))
     renamed = open_text(TextConfig(source=write("c", ["x"]), target=write("d", ["y"])))
