@@ -97,14 +97,15 @@ def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:
     Raises:
         InputError: where there is nothing to draw: the model has no attention.
     """
-    from nmt.report.heatmap import draw_heatmap
+    from nmt.report.heatmap import heatmap_figure
+    from nmt.report.style import draw
     from nmt.utils.errors import InputError
 
     if folder and row["weights"] is None:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     if folder:
-        file = Path(folder) / f"line-{number}"
-        draw_heatmap(row, file, ["png"], f"Attention: line {number} and its translation")
+        title = f"Attention: line {number} and its translation"
+        draw(lambda: heatmap_figure(row, title), Path(folder) / f"line-{number}", ["png"])
 
 
 if __name__ == "__main__":

@@ -16,36 +16,14 @@ from hydra.utils import get_method, instantiate
 from nmt.config import ReportConfig
 from nmt.config.targets import named_by
 from nmt.report.comparison import SetComparison
-from nmt.report.finding import read_run
 from nmt.report.groups import grouped
-from nmt.report.heatmap import (
-    choose_four,
-    draw_four,
-    draw_heatmap,
-    four_figure,
-    spread_over_lengths,
-)
-from nmt.report.lengths import (
-    caption,
-    details_figure,
-    draw_length_details,
-    draw_lengths,
-    lengths_figure,
-)
+from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
+from nmt.report.lengths import caption, details_figure, lengths_figure
 from nmt.report.runs import FinishedRun
-from nmt.report.style import PAPER, file_name, save_figure, style
+from nmt.report.style import PAPER, draw, file_name, save_figure, style
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage, TimeLeft
-
-__all__ = [
-    "draw_for_papers",
-    "draw_four",
-    "draw_heatmap",
-    "draw_length_details",
-    "draw_lengths",
-    "draw_run",
-]
 
 log = logging.getLogger(__name__)
 
@@ -56,13 +34,9 @@ TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
 
 
 def draw_run(
-    folder: Path,
-    report: ReportConfig,
-    results: dict[str, Any] | None = None,
-    shown: bool = False,
-    left: TimeLeft | None = None,
+    run: FinishedRun, report: ReportConfig, shown: bool = False, left: TimeLeft | None = None
 ) -> list[Path]:
-    """Draws the figures of every test set into `folder`/figures and returns their files.
+    """Draws the figures of every test set into the run's figures/ and returns their files.
 
     <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
     paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long;
@@ -70,46 +44,45 @@ def draw_run(
     and left out.
 
     Args:
-        results: content of results.json where that file, a run's last, is not yet written.
         shown: show progress.
         left: the time left of the command, which is told how many figures there are.
 
     Raises:
-        InputError: an unknown format, or a folder that cannot be read.
+        InputError: an unknown format, or a file of the run that cannot be read.
     """
-    folder = Path(folder)
-    name = str((results or {}).get("name") or folder.name)
-    run = read_run(folder) if results is None else FinishedRun(name, results, folder)
-    drawings = list(_drawings(run, report, folder / FOLDER))
+    assert run.folder is not None
+    drawings = list(_drawings(run, report, run.folder / FOLDER))
     written: list[Path] = []
     if left is not None:
         left.expect({"figures": len(drawings)})
     with Stage("drawing", len(drawings), "figure", shown=shown, left=left, kind="figures") as stage:
-        for draw in drawings:
-            written += draw()
+        for drawing in drawings:
+            written += drawing()
             stage.advance()
     return written
 
 
 def _drawings(run: FinishedRun, report: ReportConfig, folder: Path) -> Iterator[Drawing]:
     """What draws each figure of a run and returns its files."""
-    formats = list(report.figures)
+    formats, lines = list(report.figures), {run.label: [run]}
     for test_set in run.sets:
         start = folder / test_set
         if run.results["test"][test_set].get("by_length"):
             by_length = start.with_name(f"{test_set}-bleu-by-length")
-            yield partial(draw_lengths, {run.label: [run]}, by_length, test_set, formats)
+            yield partial(draw, partial(lengths_figure, lines, test_set), by_length, formats)
             details = start.with_name(f"{test_set}-by-length-details")
-            yield partial(draw_length_details, {run.label: [run]}, details, test_set, formats)
+            yield partial(draw, partial(details_figure, lines, test_set), details, formats)
         rows = attended(run, test_set) if report.heatmaps else []
         if not rows:
             continue
         four = chosen_four(run, test_set, rows, report.sentence)
-        yield partial(draw_four, four, start.with_name(f"{test_set}-four"), formats)
+        yield partial(
+            draw, partial(four_figure, four), start.with_name(f"{test_set}-four"), formats
+        )
         for row in spread_over_lengths(rows, report.heatmaps):
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
             title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
-            yield partial(draw_heatmap, row, file, formats, title)
+            yield partial(draw, partial(heatmap_figure, row, title), file, formats)
     for figure, settings in report.own.items():
         yield partial(_draw_own, run, figure, settings, folder / figure, formats)
 

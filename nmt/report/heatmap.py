@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmt.data.vocabulary import UNKNOWN_SYMBOL
-from nmt.report.style import save_figure, shown, style
+from nmt.report.style import shown
 
 log = logging.getLogger(__name__)
 
@@ -34,32 +33,15 @@ LEGIBLE = 2.5  # points: smaller words are left out
 SEED = "Figure 3"
 
 
-def draw_heatmap(
-    row: dict[str, Any], path: Path, formats: Sequence[str] = ("png", "svg"), title: str = ""
-) -> list[Path]:
-    """Draws one line of alignments/<set>.jsonl; `path` is given without its ending.
+def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
+    """One line of alignments/<set>.jsonl as a figure, made and saved inside `style()`.
 
     Args:
         title: what it is the alignment of; without one it is that of a sentence, by its number.
 
     Raises:
         ValueError: the model has no attention.
-        InputError: an unknown format.
     """
-    with style():
-        return save_figure(heatmap_figure(row, title), path, formats)
-
-
-def draw_four(
-    rows: Sequence[dict[str, Any]], path: Path, formats: Sequence[str] = ("png", "svg")
-) -> list[Path]:
-    """Draws up to four lines as the panels (a) to (d) of one figure; raises as `draw_heatmap`."""
-    with style():
-        return save_figure(four_figure(rows), path, formats)
-
-
-def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
-    """One sentence as a figure (made and saved inside `style()`); `title` as in `draw_heatmap`."""
     figure = _panels([row], [""])
     title = title or f"Attention: sentence {row['id']}"
     figure.text(0, 1 + TITLE / figure.get_figheight(), title, fontsize=8, va="bottom")

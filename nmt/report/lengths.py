@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.results import bucket_score
 from nmt.report.runs import FinishedRun, known_scores
-from nmt.report.style import GREY, run_style, save_figure, shown, style
+from nmt.report.style import GREY, run_style, shown
 from nmt.report.table import heading, levels
 
 Point = dict[str, Any]  # a score in a bucket: `score`, `low`, `high`, `sentences`
@@ -27,33 +26,6 @@ Lines = Mapping[str, Sequence[FinishedRun]]  # by label; of several runs the mea
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
 LABEL = 60  # letters of a label that are shown
-
-
-def draw_lengths(
-    lines: Lines,
-    path: Path,
-    test_set: str,
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """Draws BLEU by length on one test set; `path` is given without its ending.
-
-    Raises:
-        InputError: an unknown format.
-    """
-    with style():
-        return save_figure(lengths_figure(lines, test_set), path, formats)
-
-
-def draw_length_details(
-    lines: Lines,
-    path: Path,
-    test_set: str,
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """Draws what lies behind the curve: length, probability, attention; as `draw_lengths`."""
-    with style():
-        figure = details_figure(lines, test_set)
-        return [] if figure is None else save_figure(figure, path, formats)
 
 
 def lengths_figure(

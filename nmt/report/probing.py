@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.report.style import COLOURS, GREY, run_style, save_figure, shown, style
+from nmt.report.style import COLOURS, GREY, run_style, shown
 from nmt.report.table import Column, Table, levels
 
 ORDERS = {"from_start": "from the start", "from_end": "from the end"}
@@ -105,18 +104,6 @@ def gains_table(content: Mapping[str, Any]) -> Table:
     )
 
 
-def draw_readings(
-    content: Mapping[str, Any], test_set: str, path: Path, formats: Sequence[str]
-) -> list[Path]:
-    """Draws the figure of a test set to `path`, given without its ending.
-
-    Raises:
-        InputError: an unknown format.
-    """
-    with style():
-        return save_figure(readings_figure(content, test_set), path, formats)
-
-
 def readings_figure(content: Mapping[str, Any], test_set: str) -> Figure:
     """A row a kind of vector and order: shares by position, a line for each length, and by length."""
     readings = [each for each in content["readings"] if each["set"] == test_set]
@@ -128,14 +115,6 @@ def readings_figure(content: Mapping[str, Any], test_set: str) -> Figure:
     for axes in figure.axes:
         axes.set_ylim(0, 103)
     return figure
-
-
-def draw_gains(
-    content: Mapping[str, Any], test_set: str, path: Path, formats: Sequence[str]
-) -> list[Path]:
-    """As `draw_readings`, of what a model gains over another."""
-    with style():
-        return save_figure(gains_figure(content, test_set), path, formats)
 
 
 def gains_figure(content: Mapping[str, Any], test_set: str) -> Figure:

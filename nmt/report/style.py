@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -100,6 +100,13 @@ def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
+
+
+def draw(make: Callable[[], Figure | None], path: Path, formats: Sequence[str]) -> list[Path]:
+    """Draws what `make` gives, if anything, and returns its files; arguments as of `save_figure`."""
+    with style():
+        figure = make()
+        return [] if figure is None else save_figure(figure, path, formats)
 
 
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:

@@ -196,9 +196,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     page: Path | None = None
     # what was measured is not lost over a picture of it, nor the page over a figure
     try:
-        shown = config.trainer.progress
         with timed("figures"):
-            figures = draw_run(folder.path, config.report, content, shown, run.left)
+            figures = draw_run(finished, config.report, config.trainer.progress, run.left)
     except Exception:
         log.exception("not all figures could be drawn; the run continues without them")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from nmt.evaluation.reading import means
 from nmt.evaluation.results import as_json, versions
 from nmt.inference.probing.protocol import ProbeSettings, probe_vectors
 from nmt.inference.trained import TrainedModel
-from nmt.report.probing import draw_gains, draw_readings, gains_table, readings_table
+from nmt.report.probing import gains_figure, gains_table, readings_figure, readings_table
+from nmt.report.style import draw
 from nmt.run.gain import measure_gains
 from nmt.run.run import Run
 from nmt.run.test import Sets
@@ -127,10 +129,10 @@ def _draw(content: dict[str, Any], folder: Path, formats: list[str]) -> list[Pat
     figures = folder / "figures"
     return [
         file
-        for kind, rows, draw in (
-            ("probe", content["readings"], draw_readings),
-            ("gain", content["gains"], draw_gains),
+        for kind, rows, make in (
+            ("probe", content["readings"], readings_figure),
+            ("gain", content["gains"], gains_figure),
         )
         for name in dict.fromkeys(row["set"] for row in rows)
-        for file in draw(content, name, figures / f"{name}-{kind}", formats)
+        for file in draw(partial(make, content, name), figures / f"{name}-{kind}", formats)
     ]

@@ -295,7 +295,9 @@ def test_what_only_tests_use_is_no_matter_of_training(command, typed):
 
 
 @pytest.mark.parametrize("command", [EvaluateConfig, TranslateConfig, ScoreConfig, ProbeConfig])
-@pytest.mark.parametrize("name", ["max_steps", "valid_every", "patience", "accumulate", "log_every"])
+@pytest.mark.parametrize(
+    "name", ["max_steps", "valid_every", "patience", "accumulate", "log_every"]
+)
 def test_how_a_model_was_trained_is_not_typed_to_what_applies_it(command, name):
     said = f"trainer.{name}: belongs to the training run; this command cannot change it"
     with pytest.raises(InputError, match=f"^{said}$"):

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import logging
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,10 @@ from PIL import Image
 from nmt.config import Config, ReportConfig
 from nmt.report import figures
 from nmt.report.comparison import compare_set
-from nmt.report.figures import draw_for_papers, draw_four, draw_heatmap, draw_run
+from nmt.report.figures import draw_for_papers, draw_run
 from nmt.report.finding import find_runs, read_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.style import file_name, shown, style
+from nmt.report.style import draw, file_name, shown, style
 from nmt.utils.progress import TimeLeft
 from tests.helpers.run_folders import make_run
 
@@ -39,7 +40,7 @@ def folder(tmp_path_factory):
 def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder, tmp_path):
     """And before its results are written."""
     report = ReportConfig(heatmaps=2, figures=["svg"])
-    files = draw_run(folder, report)
+    files = draw_run(read_run(folder), report)
     kept = [json.loads(line) for line in (folder / "alignments/newstest.jsonl").open()]
     shortest, longest = (spread_over_lengths(kept, 2)[place]["id"] for place in (0, 1))
     names = ["bleu-by-length", "by-length-details", "four"]
@@ -48,14 +49,14 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
     assert all(file.parent == folder / "figures" and file.stat().st_size > 1000 for file in files)
     for kind in ("alignments", "translations"):
         (tmp_path / kind).symlink_to(folder / kind)
-    results = json.loads((folder / "results.json").read_text())
-    again = draw_run(tmp_path, report, results)
+    again = draw_run(dataclasses.replace(read_run(folder), folder=tmp_path), report)
     assert [file.name for file in again] == [file.name for file in files]
     assert all(one.read_bytes() == two.read_bytes() for one, two in zip(files, again, strict=True))
 
 
 def test_a_figure_is_drawn_in_every_format(tmp_path):
-    files = draw_heatmap(row(["a", "</s>"], ["b", "</s>"]), tmp_path / "h", ["png", "svg", "pdf"])
+    make = partial(heatmap_figure, row(["a", "</s>"], ["b", "</s>"]))
+    files = draw(make, tmp_path / "h", ["png", "svg", "pdf"])
     assert [file.name for file in files] == ["h.png", "h.svg", "h.pdf"]
     starts = (b"\x89PNG", b"<?xml", b"%PDF")
     assert all(f.read_bytes().startswith(s) for f, s in zip(files, starts, strict=True))
@@ -63,18 +64,18 @@ def test_a_figure_is_drawn_in_every_format(tmp_path):
 
 def test_without_attention_only_curves_are_drawn(tmp_path):
     folder = make_run(tmp_path / "run", model="RNNencdec", pairs=40, kept=8)
-    files = draw_run(folder, ReportConfig(figures=["svg"]))
+    files = draw_run(read_run(folder), ReportConfig(figures=["svg"]))
     assert [file.name for file in files] == [
         "newstest-bleu-by-length.svg",
         "newstest-by-length-details.svg",
     ]
 
 
-@pytest.mark.parametrize("drawn", [draw_heatmap, lambda row, *rest: draw_four([row] * 4, *rest)])
-def test_a_picture_of_a_long_sentence_is_bounded(tmp_path, drawn):
+@pytest.mark.parametrize("make", [heatmap_figure, lambda row: four_figure([row] * 4)])
+def test_a_picture_of_a_long_sentence_is_bounded(tmp_path, make):
     """It is held in memory as a whole, and a line of a test set may be of any length."""
     long = row(["a"] * 600 + ["</s>"], ["b"] * 3 + ["</s>"])
-    (file,) = drawn(long, tmp_path / "h", ["png"])
+    (file,) = draw(lambda: make(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
 
 
@@ -163,9 +164,8 @@ def test_heatmap_cells_are_square_and_grey_from_black_to_white():
 
 def test_text_is_shown_literally(tmp_path):
     words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "$", "_{a}", "</s>"]
-    [file] = draw_heatmap(
-        row(words, ["Ж", "日本", "عربي", "\x00\x1b", "</s>"]), tmp_path / "h", ["svg"]
-    )
+    written = row(words, ["Ж", "日本", "عربي", "\x00\x1b", "</s>"])
+    [file] = draw(lambda: heatmap_figure(written), tmp_path / "h", ["svg"])
     drawn = file.read_text(encoding="utf-8")
     for literal in ("$x^2$<", "&lt;b&gt;&amp;amp;&lt;/b&gt;", "\\frac{1}{2}", ">Ж<", ">日本<"):
         assert literal in drawn
@@ -175,14 +175,14 @@ def test_text_is_shown_literally(tmp_path):
 
 def test_any_glyph_is_drawn_as_pixels_too(tmp_path, recwarn):
     odd = ["\U0001f600", "क्षि", "\ufffe", "\u200b", "", "a" * 300, "</s>"]
-    files = draw_heatmap(row(odd, odd), tmp_path / "odd", ["png", "pdf"])
+    files = draw(lambda: heatmap_figure(row(odd, odd)), tmp_path / "odd", ["png", "pdf"])
     assert all(file.stat().st_size > 1000 for file in files)
     assert not [each for each in recwarn if "Glyph" in str(each.message)]
 
 
 def test_four_panels_in_the_order_given(tmp_path):
     rows = [row([*"abc"[: n + 1], "</s>"], ["x", "</s>"], n) for n in range(3)]
-    [file] = draw_four(rows, tmp_path / "set=four", ["svg"])
+    [file] = draw(lambda: four_figure(rows), tmp_path / "set=four", ["svg"])
     assert file.name == "set_four.svg"
     drawn = file.read_text()
     assert [f"({letter})" in drawn for letter in "abcd"] == [True, True, True, False]
@@ -213,9 +213,9 @@ def test_four_sentences_follow_the_protocol_of_figure_3(caplog):
     assert "report.sentence" in caplog.text
 
 
-def test_without_weights_a_heatmap_is_refused(tmp_path):
+def test_without_weights_a_heatmap_is_refused():
     with pytest.raises(ValueError, match="sentence 3"):
-        draw_heatmap(row(["a"], ["b"], 3, weights=False), tmp_path / "h")
+        heatmap_figure(row(["a"], ["b"], 3, weights=False))
 
 
 def test_names_and_labels():
@@ -232,10 +232,10 @@ def test_a_figure_of_ones_own_that_fails_costs_itself_alone(folder, tmp_path, mo
         "def good(run): return Figure()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    for curves in ("draw_lengths", "draw_length_details"):
-        monkeypatch.setattr(figures, curves, lambda *_: [])
+    for curves in ("lengths_figure", "details_figure"):
+        monkeypatch.setattr(figures, curves, lambda *_: None)
     own = {name: {"_target_": f"own_figures_of_a_test.{name}"} for name in ("bad", "none", "good")}
-    files = draw_run(folder, ReportConfig(heatmaps=0, figures=["svg"], own=own))
+    files = draw_run(read_run(folder), ReportConfig(heatmaps=0, figures=["svg"], own=own))
     assert [file.name for file in files] == ["good.svg"]
     first, second = (record.getMessage() for record in caplog.records)
     assert first == "report.own.bad: KeyError: 'missing'; this figure is not drawn"

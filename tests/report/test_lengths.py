@@ -1,16 +1,14 @@
 """Curves over the length of the sentence."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.finding import read_run
-from nmt.report.lengths import caption, details_figure, draw_lengths, lengths_figure
+from nmt.report.lengths import caption, details_figure, lengths_figure
 from nmt.report.runs import FinishedRun
-from nmt.report.style import COLOURS, style
+from nmt.report.style import COLOURS, draw, style
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
@@ -148,14 +146,14 @@ def test_details_show_what_the_runs_have():
 
 
 def test_an_unknown_format_is_refused(tmp_path):
+    run = run_of([bucket(1, 10, 9.0)])
     with pytest.raises(InputError, match=r"report\.figures: gif"):
-        draw_lengths(each(run_of([bucket(1, 10, 9.0)])), tmp_path / "f", "dev", ["gif"])
+        draw(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["gif"])
 
 
 def test_a_label_that_begins_with_an_underscore_is_in_the_legend(tmp_path):
-    [file] = draw_lengths(
-        each(run_of([bucket(1, 10, 9.0)], "_mine")), Path(tmp_path / "f"), "dev", ["svg"]
-    )
+    run = run_of([bucket(1, 10, 9.0)], "_mine")
+    [file] = draw(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["svg"])
     assert "_mine" in file.read_text()
 
 

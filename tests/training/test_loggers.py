@@ -15,6 +15,7 @@ from pytorch_lightning.loggers.logger import DummyLogger
 from nmt.config import ReportConfig
 from nmt.config.validation import load
 from nmt.report.figures import draw_run
+from nmt.report.finding import read_run
 from nmt.training.loggers import make_logger
 from nmt.training.metrics_file import ResumableCSVLogger
 from nmt.training.test_scores import log_test_scores
@@ -99,7 +100,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
     """The results of a run and the figures that are drawn of it."""
     source = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=12)
     results = json.loads((source / "results.json").read_text())
-    return results, draw_run(source, ReportConfig(heatmaps=0, figures=["png"]))
+    return results, draw_run(read_run(source), ReportConfig(heatmaps=0, figures=["png"]))
 
 
 @pytest.mark.parametrize("earlier", [False, True])

@@ -9,6 +9,7 @@ from nmt.config import ReportConfig
 from nmt.config.schema import to_containers
 from nmt.config.validation import load
 from nmt.report.figures import draw_run
+from nmt.report.finding import read_run
 from nmt.report.heatmap import choose_four
 from nmt.report.wandb import panels as wandb_panels
 from nmt.report.wandb.panels import (
@@ -98,7 +99,7 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     source = add_links(make_run(tmp_path / "run", pairs=60, kept=12))
     results = json.loads((source / "results.json").read_text())
     kept = [json.loads(line) for line in (source / "alignments/newstest.jsonl").open()]
-    figures = draw_run(source, ReportConfig(heatmaps=0, figures=["png"]))
+    figures = draw_run(read_run(source), ReportConfig(heatmaps=0, figures=["png"]))
     page = tmp_path / "report.html"
     page.write_text("<!doctype html><title>é</title><script>1 < 2</script>", encoding="utf-8")
     four = choose_four(kept)
