@@ -98,14 +98,14 @@ def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:
         InputError: where there is nothing to draw: the model has no attention.
     """
     from nmt.report.heatmap import heatmap_figure
-    from nmt.report.style import draw
+    from nmt.report.style import draw_figure
     from nmt.utils.errors import InputError
 
     if folder and row["weights"] is None:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     if folder:
         title = f"Attention: line {number} and its translation"
-        draw(lambda: heatmap_figure(row, title), Path(folder) / f"line-{number}", ["png"])
+        draw_figure(lambda: heatmap_figure(row, title), Path(folder) / f"line-{number}", ["png"])
 
 
 if __name__ == "__main__":

@@ -41,22 +41,18 @@ log = logging.getLogger(__name__)
 
 # the errors of files and folders that a person can do something about
 UNUSABLE = {
-    getattr(errno, name)
-    for name in [
-        "EACCES",
-        "EPERM",
-        "EROFS",
-        "EIO",
-        "ENOSPC",
-        "EDQUOT",
-        "EFBIG",
-        "ENOTDIR",
-        "EEXIST",
-        "EISDIR",
-        "ENAMETOOLONG",
-        "ELOOP",
-    ]
-    if hasattr(errno, name)
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EIO,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
 }
 
 

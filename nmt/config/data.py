@@ -65,8 +65,8 @@ class TextConfig:
     optional: bool = key(
         False, "of a test set: left out, with a line that says so, where a file of it is missing"
     )
-    skip: int = key(
-        0, "leave out so many pairs at the start, such as those of another set", minimum=0
+    skip: int | None = key(
+        None, "leave out so many pairs at the start, such as those of another set", minimum=1
     )
     pairs: int | None = key(
         None,

@@ -11,29 +11,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from nmt.data.tokenise import SPACE
 from nmt.data.vocabulary import END, SPECIAL, UNKNOWN, until_end
 from nmt.utils.errors import InputError
 
-BYTES = 256
 WORD_START = "Ġ"
-
-
-def _byte_of_symbol() -> dict[str, int]:
-    """The byte that each printable stand-in of byte-level models means.
-
-    Printable bytes stand for themselves; the others are numbered from U+0100 on.
-    """
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(BYTES) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {
-        chr(BYTES + number): byte for number, byte in enumerate(others)
-    }
-
-
-BYTE_OF = _byte_of_symbol()
+ALPHABET = frozenset(pre_tokenizers.ByteLevel.alphabet())  # a sign for each byte
+BYTES = len(ALPHABET)
+DECODER = decoders.ByteLevel()
 
 
 class BpeVocabulary:
@@ -59,7 +46,7 @@ class BpeVocabulary:
             raise InputError(f"vocabulary: not a subword model: {reason}") from error
         self._subwords = sorted(ids, key=ids.__getitem__)
         numbered = all(ids[subword] == place for place, subword in enumerate(self._subwords))
-        if not numbered or not all(BYTE_OF.keys() >= set(subword) for subword in self._subwords):
+        if not numbered or not all(set(subword) <= ALPHABET for subword in self._subwords):
             raise InputError("vocabulary: its subwords are not numbered bytes and their merges")
 
     @classmethod
@@ -80,7 +67,7 @@ class BpeVocabulary:
             vocab_size=size,
             show_progress=False,
             special_tokens=[],
-            initial_alphabet=sorted(BYTE_OF),
+            initial_alphabet=sorted(ALPHABET),
         )
         model.train_from_iterator(sentences, trainer)
         return cls(model.to_str())
@@ -139,5 +126,4 @@ class BpeVocabulary:
 
 
 def _text(symbols: str) -> str:
-    spelt = symbols.removeprefix(WORD_START)
-    return bytes(BYTE_OF[symbol] for symbol in spelt).decode("utf-8", errors="replace")
+    return str(DECODER.decode([symbols.removeprefix(WORD_START)]))

@@ -88,5 +88,4 @@ def _end_with_parent() -> None:
         signal_at_parents_death(signal.SIGKILL)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_end_with_parent)
+os.register_at_fork(after_in_child=_end_with_parent)

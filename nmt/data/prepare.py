@@ -49,7 +49,6 @@ class Prepared:
         fingerprints: one for each split, by name (`train`, `valid`, `test.<name>`).
         fingerprint: of all that training depends on: training and development text, tokenisation
             and vocabularies. Test sets do not enter.
-        languages: of source and target.
     """
 
     source_vocabulary: Vocabulary
@@ -60,7 +59,6 @@ class Prepared:
     manifest: dict[str, Any]
     fingerprints: dict[str, str]
     fingerprint: str
-    languages: tuple[str, str]
 
     def identified(self) -> dict[str, Any]:
         """The fingerprints that results.json holds: of all that is learnt from, and of each test set."""
@@ -159,7 +157,6 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         manifest=counted,
         fingerprints=fingerprints,
         fingerprint=digest(encoded.fingerprint, fingerprints["valid"]),
-        languages=_languages(data),
     )
 
 

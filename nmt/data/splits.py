@@ -65,11 +65,6 @@ class Split(ABC):
     def sizes(self) -> Array:
         """(pairs, 2) ids of source and target of every pair, END included."""
 
-    @property
-    @abstractmethod
-    def words(self) -> Array:
-        """(pairs, 2) words of source and target of every pair, without END."""
-
     @abstractmethod
     def target_words(self, numbers: Sequence[int] | Array) -> Array:
         """Words of the targets of some pairs, without END."""
@@ -178,10 +173,6 @@ class Train(Split):
     @functools.cached_property
     def sizes(self) -> Array:
         return self._lengths[:, 2:][self.kept]
-
-    @property
-    def words(self) -> Array:
-        return self._lengths[:, :2][self.kept]
 
     def target_words(self, numbers: Sequence[int] | Array) -> Array:
         return self._lengths[self.kept[np.asarray(numbers, np.int64)], 1]

@@ -19,7 +19,7 @@ import datasets
 
 from nmt.data.cache import build_once
 from nmt.data.sources.corpus import PART, Corpus, Row, digest, read_parts
-from nmt.data.tokenise import JOINING, split, tokeniser
+from nmt.data.tokenise import split, tokeniser
 from nmt.utils.cores import shared_cores
 from nmt.utils.errors import InputError
 
@@ -95,10 +95,7 @@ def tokenise_corpus(
     for language in languages:
         tokeniser(language, normalise)
     version = importlib.metadata.version("sacremoses")
-    joiners = ["joiners"] if JOINING & set(languages) else []  # they were dropped once
-    fingerprint = digest(
-        FORMAT, corpus.identity, list(languages), normalise, raw, version, *joiners
-    )
+    fingerprint = digest(FORMAT, corpus.identity, list(languages), normalise, raw, version)
 
     def build(folder: Path) -> None:
         scratch = folder / "scratch"

@@ -95,18 +95,18 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
     """
     if pair["alignment"] is None:
         return None
-    where = f"{key}.alignment={text.alignment}:{text.skip + pair['line'] + 1}"
+    where = f"{key}.alignment={text.alignment}:{(text.skip or 0) + pair['line'] + 1}"
     lengths = len(pair["source"]), len(pair["target"])
     return parse_links(pair["alignment"], base=text.alignment_base, where=where, lengths=lengths)
 
 
-def format_links(links: Iterable[Link], base: int = 0) -> str:
+def format_links(links: Iterable[Link]) -> str:
     """Writes links in Pharaoh format, in ascending order.
 
-    >>> format_links([(1, 2), (0, 0)], base=1)
-    '1-1 2-3'
+    >>> format_links([(1, 2), (0, 0)])
+    '0-0 1-2'
     """
-    return " ".join(f"{j + base}-{i + base}" for j, i in sorted(links))
+    return " ".join(f"{j}-{i}" for j, i in sorted(links))
 
 
 def word_weights(

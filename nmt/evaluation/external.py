@@ -19,7 +19,6 @@ def read_external(
     *,
     tokenise: Callable[[str], list[str]],
     detokenise: Callable[[list[str]], str],
-    tokenised: bool | None = None,
     key: str = "external",
 ) -> list[Record]:
     """Reads an outside system's translations of a test set.
@@ -29,7 +28,6 @@ def read_external(
         sentences: records of any run on that set, for references, lengths and `no_unk`.
         tokenise: text -> tokens, as the references were tokenised.
         detokenise: tokens -> text.
-        tokenised: whether lines are tokens separated by spaces; None: judged from the file.
         key: the key of the configuration that named the file, for the message.
 
     Returns:
@@ -46,8 +44,7 @@ def read_external(
             f"{key}={path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
             " one hypothesis a line is expected, none for pairs that the runs left out as empty"
         )
-    if tokenised is None:
-        tokenised = looks_tokenised(lines)
+    tokenised = looks_tokenised(lines)
     records = []
     for line, sentence in zip(lines, ordered, strict=True):
         hypothesis = split(line) if tokenised else tokenise(line)

@@ -31,7 +31,8 @@ def read_links(
             no gold links.
     """
     found: list[dict[str, frozenset[Link]]] = [{} for _ in pairs]
-    stop = text.skip + text.pairs if text.pairs else None
+    skip = text.skip or 0
+    stop = skip + text.pairs if text.pairs else None
     if text.grammar:  # of which `pairs` is all that there is
         stop = None
     for system, path in text.links.items():
@@ -39,12 +40,12 @@ def read_links(
         if pairs and not any(pair["alignment"] is not None for pair in pairs):
             raise InputError(f"{name}: there are no gold links to score them against")
         file = check_file(under_root(root, path), name)
-        read = list(itertools.islice(read_lines(file), text.skip, stop))
+        read = list(itertools.islice(read_lines(file), skip, stop))
         if len(read) != lines:
             raise InputError(f"{name}={path}: {len(read)} lines; the test set's text has {lines}")
         for links, pair in zip(found, pairs, strict=True):
             lengths = len(pair["source"]), len(pair["target"])
-            where = f"{name}={path}:{text.skip + pair['line'] + 1}"
+            where = f"{name}={path}:{skip + pair['line'] + 1}"
             links[system] = parse_links(
                 read[pair["line"]], base=text.alignment_base, where=where, lengths=lengths
             ).possible

@@ -3,8 +3,7 @@
 English to French, WMT'14, newstest2014; tokenised, cased BLEU of multi-bleu.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 SOURCE = "Bahdanau, Cho, Bengio (ICLR 2015), Tables 1 and 2"
 TEST_SET = "newstest2014"
@@ -16,7 +15,6 @@ class PaperRow:
 
     Attributes:
         name: as the paper writes it.
-        experiment: the experiment of this project that stands for it.
         bleu_all: BLEU of all sentences.
         bleu_no_unk: BLEU of the sentences without unknown words.
         updates, epochs, hours, device: how long it was trained, and on what.
@@ -24,7 +22,6 @@ class PaperRow:
     """
 
     name: str
-    experiment: str | None
     bleu_all: float
     bleu_no_unk: float
     updates: int | None = None
@@ -34,25 +31,14 @@ class PaperRow:
     train_nll: float | None = None
     valid_nll: float | None = None
 
-    def row(self) -> dict[str, Any]:
-        """The figures as plain data, marked as published and with where they stand."""
-        return asdict(self) | {"published": True, "source": SOURCE, "test_set": TEST_SET}
-
 
 _TITAN, _K6000 = "TITAN Black", "Quadro K6000"
 
 ROWS = (
-    PaperRow("RNNencdec-30", "rnnencdec30", 13.93, 24.19, 846_000, 6.4, 109, _TITAN, 28.1, 53.0),
-    PaperRow("RNNsearch-30", "rnnsearch30", 21.50, 31.44, 471_000, 3.6, 113, _TITAN, 26.7, 47.2),
-    PaperRow("RNNencdec-50", "rnnencdec50", 17.82, 26.71, 600_000, 4.5, 108, _K6000, 44.0, 43.6),
-    PaperRow("RNNsearch-50", "rnnsearch50", 26.75, 34.16, 288_000, 2.2, 111, _K6000, 40.7, 38.1),
-    PaperRow(
-        "RNNsearch-50*", "rnnsearch50_long", 28.45, 36.15, 667_000, 5.0, 252, _K6000, 36.7, 35.2
-    ),
-    PaperRow("Moses", None, 33.30, 35.63),
+    PaperRow("RNNencdec-30", 13.93, 24.19, 846_000, 6.4, 109, _TITAN, 28.1, 53.0),
+    PaperRow("RNNsearch-30", 21.50, 31.44, 471_000, 3.6, 113, _TITAN, 26.7, 47.2),
+    PaperRow("RNNencdec-50", 17.82, 26.71, 600_000, 4.5, 108, _K6000, 44.0, 43.6),
+    PaperRow("RNNsearch-50", 26.75, 34.16, 288_000, 2.2, 111, _K6000, 40.7, 38.1),
+    PaperRow("RNNsearch-50*", 28.45, 36.15, 667_000, 5.0, 252, _K6000, 36.7, 35.2),
+    PaperRow("Moses", 33.30, 35.63),
 )
-
-
-def paper_rows() -> list[dict[str, Any]]:
-    """Every row of the paper as plain data, in the order of Table 1."""
-    return [row.row() for row in ROWS]

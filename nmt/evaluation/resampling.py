@@ -32,30 +32,26 @@ class Interval(NamedTuple):
     high: float | None
 
 
-def resampled_sums(rows: np.ndarray, resamples: int, seed: int = SEED) -> np.ndarray:
+def resampled_sums(rows: np.ndarray, resamples: int) -> np.ndarray:
     """Sums over sentences drawn with replacement.
 
     Args:
         rows: (N, F) numbers of each sentence, N at least 1. Sums of integers are exact up to 2^53.
-        resamples: R.
-        seed: the draws are a function of (seed, N, R) alone.
+        resamples: R. The draws are a function of N and R alone.
 
     Returns:
         (R, F) float64.
     """
-    return _sums(rows, resamples, seed, _draw_counts)
+    return _sums(rows, resamples, _draw_counts)
 
 
-def bucket_sums(
-    rows: np.ndarray, places: np.ndarray, resamples: int, seed: int = SEED
-) -> np.ndarray:
+def bucket_sums(rows: np.ndarray, places: np.ndarray, resamples: int) -> np.ndarray:
     """`resampled_sums` of each bucket apart: their sum over the buckets is that of the whole set.
 
     Args:
         rows: (N, F) numbers of each sentence.
         places: (N,) the bucket of each, 0 to B - 1; of a negative one, none.
-        resamples: R.
-        seed: as in `resampled_sums`, with the same draws.
+        resamples: R, with the draws of `resampled_sums`.
 
     Returns:
         (R, B, F) float64.
@@ -65,7 +61,7 @@ def bucket_sums(
     values = np.asarray(rows, dtype=np.float64)[order]
     sums = np.empty((resamples, len(ends) - 1, values.shape[1]))
     done = 0
-    for drawn in _draws(len(values), resamples, seed, _draw_counts):
+    for drawn in _draws(len(values), resamples, _draw_counts):
         counts = np.take(drawn, order, axis=1).astype(np.float64)
         for place, (start, end) in enumerate(itertools.pairwise(ends)):
             np.matmul(
@@ -77,36 +73,36 @@ def bucket_sums(
     return sums
 
 
-def kept_sums(rows: np.ndarray, trials: int, seed: int = SEED) -> np.ndarray:
+def kept_sums(rows: np.ndarray, trials: int) -> np.ndarray:
     """Sums over sentences each kept with probability 1/2: (N, F) -> (R, F); as `resampled_sums`."""
-    return _sums(rows, trials, seed, _draw_kept)
+    return _sums(rows, trials, _draw_kept)
 
 
 Sampler = Callable[[np.random.Generator, int, int], np.ndarray]
 
 
-def _sums(rows: np.ndarray, resamples: int, seed: int, draw: Sampler) -> np.ndarray:
+def _sums(rows: np.ndarray, resamples: int, draw: Sampler) -> np.ndarray:
     values = np.asarray(rows, dtype=np.float64)
-    drawn = _draws(len(values), resamples, seed, draw)
+    drawn = _draws(len(values), resamples, draw)
     parts = (part.astype(np.float64) @ values for part in drawn)
     return np.concatenate(list(parts))
 
 
-def _draws(size: int, resamples: int, seed: int, draw: Sampler) -> Iterator[np.ndarray]:
+def _draws(size: int, resamples: int, draw: Sampler) -> Iterator[np.ndarray]:
     """How often each sentence counts, in chunks of resamples: (r, N) of a small type."""
     if size * resamples <= CHUNK:
-        yield _remembered(size, resamples, seed, draw)
+        yield _remembered(size, resamples, draw)
         return
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(SEED)
     step = max(32, CHUNK // size // 32 * 32)  # random bits are drawn 32 at a time
     for start in range(0, resamples, step):
         yield draw(generator, size, min(step, resamples - start))
 
 
 @functools.lru_cache(maxsize=32)
-def _remembered(size: int, resamples: int, seed: int, draw: Sampler) -> np.ndarray:
+def _remembered(size: int, resamples: int, draw: Sampler) -> np.ndarray:
     """All draws of a set, (R, N): the same for every score and every run."""
-    return draw(np.random.default_rng(seed), size, resamples)
+    return draw(np.random.default_rng(SEED), size, resamples)
 
 
 def _draw_counts(generator: np.random.Generator, size: int, resamples: int) -> np.ndarray:
@@ -138,7 +134,6 @@ def interval(
     *,
     resamples: int = 1000,
     confidence: float = CONFIDENCE,
-    seed: int = SEED,
 ) -> Interval:
     """The percentile interval of a function of sums.
 
@@ -154,7 +149,7 @@ def interval(
     """
     if resamples == 0 or len(rows) == 0:
         return Interval(None, None)
-    return interval_of(combine(resampled_sums(rows, resamples, seed)), confidence)
+    return interval_of(combine(resampled_sums(rows, resamples)), confidence)
 
 
 def scored(rows: np.ndarray, combine: Combine, resamples: int, confidence: float) -> dict[str, Any]:

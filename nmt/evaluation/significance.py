@@ -33,7 +33,6 @@ import numpy as np
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.resampling import (
-    SEED,
     Combine,
     interval_of,
     kept_sums,
@@ -69,7 +68,6 @@ def compare(
     *,
     resamples: int = 1000,
     confidence: float = CONFIDENCE,
-    seed: int = SEED,
 ) -> dict[str, list[dict[str, Any]]]:
     """Compares every pair of systems by each score, on the whole set and in each length bucket.
 
@@ -102,7 +100,7 @@ def compare(
     for head, inside in subsets:
         if not inside.any():
             continue
-        systems = _resample(statistics, combine, inside, resamples, seed)
+        systems = _resample(statistics, combine, inside, resamples)
         for score, formula in combine.items():
             for a, b in pairs:
                 one, other = systems[a, score], systems[b, score]
@@ -120,15 +118,14 @@ def _resample(
     combine: Mapping[str, Combine],
     inside: np.ndarray,
     resamples: int,
-    seed: int,
 ) -> dict[tuple[str, str], Resampled]:
     """Each system by each score on a part of the sentences: one product for all of them."""
     places = [(system, score) for system in statistics for score in combine]
     parts = [statistics[system][score][inside] for system, score in places]
     ends = np.cumsum([part.shape[1] for part in parts])[:-1]
     together = np.concatenate(parts, axis=1, dtype=np.float64)
-    drawn = np.split(resampled_sums(together, resamples, seed), ends, axis=1)
-    kept = np.split(kept_sums(together, resamples, seed), ends, axis=1)
+    drawn = np.split(resampled_sums(together, resamples), ends, axis=1)
+    kept = np.split(kept_sums(together, resamples), ends, axis=1)
     sums = np.split(together.sum(axis=0), ends)
     return {
         place: Resampled(

@@ -27,20 +27,6 @@ from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
-class Decay:
-    """How far BLEU falls from bucket to bucket.
-
-    Attributes:
-        best, last: the bucket of highest BLEU and the one of longest sentences, as rows of `by_length`.
-        drop: BLEU of the best bucket less that of the last, in points.
-    """
-
-    best: dict[str, Any]
-    last: dict[str, Any]
-    drop: float
-
-
-@dataclass(frozen=True)
 class SetComparison:
     """All runs on one test set.
 
@@ -50,7 +36,6 @@ class SetComparison:
         results: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on
             the shared subset, and scores filled in that the records give and results.json lacks.
         known: how to show each score that some run has, by key: the entries of results.json.
-        decay: by label.
         falls: how scores fall with length: slopes, where the fall begins, and differences.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
@@ -65,7 +50,6 @@ class SetComparison:
     runs: list[FinishedRun]
     results: dict[str, dict[str, Any]]
     known: dict[str, dict[str, Any]]
-    decay: dict[str, Decay]
     falls: Falls
     no_unk_pairs: int
     no_unk_shared: bool
@@ -169,11 +153,6 @@ def compare_set(
         runs=present,
         results=results,
         known=known,
-        decay={
-            label: measure_decay(result["by_length"])
-            for label, result in results.items()
-            if result["by_length"]
-        },
         falls=falls,
         no_unk_pairs=len(subset),
         no_unk_shared=shared,
@@ -181,16 +160,6 @@ def compare_set(
         confidence=confidence,
         significance=tested,
     )
-
-
-def measure_decay(by_length: Sequence[dict[str, Any]]) -> Decay:
-    """The fall of BLEU over the buckets of one run.
-
-    >>> measure_decay([{"from": 1, "to": 10, "score": 30.0}, {"from": 11, "score": 20.0}]).drop
-    10.0
-    """
-    best, last = max(by_length, key=lambda row: row["score"]), by_length[-1]
-    return Decay(best, last, best["score"] - last["score"])
 
 
 def edges(runs: Sequence[FinishedRun], name: str) -> list[int]:
@@ -263,11 +232,12 @@ def _no_unk_subset(runs: Sequence[FinishedRun], name: str) -> tuple[set[int], bo
 
 
 def _with_shortlists(runs: Sequence[FinishedRun], name: str) -> list[FinishedRun]:
-    return [
-        run
-        for run in runs
-        if not run.external and any(row.get("no_unk") is not None for row in run.translations(name))
-    ]
+    return [run for run in runs if not run.external and has_shortlist(run, name)]
+
+
+def has_shortlist(run: FinishedRun, test_set: str) -> bool:
+    """Whether a run's records of a test set tell which sentences have unknown words."""
+    return any(row.get("no_unk") is not None for row in run.translations(test_set))
 
 
 def _without_unknown(run: FinishedRun, name: str) -> set[int]:

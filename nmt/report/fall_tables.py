@@ -8,7 +8,7 @@ from typing import Any
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
-from nmt.report.table import Column, Located, Table, levels, score_column
+from nmt.report.table import Column, Located, Table, levels, measured, score_column
 
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
 
@@ -23,7 +23,7 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
     falls = comparison.falls
     for key, about in scores.items():
         for name, found in falls.of_groups.get(key, {}).items():
-            slopes = {part: _range(found[part]["slope"]) for part in RANGE_TITLES}
+            slopes = {part: measured(found[part]["slope"]) for part in RANGE_TITLES}
             if not about["by_length"] or not any(slopes.values()):
                 continue
             rows.append(
@@ -74,9 +74,9 @@ def slope_differences_table(
                     "a": row["a"],
                     "b": row["b"],
                     "range": RANGE_TITLES[row["range"]],
-                    "slope": _range(row["slope"]),
+                    "slope": measured(row["slope"]),
                     "p": slope.get("p"),
-                    "difference": _range(row["score"]),
+                    "difference": measured(row["score"]),
                     "p_difference": score.get("p"),
                     "of": (slope or score)["of"],
                 }
@@ -100,10 +100,6 @@ def slope_differences_table(
     )
     title = f"Differences of slopes on {comparison.name}"
     return Table(f"slope_differences_{comparison.name}", title, columns, rows, [note])
-
-
-def _range(found: Mapping[str, Any] | None) -> tuple[float, float | None, float | None] | None:
-    return None if found is None else (found["score"], found["low"], found["high"])
 
 
 def _length(found: Mapping[str, Any] | None) -> Located | None:

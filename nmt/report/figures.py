@@ -20,7 +20,7 @@ from nmt.report.groups import grouped
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
 from nmt.report.runs import FinishedRun
-from nmt.report.style import PAPER, draw, file_name, save_figure, style
+from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage, TimeLeft
@@ -69,20 +69,20 @@ def _drawings(run: FinishedRun, report: ReportConfig, folder: Path) -> Iterator[
         start = folder / test_set
         if run.results["test"][test_set].get("by_length"):
             by_length = start.with_name(f"{test_set}-bleu-by-length")
-            yield partial(draw, partial(lengths_figure, lines, test_set), by_length, formats)
+            yield partial(draw_figure, partial(lengths_figure, lines, test_set), by_length, formats)
             details = start.with_name(f"{test_set}-by-length-details")
-            yield partial(draw, partial(details_figure, lines, test_set), details, formats)
+            yield partial(draw_figure, partial(details_figure, lines, test_set), details, formats)
         rows = attended(run, test_set) if report.heatmaps else []
         if not rows:
             continue
         four = chosen_four(run, test_set, rows, report.sentence)
         yield partial(
-            draw, partial(four_figure, four), start.with_name(f"{test_set}-four"), formats
+            draw_figure, partial(four_figure, four), start.with_name(f"{test_set}-four"), formats
         )
         for row in spread_over_lengths(rows, report.heatmaps):
             file = start.with_name(f"{test_set}-heatmap-{row['id']}")
             title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
-            yield partial(draw, partial(heatmap_figure, row, title), file, formats)
+            yield partial(draw_figure, partial(heatmap_figure, row, title), file, formats)
     for figure, settings in report.own.items():
         yield partial(_draw_own, run, figure, settings, folder / figure, formats)
 

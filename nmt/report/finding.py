@@ -14,7 +14,6 @@ from pathlib import Path
 from nmt.evaluation import results
 from nmt.report.runs import FinishedRun, label_apart
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import bounded
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,7 @@ def read_run(folder: str | Path) -> FinishedRun:
             f"runs: {folder} is not a folder; name run folders, sweep folders or globs"
         )
     content = results.read(folder)
-    overrides = content.get("overrides") or _overrides(folder / ".hydra" / "overrides.yaml")
-    return FinishedRun(
-        str(content.get("name") or folder.name), content, folder, tuple(map(str, overrides))
-    )
+    return FinishedRun(str(content.get("name") or folder.name), content, folder)
 
 
 def find_runs(patterns: Iterable[str | Path]) -> Found:
@@ -82,26 +78,6 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
                 f"runs: no folder under {pattern} has a {results.FILE}: no run there finished"
             )
     return Found(label_apart(list(runs.values())), unfinished)
-
-
-def _overrides(path: Path) -> list[str]:
-    """The entries of Hydra's flat YAML list of overrides.
-
-    Raises:
-        InputError: where the file is no such list.
-    """
-    if not path.is_file():
-        return []
-    import yaml
-
-    try:
-        entries = yaml.safe_load(path.read_bytes()) or []
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: damaged, not YAML") from error
-    if not isinstance(entries, list) or not all(isinstance(e, str | int | float) for e in entries):
-        raise InputError(f"{path}: damaged: must be a list of overrides")
-    bounded(entries, str(path))
-    return list(map(str, entries))
 
 
 def _jobs(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ search, which move the long buckets.
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,7 +57,7 @@ def lengths_figure(
         curves, counts = axes[0, column], axes[1, column]
         for place, (label, members) in enumerate(lines.items()):
             _draw_curve(curves, place, label, _curve(members, test_set, edges, key))
-            _draw_fit(curves, place, _fit(members, test_set, key), edges, stations)
+            _draw_fit(curves, place, _fit(members, test_set, key), stations)
         curves.set_title(title)
         _draw_counts(counts, [_points(run, test_set, edges, key) for run in runs])
         _label_buckets(counts, edges)
@@ -199,19 +200,12 @@ def _curve(
     """A score at each of the edges, and the lower and the upper end of its band."""
     points = [_points(run, test_set, edges, key) for run in members]
     scores = [_values(each) for each in points]
-    values = _mean(scores)
     if len(members) == 1:
-        return values, _values(points[0], "low"), _values(points[0], "high")
-    squares = [(each - values) ** 2 for each in scores]
-    known = np.isfinite(scores).sum(0)
-    deviation = np.sqrt(_mean(squares) * known / np.where(known > 1, known - 1, np.nan))
+        return scores[0], _values(points[0], "low"), _values(points[0], "high")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of buckets that no run, or one, has
+        values, deviation = np.nanmean(scores, axis=0), np.nanstd(scores, axis=0, ddof=1)
     return values, values - deviation, values + deviation
-
-
-def _mean(values: Sequence[np.ndarray]) -> np.ndarray:
-    """Entry by entry, of those that are there; not a number where none is."""
-    known = np.isfinite(values).sum(0)
-    return np.nansum(values, 0) / np.where(known, known, np.nan)
 
 
 def _draw_curve(
@@ -266,7 +260,6 @@ def _draw_fit(
     axes: Axes,
     place: int,
     line: np.ndarray | None,
-    edges: Sequence[Edges],
     stations: Sequence[tuple[float, float]],
 ) -> None:
     """Draws the fitted lines over lengths, thin, as far as the axis has places for their lengths."""

@@ -6,7 +6,7 @@ from nmt.config import CompareConfig, EvaluationConfig
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.external import read_external
 from nmt.evaluation.scores import REGISTERED
-from nmt.report.comparison import edges, scored_sets
+from nmt.report.comparison import edges, has_shortlist, scored_sets
 from nmt.report.runs import FinishedRun, known_scores, outside_system
 from nmt.utils.errors import InputError
 
@@ -69,8 +69,3 @@ def scores_beside(runs: list[FinishedRun], asked: list[str] | None) -> list[str]
     return list(
         dict.fromkeys([*(key for key in known_scores(runs) if key in REGISTERED), *(asked or ())])
     )
-
-
-def has_shortlist(run: FinishedRun, test_set: str) -> bool:
-    """Whether a run's records of a test set tell which sentences have unknown words."""
-    return any(row.get("no_unk") is not None for row in run.translations(test_set))

@@ -28,7 +28,6 @@ class FinishedRun:
         label: name in tables and figures, unique among the runs that are compared.
         results: content of `results.json` (nmt/evaluation/results.py documents its keys).
         folder: where it lies; none for an outside system.
-        overrides: what was typed on the command line, from `.hydra/overrides.yaml`.
         lines: sentence records held in memory by (subfolder, test set), the subfolder being
             `translations` or `alignments`; what is not here is read from the folder when it is
             asked for.
@@ -38,7 +37,6 @@ class FinishedRun:
     label: str
     results: dict[str, Any]
     folder: Path | None = None
-    overrides: tuple[str, ...] = ()
     lines: Mapping[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
     stored: Mapping[str, str] = field(default_factory=dict)
     _read: dict[str, list[dict[str, Any]]] = field(
@@ -54,6 +52,11 @@ class FinishedRun:
     def config(self) -> dict[str, Any]:
         """The configuration the run was made with, as plain containers."""
         return self.results.get("config") or {}
+
+    @property
+    def overrides(self) -> list[str]:
+        """What was typed on the command line."""
+        return self.results.get("overrides") or []
 
     @property
     def sets(self) -> list[str]:

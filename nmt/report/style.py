@@ -102,7 +102,9 @@ def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
         yield
 
 
-def draw(make: Callable[[], Figure | None], path: Path, formats: Sequence[str]) -> list[Path]:
+def draw_figure(
+    make: Callable[[], Figure | None], path: Path, formats: Sequence[str]
+) -> list[Path]:
     """Draws what `make` gives, if anything, and returns its files; arguments as of `save_figure`."""
     with style():
         figure = make()

@@ -145,6 +145,15 @@ def _number(value: Any, column: Column) -> str:
     return f"{value:z,.{column.digits}f}".replace(",", "\u202f")
 
 
+def measured(
+    score: Mapping[str, Any] | None,
+) -> tuple[float, float | None, float | None] | None:
+    """The cell of a score with its interval; None where it is undefined."""
+    if score is None or score.get("score") is None:
+        return None
+    return score["score"], score.get("low"), score.get("high")
+
+
 def score_column(known: Mapping[str, Mapping[str, Any]]) -> Column:
     """The column of a table with a row for each score; `known`: how to show each, by key."""
     titles = {key: about["title"] for key, about in known.items()}

@@ -20,7 +20,15 @@ from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.groups import grouped
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
-from nmt.report.table import Column, MeanAndDeviation, Table, heading, levels, score_column
+from nmt.report.table import (
+    Column,
+    MeanAndDeviation,
+    Table,
+    heading,
+    levels,
+    measured,
+    score_column,
+)
 from nmt.utils.files import write_text
 
 WRITTEN = re.compile(
@@ -42,7 +50,7 @@ def scores_table(comparison: SetComparison) -> Table:
     rows = []
     for run in comparison.runs:
         result = comparison.results[run.label]
-        found = {key: _range(score_of(result, key)) for key in shown_scores(comparison)}
+        found = {key: measured(score_of(result, key)) for key in shown_scores(comparison)}
         rows.append({"run": run.label, **found})
     return Table(
         f"scores_{comparison.name}",
@@ -82,7 +90,7 @@ def alignment_table(comparison: SetComparison) -> Table:
             "made_by": links.made_by,
             "name": links.name,
             "sentences": links.scores.get("sentences"),
-            **{key: _range(links.scores.get(key)) for key in LINK_SCORES},
+            **{key: measured(links.scores.get(key)) for key in LINK_SCORES},
         }
         for run in comparison.runs
         for links in scored_links(comparison.results[run.label])
@@ -149,18 +157,19 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
     for key in scores:
         for run in comparison.runs:
             found = {
-                bucket_name(row): _range(bucket_score(row, key))
+                bucket_name(row): measured(bucket_score(row, key))
                 for row in comparison.rows(run.label)
             }
             if not any(found.values()):
                 continue
             cells = {"run": run.label, "score": key, "digits": known[key]["digits"], **found}
-            decay = comparison.decay.get(run.label)
-            if decay and key == "bleu":
-                cells |= {"best": bucket_name(decay.best), "drop": decay.drop}
+            if key == "bleu":
+                buckets = comparison.rows(run.label)
+                best = max(buckets, key=lambda row: row["score"])
+                cells |= {"best": bucket_name(best), "drop": best["score"] - buckets[-1]["score"]}
             fall = comparison.falls.of_runs.get(key, {}).get(run.label)
             if fall:
-                cells["slope"] = _range(fall["all"]["slope"])
+                cells["slope"] = measured(fall["all"]["slope"])
             rows.append(cells)
     several = [score_column(known)] if len(scores) > 1 else []
     columns = [
@@ -186,7 +195,7 @@ def unknown_words_table(comparison: SetComparison) -> Table:
     names: dict[str, None] = {}
     for run in comparison.runs:
         found = {
-            f"{row['from']}{'' if row['to'] is not None else '+'}": _range(row)
+            f"{row['from']}{'' if row['to'] is not None else '+'}": measured(row)
             for row in comparison.results[run.label].get("by_unknown_words") or ()
         }
         names |= dict.fromkeys(found)
@@ -325,12 +334,6 @@ def correlation_of_alignment(
 
 def _search(settings: dict[str, Any] | None) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in (settings or {}).items())
-
-
-def _range(score: dict[str, Any] | None) -> tuple[float, float | None, float | None] | None:
-    if score is None or score.get("score") is None:
-        return None
-    return score["score"], score.get("low"), score.get("high")
 
 
 def _buckets(comparison: SetComparison) -> list[str]:

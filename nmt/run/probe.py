@@ -18,7 +18,7 @@ from nmt.evaluation.results import as_json, versions
 from nmt.inference.probing.protocol import ProbeSettings, probe_vectors
 from nmt.inference.trained import TrainedModel
 from nmt.report.probing import gains_figure, gains_table, readings_figure, readings_table
-from nmt.report.style import draw
+from nmt.report.style import draw_figure
 from nmt.run.gain import measure_gains
 from nmt.run.run import Run
 from nmt.run.test import Sets
@@ -134,5 +134,5 @@ def _draw(content: dict[str, Any], folder: Path, formats: list[str]) -> list[Pat
             ("gain", content["gains"], gains_figure),
         )
         for name in dict.fromkeys(row["set"] for row in rows)
-        for file in draw(partial(make, content, name), figures / f"{name}-{kind}", formats)
+        for file in draw_figure(partial(make, content, name), figures / f"{name}-{kind}", formats)
     ]

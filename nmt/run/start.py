@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pytorch_lightning.loggers.logger import DummyLogger
 
 from nmt.config import Config, EvaluateConfig, ProbeConfig, ScoreConfig, TranslateConfig
@@ -79,7 +79,7 @@ def evaluation(
     folder = RunFolder.of_this_command()
     quieten()
     folder.refuse_used()
-    checkpoint, *others = read_members(named_checkpoints(composed), composed.trust)
+    checkpoint, *others = read_members(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
     stored = apply_typed(checkpoint.config, composed, typed, command, here=EVALUATED_HERE)
     if others and "name" not in typed_paths(typed, command):
@@ -116,7 +116,7 @@ def trained_model(
 ) -> TrainedModel:
     """The model of a checkpoint that a command applies to what it is given; raises InputError."""
     quieten()
-    members = read_members(named_checkpoints(composed), composed.trust)
+    members = read_members(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
     paths = typed_paths(typed, command)
     stored = apply_typed(members[0].config, composed, typed, command)
@@ -130,12 +130,6 @@ def trained_model(
     config = _with_threads(load(stored, training=False), paths)
     warn_of_memory(config)
     return from_checkpoints(members, config)
-
-
-def named_checkpoints(composed: DictConfig) -> str | list[str]:
-    """The files of `checkpoint=FILE` or `checkpoint=[a,b,c]`."""
-    named = composed.checkpoint
-    return [str(file) for file in named] if OmegaConf.is_list(named) else str(named)
 
 
 def model_of(run: Run) -> TrainedModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +22,6 @@ from nmt.studies.planned import (
 )
 from nmt.utils.code import code_fingerprint
 from nmt.utils.errors import InputError
-
-log = logging.getLogger(__name__)
 
 RUNS = "runs"  # folder of a study that its own runs lie in
 
@@ -70,6 +67,12 @@ class ExistingRun:
     @property
     def same_code(self) -> bool:
         return self.run.results.get("code") == code_fingerprint()
+
+    @property
+    def development(self) -> float | None:
+        """Its best development NLL per word; None where there is none."""
+        value = (self.run.results.get("valid") or {}).get("nll_per_word")
+        return None if value is None else float(value)
 
     @property
     def minutes(self) -> float | None:
@@ -121,8 +124,7 @@ class FoundRuns:
     def development(self, point: SweepPoint) -> float | None:
         """The best development NLL per word of a point's run; None where there is none."""
         found = self.of(point.run)
-        value = ((found.run.results.get("valid") or {}) if found else {}).get("nll_per_word")
-        return None if value is None else float(value)
+        return None if found is None else found.development
 
     def needed(self, group: RunGroup) -> list[PlannedRun]:
         """The runs of a group that are known by now: a sweep's first, then those of its best point."""

@@ -7,7 +7,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -18,7 +18,6 @@ from nmt.utils.files import write_json
 from nmt.utils.untrusted import Count, Number, check_against, read_json
 
 FILE = "claims.json"
-REPORT = "study.json"
 UNREGISTERED = ("title", "minutes")
 LATER = {  # and their defaults
     "command": "train",
@@ -38,13 +37,13 @@ class Registration:
         sha256: of `content`.
         runs: that the study's folder held at that time, finished or begun.
         content: see `registered_content`.
-        study: name of the study; empty in files of before there was one.
+        study: name of the study.
     """
 
     sha256: str
     runs: int
     content: dict[str, Any]
-    study: str = ""
+    study: str
 
 
 @with_config(ConfigDict(strict=True, extra="allow"))
@@ -67,16 +66,10 @@ class _Stored(TypedDict):
     sha256: str
     runs: Count
     content: _Content
-    study: NotRequired[str]
-
-
-@with_config(ConfigDict(strict=True, extra="allow"))
-class _Report(TypedDict):
     study: str
 
 
 REGISTRATIONS = TypeAdapter(Annotated[list[_Stored], Field(min_length=1)])
-REPORTED = TypeAdapter(_Report)
 
 
 def registered_content(section: StudySection) -> dict[str, Any]:
@@ -176,9 +169,7 @@ def registrations_of(study: str, folder: Path) -> list[Registration]:
     if any(content_hash(each.content) != each.sha256 for each in found):
         raise InputError(f"{path}: damaged: its hash is not that of its content; {HOLDS}")
     there = found[-1].study
-    if not there and (reported := _read(folder / REPORT, REPORTED, "it can be deleted")):
-        there = reported["study"]
-    if there not in ("", study):
+    if there != study:
         raise InputError(
             f"hydra.run.dir={folder}: its {FILE} is of the study {there!r:.40}, not of {study}; "
             "name another folder"

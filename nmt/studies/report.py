@@ -134,7 +134,7 @@ class StudyReport:
             if not runs:
                 continue
             found = self.found.of_group(group)
-            scores = [_development(each) for each in found]
+            scores = [each.development for each in found]
             known = [score for score in scores if score is not None]
             rows.append(
                 {
@@ -333,11 +333,6 @@ def _spoken_of(verdict: Verdict) -> str:
         f" ({100 * verdict.confidence:g} % interval, {speaks}; {verdict.sentences:,} sentences, "
         f"{counted(verdict.seeds or 0, 'seed')}{p})"
     )
-
-
-def _development(found: ExistingRun) -> float | None:
-    value = (found.run.results.get("valid") or {}).get("nll_per_word")
-    return None if value is None else float(value)
 
 
 def _second_level(table: Table) -> str:

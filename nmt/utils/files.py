@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -131,8 +132,7 @@ def copy(old: Path, new: Path) -> None:
 
     def write(stream: BinaryIO) -> None:
         with old.open("rb") as source:
-            while block := source.read(1 << 22):
-                stream.write(block)
+            shutil.copyfileobj(source, stream, 1 << 22)
 
     write_atomically(new, write, checksum=True)
 

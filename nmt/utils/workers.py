@@ -68,8 +68,7 @@ def _standing(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has no such threads
-    os.register_at_fork(after_in_child=_standing.cache_clear)
+os.register_at_fork(after_in_child=_standing.cache_clear)  # which has no such threads
 
 
 @contextmanager

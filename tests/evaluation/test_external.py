@@ -28,8 +28,8 @@ def detokenise(tokens):
     return " ".join(tokens).replace(" ,", ",").replace(" .", ".")
 
 
-def read(path, **more):
-    return read_external(path, SENTENCES[::-1], tokenise=tokenise, detokenise=detokenise, **more)
+def read(path, **key):
+    return read_external(path, SENTENCES[::-1], tokenise=tokenise, detokenise=detokenise, **key)
 
 
 def test_tokenised_and_raw_files_give_the_same_records(tmp_path):
@@ -37,7 +37,7 @@ def test_tokenised_and_raw_files_give_the_same_records(tmp_path):
     raw.write_text("un chat, noir.\nun chat, noir.\n\n", "utf-8")
     tokens.write_text("un chat , noir .\r\nun chat , noir .\r\n\r\n", "utf-8")
     records = read(raw)
-    assert records == read(tokens) == read(tokens, tokenised=True) == read(raw, tokenised=False)
+    assert records == read(tokens)
     assert [record["id"] for record in records] == [0, 1, 2]
     assert records[0]["bleu_stats"] == [5, 4, 3, 2, 5, 4, 3, 2, 5, 5]
     assert records[1]["bleu_stats"] == [4, 2, 1, 0, 5, 4, 3, 2, 5, 5]

@@ -8,12 +8,11 @@ import pytest
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import bleu
-from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.degradation import RANGES
 from nmt.evaluation.results import read, score_of
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.summary import summarise
-from nmt.report.comparison import SetComparison, compare_set, measure_decay
+from nmt.report.comparison import SetComparison, compare_set
 from nmt.report.finding import find_runs, read_run
 from nmt.report.page import build_page
 from nmt.report.page.overview import overview
@@ -25,13 +24,6 @@ from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
 
 def bucket(first: int, last: int | None, score: float, sentences: int, mean: float) -> dict:
     return {"from": first, "to": last, "score": score, "sentences": sentences, "mean_length": mean}
-
-
-def test_fall_of_bleu_from_the_best_bucket_to_the_last() -> None:
-    rows = [bucket(1, 10, 30, 7, 6), bucket(11, 20, 34, 20, 15), bucket(21, None, 12, 3, 48)]
-    decay = measure_decay(rows)
-    assert (bucket_name(decay.best), bucket_name(decay.last)) == ("11-20", "21+")
-    assert decay.drop == 22
 
 
 def test_significance_covers_every_pair_on_the_set_and_in_each_bucket(

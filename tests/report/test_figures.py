@@ -15,7 +15,7 @@ from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_run
 from nmt.report.finding import find_runs, read_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.style import draw, file_name, shown, style
+from nmt.report.style import draw_figure, file_name, shown, style
 from nmt.utils.progress import TimeLeft
 from tests.helpers.run_folders import make_run
 
@@ -56,7 +56,7 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
 
 def test_a_figure_is_drawn_in_every_format(tmp_path):
     make = partial(heatmap_figure, row(["a", "</s>"], ["b", "</s>"]))
-    files = draw(make, tmp_path / "h", ["png", "svg", "pdf"])
+    files = draw_figure(make, tmp_path / "h", ["png", "svg", "pdf"])
     assert [file.name for file in files] == ["h.png", "h.svg", "h.pdf"]
     starts = (b"\x89PNG", b"<?xml", b"%PDF")
     assert all(f.read_bytes().startswith(s) for f, s in zip(files, starts, strict=True))
@@ -75,7 +75,7 @@ def test_without_attention_only_curves_are_drawn(tmp_path):
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path, make):
     """It is held in memory as a whole, and a line of a test set may be of any length."""
     long = row(["a"] * 600 + ["</s>"], ["b"] * 3 + ["</s>"])
-    (file,) = draw(lambda: make(long), tmp_path / "h", ["png"])
+    (file,) = draw_figure(lambda: make(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
 
 
@@ -165,7 +165,7 @@ def test_heatmap_cells_are_square_and_grey_from_black_to_white():
 def test_text_is_shown_literally(tmp_path):
     words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "$", "_{a}", "</s>"]
     written = row(words, ["Ж", "日本", "عربي", "\x00\x1b", "</s>"])
-    [file] = draw(lambda: heatmap_figure(written), tmp_path / "h", ["svg"])
+    [file] = draw_figure(lambda: heatmap_figure(written), tmp_path / "h", ["svg"])
     drawn = file.read_text(encoding="utf-8")
     for literal in ("$x^2$<", "&lt;b&gt;&amp;amp;&lt;/b&gt;", "\\frac{1}{2}", ">Ж<", ">日本<"):
         assert literal in drawn
@@ -175,14 +175,14 @@ def test_text_is_shown_literally(tmp_path):
 
 def test_any_glyph_is_drawn_as_pixels_too(tmp_path, recwarn):
     odd = ["\U0001f600", "क्षि", "\ufffe", "\u200b", "", "a" * 300, "</s>"]
-    files = draw(lambda: heatmap_figure(row(odd, odd)), tmp_path / "odd", ["png", "pdf"])
+    files = draw_figure(lambda: heatmap_figure(row(odd, odd)), tmp_path / "odd", ["png", "pdf"])
     assert all(file.stat().st_size > 1000 for file in files)
     assert not [each for each in recwarn if "Glyph" in str(each.message)]
 
 
 def test_four_panels_in_the_order_given(tmp_path):
     rows = [row([*"abc"[: n + 1], "</s>"], ["x", "</s>"], n) for n in range(3)]
-    [file] = draw(lambda: four_figure(rows), tmp_path / "set=four", ["svg"])
+    [file] = draw_figure(lambda: four_figure(rows), tmp_path / "set=four", ["svg"])
     assert file.name == "set_four.svg"
     drawn = file.read_text()
     assert [f"({letter})" in drawn for letter in "abcd"] == [True, True, True, False]

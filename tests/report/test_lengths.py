@@ -8,7 +8,7 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.report.finding import read_run
 from nmt.report.lengths import caption, details_figure, lengths_figure
 from nmt.report.runs import FinishedRun
-from nmt.report.style import COLOURS, draw, style
+from nmt.report.style import COLOURS, draw_figure, style
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
@@ -148,12 +148,12 @@ def test_details_show_what_the_runs_have():
 def test_an_unknown_format_is_refused(tmp_path):
     run = run_of([bucket(1, 10, 9.0)])
     with pytest.raises(InputError, match=r"report\.figures: gif"):
-        draw(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["gif"])
+        draw_figure(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["gif"])
 
 
 def test_a_label_that_begins_with_an_underscore_is_in_the_legend(tmp_path):
     run = run_of([bucket(1, 10, 9.0)], "_mine")
-    [file] = draw(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["svg"])
+    [file] = draw_figure(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["svg"])
     assert "_mine" in file.read_text()
 
 

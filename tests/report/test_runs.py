@@ -23,21 +23,13 @@ from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
 def test_a_run_is_read_with_its_results_overrides_and_sentences(sweep: Path) -> None:
     run = read_run(sweep / "2")
     assert run.label == "RNNsearch-50"
-    assert run.overrides == ("+experiment=rnnsearch50", "seed=1")
+    assert run.overrides == ["+experiment=rnnsearch50", "seed=1"]
     assert run.sets == ["newstest", "mine"]
     assert len(run.translations("newstest")) == 150
     alignments = run.alignments("mine")
     assert len(alignments) == 12
     assert len(alignments[3]["weights"]) == len(alignments[3]["target"])
     assert run.translations("absent") == []
-
-
-def test_overrides_come_from_hydra_where_results_lack_them(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "run", pairs=20, kept=3)
-    results = json.loads((folder / "results.json").read_text())
-    results["overrides"] = []
-    (folder / "results.json").write_text(json.dumps(results))
-    assert read_run(folder).overrides == ("+experiment=rnnsearch50", "seed=1")
 
 
 def test_a_sweep_is_read_in_the_order_of_its_jobs_without_the_unfinished(sweep: Path) -> None:

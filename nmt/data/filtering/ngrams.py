@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.data.vocabulary import END_SYMBOL, UNKNOWN_SYMBOL
 from nmt.utils.errors import RunError
@@ -24,8 +23,6 @@ BEGIN = "<s>"
 SYMBOLS = (BEGIN, END_SYMBOL, UNKNOWN_SYMBOL)  # as Thot spells them
 BUCKETS = 3, 10  # Thot's weights depend on how often a history was seen: so many ranges, so wide
 WEIGHT = 0.5  # of an order against all lower ones, in each range: what sil-machine starts from
-
-Array = npt.NDArray[Any]
 
 
 def frequent_words(sentences: Iterable[str], least: int = 2) -> frozenset[str]:

@@ -50,7 +50,6 @@ _NOUN_CLASSES = Weighted(
     ],
     [72, 9, 8, 3, 1, 3, 2, 2, 2, 1, 1],
 )
-_PLACED = frozenset(("person", "animal", "building", "spot", "route", "vehicle"))
 # The tenses of a clause that depends on one of that tense: relative, and reported.
 _RELATIVE = {
     PRESENT: Weighted([PRESENT, PAST], [75, 25]),

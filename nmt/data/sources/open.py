@@ -32,7 +32,7 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
     """
     if text.skip:
         stop = text.pairs and text.skip + text.pairs
-        whole = open_corpus(replace(text, skip=0, pairs=stop), data, key, split)
+        whole = open_corpus(replace(text, skip=None, pairs=stop), data, key, split)
         identity = digest(whole.identity, "skip", text.skip)
         return replace(whole, identity=identity, parts=(After(whole.parts, text.skip),))
     ways = [way for way in ("source", "files", *REMOTE, "grammar") if getattr(text, way)]

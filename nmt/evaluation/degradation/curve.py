@@ -15,7 +15,7 @@ import numpy as np
 from nmt.evaluation.buckets import assign
 from nmt.evaluation.degradation.fit import LengthAxis, Range, inside
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.resampling import SEED, bucket_sums
+from nmt.evaluation.resampling import bucket_sums
 from nmt.evaluation.scores import Score
 
 WIDTH = 5  # words of a bucket
@@ -83,7 +83,6 @@ def curves(
     scores: Sequence[Score],
     *,
     resamples: int = 1000,
-    seed: int = SEED,
 ) -> dict[str, dict[str, Curve]]:
     """Measures runs on one text by each score, on the sentences that all runs which have it have.
 
@@ -103,7 +102,7 @@ def curves(
         for score in scores
     }
     by_key = {score.key: score for score in scores}
-    return measured_curves(tables, ids, lengths, by_key, resamples=resamples, seed=seed)
+    return measured_curves(tables, ids, lengths, by_key, resamples=resamples)
 
 
 def measured_curves(
@@ -113,7 +112,6 @@ def measured_curves(
     scores: Mapping[str, Score],
     *,
     resamples: int = 1000,
-    seed: int = SEED,
 ) -> dict[str, dict[str, Curve]]:
     """As `curves`, of statistics by score and run (N, F), NaN where a sentence has none.
 
@@ -136,14 +134,14 @@ def measured_curves(
         places = {label: np.searchsorted(ids[label], common) for label in having}
         owners = [(key, label) for key in together for label in having]
         parts = [tables[key][label][places[label]] for key, label in owners]
-        text, sums = _resampled(lengths[having[0]][places[having[0]]], parts, resamples, seed)
+        text, sums = _resampled(lengths[having[0]][places[having[0]]], parts, resamples)
         for (key, label), found_sums in zip(owners, sums, strict=True):
             results[key][label] = Curve(text, scores[key], found_sums)
     return results
 
 
 def _resampled(
-    lengths: np.ndarray, parts: Sequence[np.ndarray], resamples: int, seed: int
+    lengths: np.ndarray, parts: Sequence[np.ndarray], resamples: int
 ) -> tuple[ResampledText, list[np.ndarray]]:
     """The text of sentences (N,), and of each table (N, F) its sums (M, C, F): one product for all."""
     longest = int(lengths.max(initial=1))
@@ -159,7 +157,7 @@ def _resampled(
     last = np.where(kept < end, first + WIDTH - 1, max(longest, 1))
     rows = np.concatenate([np.ones((len(lengths), 1)), lengths[:, None], *parts], axis=1)
     whole = np.stack([rows[places == place].sum(axis=0) for place in range(len(kept))])
-    sums = np.concatenate([whole[None], bucket_sums(rows, places, resamples, seed)])
+    sums = np.concatenate([whole[None], bucket_sums(rows, places, resamples)])
     fitted = (whole[:, 0] >= FEWEST_SENTENCES) & (kept < end)
     weights, words = sums[:, fitted, 0], sums[:, fitted, 1]
     means = np.where(weights > 0, words / np.maximum(weights, 1), words[:1] / weights[:1])

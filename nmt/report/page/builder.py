@@ -18,7 +18,7 @@ from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.live import LiveModels, fitted_models
 from nmt.report.page.markup import Markup, element, filled, together
 from nmt.report.page.overview import overview
-from nmt.report.page.sentences import decoding, translation_rows
+from nmt.report.page.sentences import decoding, translation_rows, undecoded
 from nmt.report.page.verdict import names_of, verdict
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
@@ -31,7 +31,6 @@ from nmt.report.tables import (
     shown_scores,
     unknown_words_table,
 )
-from nmt.utils.commands import command_line
 from nmt.utils.progress import counted
 
 LEAST_WORDS = 30
@@ -145,16 +144,7 @@ def build_explorer(
     sentences: dict[Any, dict[str, Any]] = {}
     for row in rows:
         source = list(row["source"])
-        sentence = sentences.setdefault(
-            row["id"],
-            {
-                "id": row["id"],
-                "length": row.get("length", len(source) - 1),
-                "source": source,
-                "reference": row.get("reference") or [],
-                "by": {},
-            },
-        )
+        sentence = sentences.setdefault(row["id"], undecoded(row))
         own = None if source == sentence["source"] else source
         sentence["by"][row.get("run", label)] = decoding(dict(row), None, own)
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
@@ -280,7 +270,7 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
     commands = [
         together(element("dt", run.label), element("dd", element("code", command)))
         for run in runs
-        if (command := command_of(run))
+        if (command := run.results.get("command"))
     ]
     alone = len(runs) == 1
     equal = Markup("") if alone else element("p", "The configurations are equal.")
@@ -296,12 +286,3 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
             "commands": together(*commands),
         },
     )
-
-
-def command_of(run: FinishedRun) -> str | None:
-    """The command that makes the run again, from results.json or else from its overrides."""
-    if run.results.get("command"):
-        return str(run.results["command"])
-    if run.external:
-        return None
-    return command_line("train", run.overrides)

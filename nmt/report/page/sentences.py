@@ -6,7 +6,7 @@ Legend: S source tokens, T target tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sacrebleu.metrics import BLEU
@@ -76,22 +76,24 @@ def alignment_rows(
     for run in runs:
         scores = {row["id"]: row.get("bleu_stats") for row in run.translations(test_set)}
         for row in run.alignments(test_set):
-            sentence = sentences.setdefault(
-                row["id"],
-                {
-                    "id": row["id"],
-                    "length": row.get("length", len(row["source"]) - 1),
-                    "source": row["source"],
-                    "reference": row.get("reference") or [],
-                    "by": {},
-                },
-            )
+            sentence = sentences.setdefault(row["id"], undecoded(row))
             # Another source, as a run with another tokenizer has it, is told apart by its tokens.
             own = None if row["source"] == sentence["source"] else row["source"]
             sentence["by"][run.label] = decoding(
                 row, sentence_bleu(scores.get(row["id"])), own, floor
             )
     return sorted(sentences.values(), key=lambda sentence: (sentence["length"], sentence["id"]))
+
+
+def undecoded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A sentence of a line of alignments/<set>.jsonl, `by` no run yet."""
+    return {
+        "id": row["id"],
+        "length": row["length"],
+        "source": list(row["source"]),
+        "reference": row.get("reference") or [],
+        "by": {},
+    }
 
 
 def decoding(

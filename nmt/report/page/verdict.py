@@ -9,6 +9,7 @@ from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
 from nmt.report.groups import grouped
 from nmt.report.runs import FinishedRun
+from nmt.utils.progress import enumeration
 
 MOST = 6
 """Lines that are told one by one; of more the one that falls most and the one that falls least."""
@@ -32,9 +33,7 @@ def verdict(comparison: SetComparison) -> str | None:
     return " ".join(sentence for _, sentence in fitted) or None
 
 
-def names_of(runs: Sequence[FinishedRun], most: int = 4) -> str:
-    """Runs as a title says them: by group, the first few."""
+def names_of(runs: Sequence[FinishedRun]) -> str:
+    """Runs as a title says them: by group, four at most."""
     names = list(grouped(runs))
-    if len(names) <= most:
-        return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return enumeration(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])

@@ -58,7 +58,7 @@ def test_pairs_are_counted_after_those_left_out(
     files = ["c"] if parts == 1 else ["a", "b"]
     root = str(Path(write("a.en", ["v", "x", "y"])).parent)
     whole, rest = (
-        open_text(TextConfig(files=files, skip=skip, pairs=pairs), root=root) for skip in (0, 2)
+        open_text(TextConfig(files=files, skip=skip, pairs=pairs), root=root) for skip in (None, 2)
     )
     assert [row.target for row in rest] == kept
     assert rest.identity != whole.identity

@@ -5,7 +5,8 @@ from nmt.report.runs import FinishedRun
 
 def run(label: str, *overrides: str, **results: object) -> FinishedRun:
     config = {"seed": results.get("seed"), "optimizer": {"lr": 1.0}, "label": label[:1]}
-    return FinishedRun(label, {"config": config, "test": {}, **results}, overrides=overrides)
+    typed = {"overrides": list(overrides)}
+    return FinishedRun(label, {"config": config, "test": {}, **typed, **results})
 
 
 def test_runs_are_filtered_by_what_was_swept() -> None:

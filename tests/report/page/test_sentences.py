@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,8 @@ def test_kept_sentences_hold_every_run_by_name(runs: list[FinishedRun]) -> None:
 
 
 def test_another_tokenisation_keeps_its_own_source() -> None:
-    words = {"id": 3, "source": ["ab", "</s>"], "target": ["x", "</s>"], "weights": None}
+    words: dict[str, Any] = {"id": 3, "length": 1, "target": ["x", "</s>"]}
+    words |= {"source": ["ab", "</s>"], "weights": None}
     pieces = {**words, "source": ["a@@", "b", "</s>"], "weights": [[0.5, 0.25, 0.25], [0, 0, 1]]}
     made = [
         FinishedRun(
