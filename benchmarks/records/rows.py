@@ -18,6 +18,7 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.summary import Measured, by_unknown_words
 from nmt.report.finding import read_run
 from nmt.report.runs import FinishedRun
+from nmt.studies.verdicts import UNDECIDED
 from nmt.utils.commands import override_key
 
 PLACES = re.compile(r"data\.(train|valid|in_domain|test\.[^.]+)\.(source|target|alignment|links)\b")
@@ -44,8 +45,8 @@ def record(text: str, study: Mapping[str, Any], lacking: Mapping[str, Any]) -> d
 
 
 def is_decided(claim: Mapping[str, Any]) -> bool:
-    """Whether a claim has a figure; one whose runs are missing has none."""
-    return claim["value"] is not None
+    """Whether its runs say something of a claim; of one whose runs are missing they do not."""
+    return claim["value"] is not None or claim["verdict"] != UNDECIDED
 
 
 def claim_entry(claim: Mapping[str, Any]) -> dict[str, Any]:

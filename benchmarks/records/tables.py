@@ -20,6 +20,8 @@ from typing import Any
 
 from nmt.evaluation.scores import score_of_name
 from nmt.report.table import Column, MeanAndDeviation, Table
+from nmt.studies.report import shown_figure
+from nmt.utils.progress import counted
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECORDS = DOCS / "results"
@@ -121,11 +123,9 @@ def claim_figure(claim: Mapping[str, Any]) -> str:
     """The figure of a claim with its interval, of 95 % unless it says otherwise, and its seeds."""
     length = claim["statistic"] not in ("score", "slope")
     digits = 1 if length else max(2, score_of_name(claim["score"], "score").digits)
-    ends = ["…" if claim[end] is None else f"{claim[end]:z.{digits}f}" for end in ("low", "high")]
-    value = f"{claim['value']:z.{digits}f}{' words' if length else ''} [{', '.join(ends)}]"
-    seeds = f"{claim['seeds']} seed{'' if claim['seeds'] == 1 else 's'}"
-    share = "" if claim["confidence"] == 0.95 else f" ({100 * claim['confidence']:g} %)"
-    return f"{value}{share}, {seeds}".replace("-", "\N{MINUS SIGN}")
+    measured = claim["value"], claim["low"], claim["high"]
+    figure = shown_figure(measured, digits, " words" if length else "", claim["confidence"])
+    return f"{figure}, {counted(claim['seeds'], 'seed')}"
 
 
 def scores(rows: Sequence[Record], name: str) -> tuple[list[Column], list[dict[str, Any]]]:

@@ -32,7 +32,7 @@ from nmt.utils.commands import literal, override, override_key
 from nmt.utils.errors import InputError
 
 # Keys that say what is decided, and how, in one place.
-HERE = tuple(f"study.{key}" for key in ("only", "root", "take", "accept", "missing", "plan_only"))
+HERE = tuple(f"study.{key}" for key in ("only", "take", "accept", "missing", "plan_only"))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,9 @@ def _typed() -> Iterator[str]:
     if "hydra.searchpath in command-line" in outside:
         yield "hydra.searchpath=[DIR]"
     for word in given.overrides.task:
-        if override_key(word) not in HERE:
+        if override_key(word) == "study.root":
+            yield "study.root=DIR"
+        elif override_key(word) not in HERE:
             yield word
 
 

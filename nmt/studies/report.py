@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.degradation.wording import MINUS
 from nmt.evaluation.results import as_json
 from nmt.report.table import Column, Table, show
@@ -107,7 +108,7 @@ class StudyReport:
         claim = verdict.claim
         facts = [("claim", claim.claim), ("source", claim.source)]
         facts.append(("statistic", statistic_of(verdict)))
-        facts.append(("figure", figure_of(verdict) + _spoken_of(verdict)))
+        facts.append(("figure", figure_of(verdict, CONFIDENCE) + _spoken_of(verdict)))
         facts.append(("rule", rule_of(verdict)))
         if verdict.reason:
             facts.append(("undecided", verdict.reason))
@@ -276,17 +277,45 @@ class StudyReport:
         return dict(as_json(whole))
 
 
-def figure_of(verdict: Verdict) -> str:
-    """The figure with its interval, in the unit of its statistic; a dash without one."""
+def figure_of(verdict: Verdict, confidence: float | None = None) -> str:
+    """The figure with its interval, in the unit of its statistic; a dash without one.
+
+    Args:
+        confidence: to be said of the interval; None: its own.
+    """
     length = verdict.claim.statistic not in ("score", "slope")
-    digits = 1 if length else max(2, verdict.score.digits)
+    return shown_figure(
+        (verdict.value, verdict.low, verdict.high),
+        1 if length else max(2, verdict.score.digits),
+        " words" if length else "",
+        verdict.confidence if confidence is None else confidence,
+    )
+
+
+def shown_figure(
+    measured: tuple[float | None, float | None, float | None],
+    digits: int,
+    unit: str = "",
+    confidence: float = CONFIDENCE,
+) -> str:
+    """A figure with its interval, whose confidence is said unless it is the usual one.
+
+    >>> shown_figure((5.047, 4.824, None), 1, " words")
+    '5.0 words [4.8, …]'
+    >>> shown_figure((None, None, 16.0), 1, " words", 0.9)
+    'before 16.0 words (90 %)'
+    """
     column = Column("figure", "figure", digits)
-    if verdict.value is None and verdict.low is None and verdict.high is None:
+    value, low, high = (None if each is None else show(each, column) for each in measured)
+    if value is not None:
+        said = f"{value}{unit} [{low or '…'}, {high or '…'}]"
+    elif low is None and high is None:
         return "–"
-    ends = [show(end, column) if end is not None else "…" for end in (verdict.low, verdict.high)]
-    value = show(verdict.value, column)
-    unit = " words" if length else ""
-    return f"{value}{unit} [{ends[0]}, {ends[1]}]"
+    elif low is None or high is None:  # it lies outside the data, on the side of the other end
+        said = f"before {high}{unit}" if low is None else f"beyond {low}{unit}"
+    else:
+        said = f"– [{low}, {high}]{unit}"
+    return said if confidence == CONFIDENCE else f"{said} ({100 * confidence:g} %)"
 
 
 def statistic_of(verdict: Verdict) -> str:
@@ -321,7 +350,7 @@ def shown_p(p: float) -> str:
 
 def _spoken_of(verdict: Verdict) -> str:
     """What the interval is of."""
-    if verdict.value is None or not verdict.of:
+    if not verdict.of:
         return ""
     speaks = (
         "of other seeds and sentences"

@@ -62,7 +62,8 @@ def made(tmp_path_factory):
     results = json.loads(file.read_text())
     results["overrides"] += [f"data.root={folder}", f"hydra.run.dir={folder}", "trainer.threads=1"]
     file.write_text(json.dumps(results))
-    open_claim = {**CLAIM, "name": "open", "value": None, "reason": "1 of 4 runs missing"}
+    no_figure = {"value": None, "low": None, "high": None}
+    open_claim = {**CLAIM, **no_figure, "name": "open", "verdict": "undecided"}
     study = {
         "title": "A study",
         "registrations": [{"sha256": "a", "runs": 0}],
@@ -97,6 +98,13 @@ def test_what_is_kept_of_runs(made, kept):
     assert (first["processor"], first["commit"]) == ("a processor", None)
     assert [claim["name"] for claim in kept["claims"]] == ["wins"]
     assert str(folder) not in json.dumps(kept)
+
+
+def test_a_length_outside_the_data_can_decide_a_claim():
+    said = {**CLAIM["claim"], "statistic": "breakpoint"}
+    claim = {**CLAIM, "claim": said, "value": None, "low": None, "high": 16.04}
+    assert rows.is_decided(claim)
+    assert tables.claim_figure(rows.claim_entry(claim)) == "before 16.0 words, 2 seeds"
 
 
 def test_tables_of_what_is_kept(kept):

@@ -354,7 +354,7 @@ def test_the_folder_of_the_text_is_said_here_and_nowhere_else(tmp_path):
     assert run.config.data.root == str(tmp_path)
     assert f"data.root={tmp_path}" in run.overrides
     assert run.command == "python -m nmt.train regime=tiny data=multi30k seed=1"
-    assert study.typed == ("+study=tiny",)
+    assert study.typed == ("+study=tiny", "study.root=DIR")
 
 
 def test_a_text_is_known_by_the_names_of_its_files(tiny):
