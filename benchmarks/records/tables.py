@@ -250,9 +250,9 @@ KINDS = {
 
 def seeds_of(row: Record) -> str | None:
     """The seeds of a row's runs; none of an ensemble, which has several."""
-    several = len(row["runs"]) > 1
-    seeds = [str(run["seed"]) for run in row["runs"] if several or run["minutes"] is not None]
-    return ", ".join(seeds) or None
+    if "checkpoint=[" in row["command"]:
+        return None
+    return ", ".join(str(run["seed"]) for run in row["runs"])
 
 
 def figure(row: Record, name: str, key: str) -> Any:

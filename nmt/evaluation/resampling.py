@@ -140,14 +140,14 @@ def interval(
     Args:
         rows: (N, F) numbers of each sentence.
         combine: (R, F) sums -> (R,) values; a NaN (an undefined ratio) is left out.
-        resamples: R; 0 gives no interval.
+        resamples: R; 0 gives no interval, nor does one sentence, which tells nothing of another.
         confidence: share of the resamples between `low` and `high`.
 
     >>> words = np.array([[10, 4.0], [20, 9.0], [30, 11.0]])  # words and nats of three sentences
     >>> interval(words, lambda sums: sums[:, 1] / sums[:, 0], resamples=200).low < 0.4
     True
     """
-    if resamples == 0 or len(rows) == 0:
+    if resamples == 0 or len(rows) < 2:
         return Interval(None, None)
     return interval_of(combine(resampled_sums(rows, resamples)), confidence)
 

@@ -254,9 +254,9 @@ def no_unk_note(comparison: SetComparison) -> str | None:
         which = (
             "the sentences that every run's shortlists cover"
             if comparison.no_unk_shared
-            else "sentences"
+            else "sentences of known words"
         )
-        return f"No UNK: {comparison.no_unk_pairs} {which}, translated with <unk> forbidden."
+        return f"No UNK: {comparison.no_unk_pairs} {which}; models translate with <unk> forbidden."
     none = [run.label for run in runs if not _without_unknown(run, comparison.name)]
     if none:
         return f"No UNK is empty: the shortlists of {', '.join(none)} cover no sentence."

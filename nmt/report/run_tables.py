@@ -42,7 +42,7 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
         rows.append(
             {
                 "run": run.label,
-                "updates": train.get("updates"),
+                "updates": train.get("updates") or None,
                 "epochs": train.get("epochs"),
                 "hours": train.get("hours"),
                 "device": train.get("device"),

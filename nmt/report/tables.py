@@ -30,6 +30,7 @@ from nmt.report.table import (
     score_column,
 )
 from nmt.utils.files import write_text
+from nmt.utils.progress import enumeration
 
 WRITTEN = re.compile(
     r"(scores|alignment|seeds|by_length|by_unknown_words|falls|slope_differences|significance)_.+|training|published|differences"
@@ -193,18 +194,23 @@ def unknown_words_table(comparison: SetComparison) -> Table:
     """BLEU of every run by the number of unknown words of a pair."""
     rows = []
     names: dict[str, None] = {}
+    pairs: dict[str, list[str]] = {}  # runs by how many of them have so many unknown words
     for run in comparison.runs:
-        found = {
-            f"{row['from']}{'' if row['to'] is not None else '+'}": measured(row)
-            for row in comparison.results[run.label].get("by_unknown_words") or ()
-        }
+        parts = comparison.results[run.label].get("by_unknown_words") or ()
+        found = {f"{row['from']}{'' if row['to'] is not None else '+'}": row for row in parts}
         names |= dict.fromkeys(found)
         if found:
-            rows.append({"run": run.label, **found})
+            rows.append({"run": run.label, **{name: measured(row) for name, row in found.items()}})
+            counts = [f"{row['sentences']:,} with {name}" for name, row in found.items()]
+            pairs.setdefault(enumeration(counts), []).append(run.label)
     columns = [Column("run", "Run", text=True), *(Column(name, name) for name in sorted(names))]
     notes = [
         f"BLEU with its {levels(comparison.confidence.values())} interval by the number of words of "
-        "a pair, source and reference together, that the run's own shortlists lack."
+        "a pair, source and reference together, that the run's own shortlists lack.",
+        *(
+            f"Pairs of {'all' if len(pairs) == 1 else enumeration(labels)}: {counts}."
+            for counts, labels in pairs.items()
+        ),
     ]
     title = f"BLEU by unknown words on {comparison.name}"
     return Table(f"by_unknown_words_{comparison.name}", title, columns, rows, notes)

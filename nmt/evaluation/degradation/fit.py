@@ -77,7 +77,7 @@ class LengthAxis:
         return WORDS * _coefficients(self.weights * inside, self.lengths, [])
 
     def lines(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
-        """The fitted lines of the first sample: of all buckets, or of either side of the cap.
+        """The fitted lines of the first sample: of the sides of the cap that have a slope, or of all buckets.
 
         Args:
             scores: (B,) of the first sample.
@@ -86,13 +86,10 @@ class LengthAxis:
             (length, score) of the ends of one line, or of two, one after the other; empty with
             fewer than `FEWEST_BUCKETS`.
         """
-        sides = [self.inside(part, cap) for part in ("to_cap", "beyond_cap")]
-        if any(side.sum() < FEWEST_BUCKETS for side in sides):
-            sides = [self.inside("all", cap)]
-        if len(self.first) < FEWEST_BUCKETS:
-            return []
+        parts = [self.inside(part, cap) for part in RANGES]
+        fitted = [part for part in parts if part.sum() >= FEWEST_BUCKETS]  # the first is the whole
         found: list[tuple[float, float]] = []
-        for side in sides:
+        for side in fitted[1:] or fitted:
             lengths, weights = self.lengths[0, side], self.weights[0, side]
             line = np.polynomial.Polynomial.fit(lengths, scores[side], 1, w=np.sqrt(weights))
             found += [(float(end), float(line(end))) for end in (lengths[0], lengths[-1])]

@@ -156,7 +156,7 @@ def _significance(
             numbers[row["b"]],
             row["bucket"],
             *(_rounded(row[part], digits) for part in ("delta", "low", "high")),
-            *(_rounded(row[part], 5) for part in ("p", "p_corrected")),
+            *(_rounded(row[part], 7) for part in ("p", "p_corrected")),
             row["sentences"],
         ]
         for row in rows

@@ -61,7 +61,11 @@ def test_a_range_with_fewer_than_three_buckets_has_no_slope_and_leaves_the_other
     found = (uneven.slope("to_cap", 60) * scores).sum(1)[1]
     x, w = uneven.lengths[1, :12], uneven.weights[1, :12]
     assert found == pytest.approx(10 * np.polyfit(x, scores[1, :12], 1, w=np.sqrt(w))[0])
-    assert len(uneven.lines(scores[0], 60)) == 2
+    drawn = np.polynomial.Polynomial.fit(
+        uneven.lengths[0, :12], scores[0, :12], 1, w=np.sqrt(uneven.weights[0, :12])
+    )
+    ends = uneven.lengths[0, [0, 11]]
+    assert uneven.lines(scores[0], 60) == [pytest.approx((end, drawn(end))) for end in ends]
 
 
 def test_a_bucket_without_sentences_in_a_resample_counts_for_nothing():

@@ -28,9 +28,12 @@ export function energies(weights, logNormaliser) {
   return weights.map((weight) => (weight > 0 ? Math.log(weight) + logNormaliser : null));
 }
 
-/** What the energies are below where the weight was too small to be kept: half the last digit of the run's files, or
- * the floor that made the page fit. */
-export const leastEnergy = (decoding, i) => Math.log(decoding.floor ?? 5e-6) + decoding.z[i];
+/** What the energies are below where the weight was too small to be kept: half the smallest weight of the page, or the
+ * floor that made it fit. */
+export const leastEnergy = (decoding, i) => Math.log(decoding.floor ?? (0.5 / WEIGHT_SCALE) ** 2) + decoding.z[i];
+
+/** Digits of an energy that are sure: weights are kept in steps, which are coarse where they are small. */
+export const energyDigits = (weight) => [0.01, 0.1].filter((share) => 1 / (WEIGHT_SCALE * Math.sqrt(weight)) <= 2 * share).length;
 
 /** Entropy of the weights in nats: 0 for one word, log S for all alike. */
 export function entropy(weights) {

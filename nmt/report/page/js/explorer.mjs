@@ -2,7 +2,7 @@
 
 import { copyField } from "./clipboard.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
-import { energies, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
+import { energies, energyDigits, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
 import { saveButtons } from "./save.mjs";
@@ -130,7 +130,7 @@ export function startExplorer(alignments) {
       const { row, bar, weight: cell, energy } = bars[j];
       bar.style.width = `${(100 * weight).toFixed(1)}%`;
       cell.textContent = fixed(weight, 3);
-      energy.textContent = scores ? (scores[j] === null ? `<\u202f${fixed(leastEnergy(decoding, i), 1)}` : fixed(scores[j])) : "–";
+      energy.textContent = scores ? (scores[j] === null ? `<\u202f${fixed(leastEnergy(decoding, i), 1)}` : fixed(scores[j], energyDigits(weight))) : "–";
       row.classList.toggle("most", weight === most);
     });
     follow(bars[weights.indexOf(most)].row);
@@ -169,7 +169,7 @@ export function startExplorer(alignments) {
     else {
       const [i, j] = place;
       const energy = decoding.z ? energies(decoding.weights[i], decoding.z[i])[j] : null;
-      ui.hover.textContent = `${decoding.target[i]} ← ${decoding.source[j]}: weight ${fixed(decoding.weights[i][j], 3)}${energy === null ? "" : `, energy ${fixed(energy)}`}`;
+      ui.hover.textContent = `${decoding.target[i]} ← ${decoding.source[j]}: weight ${fixed(decoding.weights[i][j], 3)}${energy === null ? "" : `, energy ${fixed(energy, energyDigits(decoding.weights[i][j]))}`}`;
     }
   }
   function address() {

@@ -25,6 +25,7 @@ export function startOverview(overview) {
   setOptions(training, Object.entries(TRAINING).filter(([key]) => overview.runs.some((run) => run.history.some((point) => point[key] !== null && point[key] !== undefined))));
   const scored = Object.keys(overview.sets).length > 0;
   for (const part of ["length", "scores", "significance", "translations"]) byId(`${part}-section`).hidden = !scored;
+  byId("training-curve").hidden = !training.value;
   byId("training-section").hidden = !training.value && !document.querySelector("#training-section table.sortable");
   const seeded = overview.groups.length < overview.runs.length;
   byId("grouped-field").hidden = !seeded;

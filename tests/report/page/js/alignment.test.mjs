@@ -27,7 +27,10 @@ test("energies are log weight plus log normaliser, none for no weight", () => {
   assert.ok(Math.abs(first - (Math.log(0.5) + 2)) < 1e-12);
   assert.ok(Math.abs(first - second - Math.LN2) < 1e-12);
   assert.equal(none, null);
-  assert.ok(Math.abs(a.leastEnergy({ z: [3, 4] }, 1) - (Math.log(0.000005) + 4)) < 1e-12);
+  assert.ok(Math.abs(a.leastEnergy({ z: [3, 4] }, 1) - (Math.log((0.5 / a.WEIGHT_SCALE) ** 2) + 4)) < 1e-12);
+  for (const [code, digits] of [[1, 0], [4, 0], [5, 1], [49, 1], [50, 2], [2000, 2]]) {
+    assert.equal(a.energyDigits((code / a.WEIGHT_SCALE) ** 2), digits);
+  }
   assert.ok(Math.abs(a.leastEnergy({ z: [3], floor: 0.001 }, 0) - (Math.log(0.001) + 3)) < 1e-12);
 });
 
