@@ -68,7 +68,7 @@ def compare(
             which: setting.seconds(lambda module=module: work(module, *given), 3) * 1e6  # type: ignore[misc]
             for which, module in (("steps", steps), ("kernels", kernels))
         }
-        findings.note(**{f"{label} us": times})
+        findings.note(**{f"{label} us, its inputs drawn": times})
 
 
 def distance(found: Tensor, expected: Tensor) -> float:

@@ -20,7 +20,11 @@ TURNS = 3  # through the shapes: captured in the first, replayed in the others
 
 
 def graphs(setting: Setting, findings: Findings) -> None:
-    """With graphs against without: to the last bit, where the graph adds no padding."""
+    """With graphs against without: to the last bit, where the graph adds no padding.
+
+    A decoder without attention is one recurrence over all words but the last, so that it is padded
+    at every one of these lengths.
+    """
     for scoring in ("additive", "dot", "none"):
         for bf16 in (False, True):
             bare, net = (setting.net(graphs=on, scoring=scoring) for on in (False, True))
@@ -32,12 +36,13 @@ def graphs(setting: Setting, findings: Findings) -> None:
                     words = setting.words(length, seed=10 * turn + length)
                     expected_loss, expected = gradients_of(setting, bare, words, bf16=bf16)
                     loss, found = gradients_of(setting, net, words, bf16=bf16)
-                    if length in setting.lengths[:2]:
+                    if length in setting.lengths[:2] and scoring != "none":
                         different += same_bits(found, expected) + ["loss"] * (loss != expected_loss)
                     else:
                         worst, share = furthest(found, expected)
                         apart[worst] = max(share, apart.get(worst, 0.0))
-            findings.check(f"{name}: not the same bits", sorted(set(different)), equals=[])
+            if scoring != "none":
+                findings.check(f"{name}: not the same bits", sorted(set(different)), equals=[])
             worst = max(apart, key=apart.__getitem__)
             findings.check(f"{name}, padded: {worst}", apart[worst], at_most=LIMITS[bf16])
             findings.check(f"{name}: graphs held", recorded(net), at_least=1)

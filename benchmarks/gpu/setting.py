@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -66,14 +67,13 @@ class Setting:
         self, recurrence: str = "fused", *, graphs: bool = False, scoring: str = "additive"
     ) -> Net:
         """A model with the weights that every other one of its scoring has."""
-        torch.manual_seed(1)
-        net = Net(self.size, recurrence, scoring, graphs)
-        # maxout units that nearly tie would be swapped by rounding, which is no error of anyone's
-        with torch.no_grad():
-            net.decoder.readout.bias[0::2] += 3
+        with torch.device("meta"):
+            net = Net(self.size, recurrence, scoring, graphs)
+        net = net.to_empty(device=self.device)
+        net.load_state_dict(weights(self.size, scoring, self.device))
         if graphs and self.rehearse:
             rehearse_recordings(net)
-        return net.to(self.device)
+        return net
 
     def trainer(self, net: Net, *, bf16: bool) -> Trainer:
         """What makes updates of a net, without anything around it."""
@@ -153,3 +153,14 @@ def distances(found: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str
 def same_bits(found: dict[str, Tensor], expected: dict[str, Tensor]) -> list[str]:
     """Names of the tensors that are not equal to the last bit."""
     return [name for name, wanted in expected.items() if not torch.equal(found[name], wanted)]
+
+
+@functools.lru_cache
+def weights(size: Size, scoring: str, device: str) -> dict[str, Tensor]:
+    """The weights of a model, drawn once a process: at paper sizes that takes more than a second."""
+    torch.manual_seed(1)
+    net = Net(size, "fused", scoring)
+    # maxout units that nearly tie would be swapped by rounding, which is no error of anyone's
+    with torch.no_grad():
+        net.decoder.readout.bias[0::2] += 3
+    return net.to(device).state_dict()

@@ -171,7 +171,11 @@ def profile(setting: Setting, findings: Findings) -> None:
         trainer.update(words)
         setting.wait()
     device = torch.autograd.DeviceType.CPU if setting.rehearse else torch.autograd.DeviceType.CUDA
-    events = [event for event in profiled.events() if event.device_type == device]
+    events = [
+        event
+        for event in profiled.events()
+        if event.device_type == device and not event.is_user_annotation
+    ]
     spans = sorted((event.time_range.start, event.time_range.end) for event in events)
     findings.check("events", len(spans), at_least=1)
     if not spans:

@@ -15,6 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from nmt.utils.devices import queued
+
 ENTRIES = 2048  # of a tensor, that a program takes
 ROW = 6  # of the table: four addresses, the number of entries, the number of the first block
 
@@ -81,13 +83,6 @@ def tensors_of_blocks(sizes: Sequence[int], device: torch.device) -> Tensor:
     """The number of the tensor that each block is of, given the entries of every tensor."""
     numbers = [i for i, size in enumerate(sizes) for _ in range(triton.cdiv(size, ENTRIES))]
     return queued(torch.tensor(numbers, dtype=torch.int32, device="cpu"), device)
-
-
-def queued(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the CPU on a device, without waiting for its copy."""
-    if device.type == "cuda":
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
 
 
 def move(

@@ -193,6 +193,19 @@ class Translator(pl.LightningModule):
         self.gradient_norm = norm.detach()
         self.finite = norm.isfinite() & self.finite
 
+    def setup(self, stage: str) -> None:
+        """Drops CUDA graphs of an earlier fit, as `teardown` does those of this one."""
+        self._drop_graphs()
+
+    def teardown(self, stage: str) -> None:
+        """Drops CUDA graphs: Lightning frees what they rest on, and a test needs their memory."""
+        self._drop_graphs()
+
+    def _drop_graphs(self) -> None:
+        for part in self.modules():
+            if cache := getattr(part, "graph_cache", None):
+                cache.clear()
+
     def configure_optimizers(self) -> Any:
         assert self.optimizer is not None
         return make_optimizer(self.parameter_groups(), self.optimizer, self.updates)

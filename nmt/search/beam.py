@@ -3,8 +3,9 @@
 B batch (sentences still searched), K hypotheses a sentence, S source length, V vocabulary.
 
 The device computes; the bookkeeping (totals, widths, back-pointers) is done in NumPy, which costs
-one copy from and one to the device a step. All K hypotheses of a sentence query the one copy
-of its annotations. A sentence that is done leaves the batch.
+one copy from the device a step, which is waited for, and a few to it, which are not. All K
+hypotheses of a sentence query the one copy of its annotations. A sentence that is done leaves the
+batch.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
 from nmt.search.candidates import along, best_continuations
 from nmt.search.hypothesis import Hypothesis, Trellis, normalised
+from nmt.utils.devices import queued
 from nmt.utils.errors import InputError
 
 
@@ -132,9 +134,9 @@ def beam_search(
         nodes = along(nodes[active], slots)
         totals = along(totals[active], slots)
         alive = alive[active]
-        index = torch.from_numpy(np.stack(kept)).to(source.device)
+        index = queued(torch.from_numpy(np.stack(kept)), source.device)
         if not active.all():
-            staying = torch.from_numpy(np.flatnonzero(active)).to(source.device)
+            staying = queued(torch.from_numpy(np.flatnonzero(active)), source.device)
             memory, state, attended = (part.select(staying) for part in (memory, state, attended))
         parents, words = index
         state = model.decoder.advance(state.reorder(parents), attended.reorder(parents), words)

@@ -11,12 +11,14 @@ open whether a cell more would matter, all words of that sentence are ordered.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.utils.devices import queued
 from nmt.utils.errors import RunError
 
 STRIPES = 16  # a cell more costs as many words to order; a stripe more saves as many cells
@@ -64,16 +66,16 @@ def best_continuations(
     # of all words, so before any of them is overwritten
     normaliser = _normaliser(logits, best.amax(2).to(dtype))
     for word, sentences in forbidden.items():
-        where = torch.from_numpy(sentences).to(logits.device)
+        where = queued(torch.from_numpy(sentences), logits.device)
         logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
         # the cells that hold the word have another best one; with the old one all words were ranked
         for place in {word - start for start in starts if 0 <= word - start < size}:
             held = torch.stack([logits[:, :, start + place] for start in starts])
             best[:, :, place] = held.amax(0)
-    offset = torch.from_numpy(totals).to(logits.device, dtype) - normaliser
+    offset = queued(torch.from_numpy(totals), logits.device).to(dtype) - normaliser
     reach, cells = (best + offset.unsqueeze(2)).flatten(1).topk(min(width + SPARE, slots * size))
     parents = cells // size  # (B, C)
-    words = (cells % size).unsqueeze(2) + torch.tensor(starts, device=logits.device)
+    words = (cells % size).unsqueeze(2) + _starts(vocabulary, logits.device)
     rows = torch.arange(batch, device=logits.device).unsqueeze(1)
     values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)  # (B, C, stripes)
     # rounding must not make a word more probable than certain
@@ -122,6 +124,12 @@ def _stripes(vocabulary: int) -> tuple[list[int], int]:
     count = STRIPES if vocabulary >= STRIPES**2 else 2
     size = -(-vocabulary // count)
     return [*range(0, size * (count - 1), size), vocabulary - size], size
+
+
+@functools.lru_cache(maxsize=8)
+def _starts(vocabulary: int, device: torch.device) -> Tensor:
+    """The first words of `_stripes` on a device, made once."""
+    return torch.tensor(_stripes(vocabulary)[0], device=device)
 
 
 def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:

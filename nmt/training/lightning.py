@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
+from pytorch_lightning.callbacks import WeightAveraging
 from pytorch_lightning.loggers import WandbLogger
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
@@ -89,6 +91,19 @@ def leave_signals_alone(trainer: pl.Trainer) -> None:
     """Lightning's handlers talk to other ranks from inside a signal; `nmt.training.signals` serves
     instead."""
     trainer._signal_connector = _NoSignals(trainer)
+    # of a signal that is never said to have come; it would wait for the device at every batch
+    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
+
+
+def average_on_the_device(trainer: pl.Trainer) -> None:
+    """Keeps the averaged weights of callbacks where the model is trained.
+
+    Lightning asks the model where it is before it is moved, so that they would stay on the CPU, and
+    be copied there at every update.
+    """
+    for callback in trainer.callbacks:  # type: ignore[attr-defined]
+        if isinstance(callback, WeightAveraging) and callback._device is None:
+            callback._device = trainer.strategy.root_device
 
 
 class _NoSignals(_SignalConnector):
@@ -164,7 +179,14 @@ class LoopbackDDP(DDPStrategy):
                 timeout=self._timeout,
                 device_id=self.root_device if self.root_device.type != "cpu" else None,
             )
+            if dist.get_backend() == "nccl":  # as Lightning does where it makes the group
+                atexit.register(_leave_group)
         super().setup_distributed()
+
+
+def _leave_group() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def loopback_store(port: int, world: int, rank: int) -> dist.TCPStore:

@@ -13,7 +13,7 @@ from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, Simpl
 
 from nmt.config import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
-from nmt.training.lightning import LoopbackDDP, leave_signals_alone
+from nmt.training.lightning import LoopbackDDP, average_on_the_device, leave_signals_alone
 from nmt.utils.devices import resolve_precision, use_threads
 from nmt.utils.errors import InputError
 
@@ -61,6 +61,7 @@ def make_trainer(
             **lightning_arguments(options, folder),
         )
         leave_signals_alone(trainer)
+        average_on_the_device(trainer)
         return trainer
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).strip().splitlines()[0]

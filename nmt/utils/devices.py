@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from nmt.utils.cores import cgroup_memory, choose_threads
 from nmt.utils.errors import InputError
@@ -20,7 +21,9 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     if precision != "auto":
         return "32-true" if precision == "32" else precision
     if uses_gpu(accelerator):
-        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
+        return (
+            "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "32-true"
+        )
     return "bf16-mixed" if cpu_multiplies_bf16() else "32-true"
 
 
@@ -51,6 +54,13 @@ def resolve_threads(threads: int | str, accelerator: str, units: int, processes:
     if isinstance(threads, int):
         return threads
     return 1 if uses_gpu(accelerator) else choose_threads(units, processes)
+
+
+def queued(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on a device, without waiting for its copy, or for what the device does."""
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def use_threads(threads: int | str) -> None:

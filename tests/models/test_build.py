@@ -189,3 +189,17 @@ def test_every_size_is_taken_from_the_configuration():
     assert any(set(shape) == {19, maxout} for shape in shapes)
     assert any(set(shape) == {alignment, 2 * hidden} for shape in shapes)
     assert dataclasses.replace(config().model, **sizes) == config(**sizes).model
+
+
+@pytest.mark.parametrize("end", ["setup", "teardown"])
+def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
+    model = build_model(config(_target_="nmt.models.RNNsearch", graphs=True), 9, 9)
+    model.encoder.graph_cache.eager = model.decoder.graph_cache.eager = True
+    words, mask = torch.tensor([[3, 4, 0]]), torch.ones(1, 3, dtype=torch.bool)
+    memory = model.decoder.memory(*model.encoder(words, mask), mask)
+    model.decoder(words, mask, memory).readout.sum().backward()
+    assert model.encoder.graph_cache.graphs
+    assert model.decoder.graph_cache.graphs
+    getattr(model, end)("fit")
+    assert not model.encoder.graph_cache.graphs
+    assert not model.decoder.graph_cache.graphs

@@ -8,6 +8,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from lightning_fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
+from pytorch_lightning.callbacks import EMAWeightAveraging
 from pytorch_lightning.loggers import WandbLogger
 from pytorch_lightning.loops.training_epoch_loop import _TrainingEpochLoop
 from pytorch_lightning.strategies import DDPStrategy
@@ -17,6 +18,7 @@ from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnect
 
 from nmt.training.lightning import (
     accumulating,
+    average_on_the_device,
     complete_loops,
     forget_wandb_run,
     has_wandb_run,
@@ -119,6 +121,20 @@ def test_lightning_leaves_the_signal_handlers_alone():
     before = signal.getsignal(signal.SIGTERM)
     trainer._signal_connector.register_signal_handlers()
     assert signal.getsignal(signal.SIGTERM) is before
+    loop = trainer.fit_loop.epoch_loop
+    assert "self._broadcast_sigterm_tensor()" in inspect.getsource(type(loop).advance)
+    assert loop._broadcast_sigterm_tensor() is None
+    assert "_broadcast_sigterm_tensor" in vars(loop)
+
+
+def test_averaged_weights_are_kept_where_the_model_is_trained(monkeypatch):
+    """Lightning's callback makes them before the model is moved to the device."""
+    average = EMAWeightAveraging()
+    trainer, model = pl.Trainer(**QUIET, callbacks=[average]), Line()
+    monkeypatch.setattr(type(trainer.strategy), "root_device", torch.device("meta"))
+    average_on_the_device(trainer)
+    average.setup(trainer, model, "fit")
+    assert {each.device.type for each in average._average_model.parameters()} == {"meta"}
 
 
 def test_wandbs_settings_are_where_they_are_changed(tmp_path):

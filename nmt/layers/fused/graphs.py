@@ -104,6 +104,18 @@ class GraphCache:
         self._current = weakref.ref(replay)
         return replay
 
+    def clear(self) -> None:
+        """Drops all graphs and the memory that they share; shapes to come are captured anew.
+
+        Needed where cuBLAS's workspaces are freed, whose addresses are in the graphs: Lightning does
+        so at both ends of a fit.
+        """
+        if self._stream is not None:
+            torch.cuda.synchronize(self._stream.device)
+        self.graphs.clear()
+        self._buffers.clear()
+        self._current, self._pool, self._full = None, None, False
+
     def is_current(self, replay: GraphReplay) -> bool:
         """Whether the memory still holds the batch of this replay."""
         return self._current is not None and self._current() is replay
@@ -126,8 +138,9 @@ class GraphCache:
         if self._full:
             return None
         device = next(x for x in inputs if x is not None).device
-        if device.type == "cuda" and self._stream is None:
-            self._stream, self._pool = torch.cuda.Stream(device), torch.cuda.graph_pool_handle()
+        if device.type == "cuda" and self._pool is None:
+            self._stream = self._stream or torch.cuda.Stream(device)
+            self._pool = torch.cuda.graph_pool_handle()
         try:
             buffers = tuple(
                 None if x is None else self._buffer(place, x, tuple(shape))
@@ -145,9 +158,8 @@ class GraphCache:
             self._full = self.bytes >= self._limit_on(device)
             return graph
         # after the handler: until then its traceback keeps what the failed capture has made
-        self.graphs.clear()
-        self._buffers.clear()
-        self._current, self._pool, self._full = None, None, True
+        self.clear()
+        self._full = True
         if device.type == "cuda":
             torch.cuda.empty_cache()
         log.warning(

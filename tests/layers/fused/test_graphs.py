@@ -92,6 +92,20 @@ def test_equal_over_changing_shapes(scoring, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_cleared_caches_capture_anew(device):
+    nets = with_graphs(device=device)
+    caches = [nets[1].encoder.graph_cache, nets[1].decoder.graph_cache]
+    for words in (BATCHES[0], BATCHES[1], BATCHES[0]):
+        for net in nets:
+            loss_of(net, words).backward()
+        assert all(cache.graphs for cache in caches)
+        for cache in caches:
+            cache.clear()
+        assert not any(cache.graphs or cache.bytes for cache in caches)
+    assert_equal(nets, device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_accumulation_with_validation_in_between(device):
     nets = with_graphs(device=device)
     for net in nets:

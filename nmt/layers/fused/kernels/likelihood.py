@@ -48,6 +48,7 @@ def word_nll_kernel(
         factor = tl.load(weight + row)
     tl.store(nll + row, surprisal * factor)
     if GRADIENT:
+        tl.debug_barrier()  # the gradient may lie where the logit of the right word was read
         grad += row.to(tl.int64) * GRAD_ROW
         # of the right word p - 1, as exact as its NLL
         for first in range(0, VOCABULARY, WORDS):
