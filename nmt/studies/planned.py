@@ -141,6 +141,8 @@ def _known_by(text: dict[str, Any]) -> dict[str, Any]:
     >>> one = _known_by({"source": "/a/train.en.xz", "target": "/a/train.fr.xz", "optional": True})
     >>> one == _known_by({"files": ["train"]}), one == _known_by({"files": ["train", "more"]})
     (True, False)
+    >>> ["skip" in _known_by({"files": ["train"], "skip": number}) for number in (None, 500)]
+    [False, True]
     """
     whole = completed(TextConfig, text)
     sides = [whole.pop(side) for side in ("source", "target")]
@@ -150,4 +152,6 @@ def _known_by(text: dict[str, Any]) -> dict[str, Any]:
     if whole["alignment"]:
         whole["alignment"] = Path(whole["alignment"]).name
     del whole["optional"]
+    if whole["skip"] is None:  # a key that the texts of earlier runs did not have
+        del whole["skip"]
     return whole
