@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.config.keys import CONFIDENCE, EDGES, key
+from nmt.config.keys import CONFIDENCE, EDGES, MOST_RESAMPLES, key
 
 
 @dataclass
@@ -89,7 +89,12 @@ class EvaluationConfig:
     bucket_by: str = key(
         "source", "side whose words are counted for the bucket", choices=("source", "target")
     )
-    resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
+    resamples: int = key(
+        1000,
+        "bootstrap resamples for intervals; 0: no intervals",
+        minimum=0,
+        maximum=MOST_RESAMPLES,
+    )
     confidence: float = key(
         CONFIDENCE, "share of the resamples inside an interval", above=0, below=1
     )

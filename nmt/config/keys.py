@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 EDGES = (10, 20, 30, 40, 50, 60)  # last length of each bucket where nothing says another
 CONFIDENCE = 0.95  # share of the resamples inside an interval, likewise
+MOST_RESAMPLES = 100_000  # of which a few figures each are held in memory
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "value"}
 
 

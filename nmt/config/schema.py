@@ -25,7 +25,7 @@ from nmt.config.evaluation import (
     SearchConfig,
     StressConfig,
 )
-from nmt.config.keys import key, marked
+from nmt.config.keys import MOST_RESAMPLES, key, marked
 from nmt.config.model import ModelConfig, SizeConfig
 from nmt.config.study import StudyConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
@@ -227,7 +227,9 @@ class CompareConfig:
     external: dict[str, dict[str, str]] = key(
         {}, "hypotheses of other systems: external.<system>.<test set>=file"
     )
-    resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
+    resamples: int = key(
+        1000, "bootstrap resamples for intervals and tests", minimum=0, maximum=MOST_RESAMPLES
+    )
     scores: list[str] | None = key(
         None,
         "scores whose differences are tested, such as [bleu,chrf] or your own as MODULE.NAME; "

@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from nmt.config.keys import CONFIDENCE, key
+from nmt.config.keys import CONFIDENCE, MOST_RESAMPLES, key
 
 COMMANDS = ("train", "evaluate", "baseline")  # that make the runs of a study
 FIGURES = ("score", "slope")  # of one group of runs, or of the difference of two
@@ -95,7 +95,9 @@ class StudySection:
         {},
         "claims by name: claim, source, runs, statistic, score, set, range, longer_than, rule, margin",
     )
-    resamples: int = key(1000, "bootstrap resamples behind each figure", minimum=100)
+    resamples: int = key(
+        1000, "bootstrap resamples behind each figure", minimum=100, maximum=MOST_RESAMPLES
+    )
     confidence: float = key(
         CONFIDENCE, "share of the truth's inside an interval", above=0.5, below=1
     )
