@@ -308,7 +308,7 @@ def in_place(path: Path, kind: str) -> None:
 KINDS = ("folder", "pipe", "loop", "endless", "secret")
 PLACES = (
     *("results.json", "translations/newstest.jsonl", "alignments/newstest.jsonl"),
-    *(".hydra/overrides.yaml", "translations", "alignments", ".hydra"),
+    *("translations", "alignments"),
 )
 
 
@@ -319,8 +319,6 @@ def test_what_is_no_file_where_one_is_expected(run, tmp_path, place):
     for kind in KINDS:
         folder = tmp_path / kind
         shutil.copytree(run, folder)
-        content = json.loads((folder / "results.json").read_bytes())
-        (folder / "results.json").write_text(json.dumps(content | {"overrides": []}))
         if (folder / place).is_dir():
             shutil.rmtree(folder / place)
         in_place(folder / place, kind)
@@ -386,35 +384,6 @@ def test_a_run_of_an_odd_name(run, tmp_path, name):
     (folder / "results.json").write_text(json.dumps(content))
     said = refusal(partial(shown, folder))
     assert not said or "results.json" in said
-
-
-def test_overrides_that_double_forty_times(run, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
-    content = json.loads((folder / "results.json").read_bytes())
-    (folder / "results.json").write_text(json.dumps(content | {"overrides": []}))
-    lines = ["- &a0 [x]", *(f"- &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 41))]
-    (folder / ".hydra/overrides.yaml").write_text("\n".join(lines))
-    with pytest.raises(InputError, match=r"overrides\.yaml: damaged"):
-        read_run(folder)
-
-
-@pytest.mark.parametrize(
-    "text", [b"[" * 20_000, b"a: &a [*a", b"\xff", b"x: 1", b"- [1]", b"- \x00"]
-)
-def test_overrides_that_are_no_list(run, text):
-    results = json.loads((run / "results.json").read_bytes())
-    path, before = run / "results.json", (run / "results.json").read_bytes()
-    overrides = run / ".hydra/overrides.yaml"
-    kept = overrides.read_bytes()
-    try:
-        path.write_text(json.dumps(results | {"overrides": []}))
-        overrides.write_bytes(text)
-        with pytest.raises(InputError, match=r"overrides\.yaml: damaged"):
-            read_run(run)
-    finally:
-        path.write_bytes(before)
-        overrides.write_bytes(kept)
 
 
 def test_a_section_that_is_null_and_a_score_beyond_all_numbers(run):

@@ -108,7 +108,7 @@ def test_every_score_is_that_of_the_run(study, again):
                 other.get(key) for key in kept_runs.NUMBERS
             ]
         assert bare.model == whole.model == "b" * 64
-        assert bare.overrides == ("seed=1",)
+        assert bare.overrides == ["seed=1"]
         assert identity(bare.config) == identity(whole.config)
         assert bare.results["test"] == whole.results["test"]
 

@@ -110,8 +110,6 @@ class GraphCache:
         Needed where cuBLAS's workspaces are freed, whose addresses are in the graphs: Lightning does
         so at both ends of a fit.
         """
-        if self._stream is not None:
-            torch.cuda.synchronize(self._stream.device)
         self.graphs.clear()
         self._buffers.clear()
         self._current, self._pool, self._full = None, None, False
