@@ -15,9 +15,9 @@ from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
-# What an evaluation never takes from a checkpoint, which may be a stranger's: where it writes, and
+# What an evaluation never takes from a checkpoint, which may be a stranger's: whose code runs, where it writes, and
 # what it tells W&B and Lightning's Trainer.
-EVALUATED_HERE = ("data.cache", "logger", "trainer.lightning")
+EVALUATED_HERE = ("trust", "data.cache", "logger", "trainer.lightning")
 
 
 def evaluated_sections(
