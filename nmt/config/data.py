@@ -194,6 +194,7 @@ class DataConfig:
         20,
         "batches' worth of pairs that are sorted by length together (a maxi-batch elsewhere)",
         minimum=1,
+        maximum=1_000_000,
     )
     reverse_source: bool = key(
         False,

@@ -18,6 +18,7 @@ class SearchConfig:
         3.0,
         "longest translation, in symbols per source symbol, </s> included",
         above=0,
+        maximum=1000,
         resumable=False,
     )
     min_ratio: float = key(
@@ -26,7 +27,7 @@ class SearchConfig:
         minimum=0,
     )
     length_penalty: float = key(
-        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
+        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0, maximum=10
     )
     batch_size: int = key(64, "sentences translated at a time", minimum=1, maximum=100_000)
     replace_unk: str = key(
@@ -85,6 +86,7 @@ class EvaluationConfig:
         list(EDGES),
         "last length of each bucket; longer sentences form the open bucket",
         minimum=1,
+        maximum=10**9,
     )
     bucket_by: str = key(
         "source", "side whose words are counted for the bucket", choices=("source", "target")

@@ -23,7 +23,8 @@ NO_SCORES = frozenset(  # of a test set and of its rows
     | {"degradation", "by_unknown_words"}
 )
 
-ShortText = Annotated[str, Field(max_length=1000)]
+LONGEST_TEXT = 1000
+ShortText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 BleuPoints = Annotated[float, Field(ge=0, le=100.001, allow_inf_nan=False)]
 Length = Annotated[int, Field(ge=1, le=10**9)]

@@ -75,6 +75,11 @@ def _nearer(candidate: JoinedPair, following: JoinedPair, length: int) -> bool:
     return abs(longer - length) < abs(len(candidate.source) - length)
 
 
+def joined_name(name: str, length: int) -> str:
+    """Of the set of a test set's sentences joined to a length in words."""
+    return f"{name}-joined{length}"
+
+
 def stress_sets(
     name: str, pairs: Sequence[JoinedPair], lengths: Iterable[int], count: int
 ) -> dict[str, list[JoinedPair]]:
@@ -84,5 +89,5 @@ def stress_sets(
     >>> {name: len(inputs) for name, inputs in stress_sets("mine", text, [20, 90], 3).items()}
     {'mine-joined20': 2}
     """
-    sets = {f"{name}-joined{length}": joined(pairs, length, count) for length in lengths}
+    sets = {joined_name(name, length): joined(pairs, length, count) for length in lengths}
     return {name: inputs for name, inputs in sets.items() if inputs}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,10 +13,14 @@ from nmt.config import Config
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
 from nmt.config.targets import own_modules
+from nmt.config.validation import check_set_name
 from nmt.data.vocabulary import SPECIAL
+from nmt.evaluation.results_schema import LONGEST_TEXT
 from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.statistical_aligners import check_aligners
+from nmt.evaluation.stress import joined_name
 from nmt.models import build_model
+from nmt.models.checkpoint_schema import MOST_SETTINGS
 from nmt.models.optimizer import check_optimizer
 from nmt.report.figures import check_own
 from nmt.training.callbacks import make_callbacks
@@ -24,14 +29,22 @@ from nmt.training.trainer import lightning_arguments
 from nmt.utils.commands import override_key
 from nmt.utils.devices import check_accelerator
 from nmt.utils.errors import InputError
+from nmt.utils.untrusted import bounded
 
 
 def check_early(config: Config) -> None:
     """Refuses at the start what would be found missing after hours of work.
 
     Raises:
-        InputError: for an extra, a device, a key of W&B, or a class that is not there.
+        InputError: for an extra, a device, a key of W&B, or a class that is not there, and for what
+            checkpoints and results.json cannot hold.
     """
+    bounded(to_containers(config), "configuration", MOST_SETTINGS)
+    for key, text in (("name", config.name), ("model.title", config.model.title)):
+        if len(text) > LONGEST_TEXT:
+            raise InputError(f"{key}: {len(text):,} letters, of at most {LONGEST_TEXT:,}")
+    for name, length in itertools.product(config.data.test, config.stress.lengths):
+        check_set_name(joined_name(name, length))
     if config.evaluation.alignment.statistical_aligners:
         check_aligners()
     choose_scores(config.evaluation.scores)

@@ -25,7 +25,7 @@ from nmt.evaluation.outside_links import read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
-from nmt.evaluation.stress import JoinedPair, stress_sets
+from nmt.evaluation.stress import JoinedPair, joined_name, stress_sets
 from nmt.inference.test_loop import Example, run_test_set
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
@@ -306,7 +306,7 @@ def _joined_sets(
         JoinedPair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in examples
     ]
     sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
-    missing = [length for length in stress.lengths if f"{name}-joined{length}" not in sets]
+    missing = [length for length in stress.lengths if joined_name(name, length) not in sets]
     if missing:
         log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
     return {
