@@ -74,6 +74,7 @@ class Checkpoint:
     text_files: dict[str, dict[str, str]]  # SHA-256 of the files of a section such as data.valid
     code: str | None  # of `nmt.utils.code`; None: not known, or of more than one
     wandb: dict[str, str | None] | None = None  # run that logged it; None: none, or not known
+    typed: Sequence[str] = ()  # overrides that the training was started with
     artifact: str | None = None  # of W&B, that it was downloaded from
 
     def translator(self, config: Config | None = None) -> Translator:
@@ -118,6 +119,7 @@ def description(
     text_files: Mapping[str, Mapping[str, str]] | None = None,
     code: str | None = None,
     wandb: Mapping[str, str | None] | None = None,
+    typed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What the checkpoints of a run say of it from the first one on (`Translator.description`).
 
@@ -125,6 +127,7 @@ def description(
         text_files: of `nmt.data.sources.open.file_digests`.
         code: fingerprint of the code that makes the updates; None: of more than one.
         wandb: of `nmt.training.loggers.ResumableWandbLogger.identity`.
+        typed: overrides of the command line.
     """
     return {
         "format": FORMAT,
@@ -136,6 +139,7 @@ def description(
         "progress": asdict(ValidationProgress()),  # until `store_progress` says more
         "code": code,
         "wandb": None if wandb is None else dict(wandb),
+        "typed": list(typed),
     }
 
 
@@ -265,6 +269,7 @@ def read_checkpoint(
         text_files=stored.get("text_files") or {},
         code=stored.get("code"),
         wandb=stored.get("wandb"),
+        typed=stored.get("typed") or (),
     )
 
 

@@ -51,6 +51,7 @@ class Stored(TypedDict):
     text_files: NotRequired[dict[str, dict[str, str]] | None]
     code: NotRequired[Annotated[str, Field(max_length=200)] | None]
     wandb: NotRequired[StoredRun | None]
+    typed: NotRequired[list[str]]
 
 
 @with_config({**STRICT, "arbitrary_types_allowed": True})
@@ -92,7 +93,7 @@ def check_content(content: Any, where: str, size: int) -> None:
     check_against(content, _CONTENT, where)
     stored = content["nmt"]
     bounded(stored["config"], f"{where}: nmt.config", MOST_SETTINGS)
-    for key in ("source_vocabulary", "target_vocabulary", "dictionary", "training"):
+    for key in ("source_vocabulary", "target_vocabulary", "dictionary", "training", "typed"):
         bounded(stored.get(key), f"{where}: nmt.{key}", size)
     if stored["format"] == 1:
         states = content.get("callbacks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,8 +179,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         regime=config.regime,
         max_length=config.data.max_length,
         seed=config.seed,
-        overrides=list(HydraConfig.get().overrides.task),
-        command=typed_command(),
+        overrides=list(run.typed),
+        command=typed_command(run.typed),
         train=outcome.train,
         valid=outcome.valid,
         history=outcome.history,
@@ -224,14 +225,13 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     log.info("%s: %s", ", ".join(made), folder.path)
 
 
-def typed_command() -> str:
+def typed_command(typed: Sequence[str]) -> str:
     """The command as a person types it, also of a job of a sweep and of one that was resumed.
 
     Folders and Hydra's own settings are left out: it makes the run again, and not in this place.
     Only where Hydra finds options of one's own is kept.
     """
     hydra = HydraConfig.get()
-    typed = [word for word in hydra.overrides.task if override_key(word) != "resume"]
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]
     for source in hydra.runtime.config_sources:
         if source.provider == "command-line":

@@ -33,6 +33,7 @@ from nmt.training.progress import Progress
 from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
 from nmt.utils.devices import name_of, peak_memory, resolve_precision
+from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.progress import Stage, counted, timed
 
@@ -65,6 +66,7 @@ class Training:
             file_digests(config.data),
             run.code,
             run.logger.identity() if isinstance(run.logger, ResumableWandbLogger) else None,
+            run.typed,
         )
         self.progress = Progress(
             show=config.trainer.progress,
@@ -99,6 +101,8 @@ class Training:
                 raise InputError(
                     f"resume: {path}: its training state cannot be restored ({reason})"
                 ) from error
+        if not rank() and not run.is_trial:
+            run.folder.set_results_aside()  # of a finished run, for which no update was left
 
     def say_tried(self) -> None:
         """The last words of a trial, which has kept nothing that it could finish with."""

@@ -17,6 +17,7 @@ from nmt.run.early_checks import own_code, refuse_untrusted_scores
 from nmt.run.folder import RunFolder
 from nmt.run.run import Run
 from nmt.utils.code import code_fingerprint
+from nmt.utils.commands import override_key
 from nmt.utils.cores import shared_cores
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -73,11 +74,16 @@ def _resume_from(path: Path, composed: DictConfig) -> tuple[Checkpoint, DictConf
 
 
 def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
-    """Refuses fewer updates than were made; warns where more of them bend the learning rate."""
+    """Refuses fewer updates than were made, or others than a run that is over had; warns of a bent rate."""
     planned, asked = checkpoint.config.trainer.max_steps, config.trainer.max_steps
     if asked < checkpoint.update:
         raise InputError(
             f"trainer.max_steps={asked}: the run has made {checkpoint.update} updates already"
+        )
+    if asked != planned and checkpoint.progress.stopped_early:
+        raise InputError(
+            f"trainer.max_steps={asked}: the run has stopped at update {checkpoint.update}, since "
+            f"trainer.patience={config.trainer.patience} was used up; start a new run"
         )
     optimizer = config.optimizer
     begun = checkpoint.update > max(optimizer.decay_from * planned, optimizer.warmup)
@@ -106,6 +112,14 @@ def code_of(checkpoint: Checkpoint | None) -> str | None:
     """
     code = code_fingerprint()
     return code if checkpoint is None or checkpoint.code == code else None
+
+
+def typed_from_start(checkpoint: Checkpoint | None) -> list[str]:
+    """What was typed for a run: when it was started, and now in place of that; without `resume`."""
+    now = [word for word in HydraConfig.get().overrides.task if override_key(word) != "resume"]
+    again = {override_key(word) for word in now}
+    before = () if checkpoint is None else checkpoint.typed
+    return [*(word for word in before if override_key(word) not in again), *now]
 
 
 def refuse_other_text(run: Run, text: Prepared) -> None:

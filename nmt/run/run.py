@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config
@@ -38,6 +39,7 @@ class Run:
         trainer: of its updates and tests, once there is one.
         left: what it has still to do, in the order in which it does it.
         others: further members of the ensemble that it evaluates.
+        typed: overrides of the command line, of a training those that it was started with among them.
     """
 
     config: Config
@@ -51,6 +53,7 @@ class Run:
     trainer: pl.Trainer | None = None
     left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
     others: Sequence[Checkpoint] = ()
+    typed: Sequence[str] = field(default_factory=lambda: HydraConfig.get().overrides.task)
 
     @property
     def is_trial(self) -> bool:

@@ -29,7 +29,7 @@ from nmt.run.early_checks import (
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.run.memory import warn_of_memory
-from nmt.run.resume import code_of, compare_threads, resumed_checkpoint
+from nmt.run.resume import code_of, compare_threads, resumed_checkpoint, typed_from_start
 from nmt.run.run import Run
 from nmt.run.stored_files import EVALUATED_HERE, refuse_stored_files, say_what_is_read
 from nmt.training.loggers import check_logger, logging_to
@@ -63,7 +63,8 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     warn_of_memory(config, training=True)
     stop.trust = own_code(config)
     with machine_errors(config, training=True):
-        yield Run(config, folder, checkpoint, stop, code_of(checkpoint))
+        code, typed = code_of(checkpoint), typed_from_start(checkpoint)
+        yield Run(config, folder, checkpoint, stop, code, typed=typed)
 
 
 @contextlib.contextmanager
