@@ -25,6 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.cli.claim import Claim, claimed, claims
 from nmt.cli.composition import conf_folder, output_folder, register_configs
 from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
+from nmt.cli.sweep import pages
 from nmt.config import Config, StudyConfig
 from nmt.config.overrides import refuse_idle
 from nmt.config.schema import SCHEMAS
@@ -128,7 +129,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                 entry = hydra.main(
                     version_base="1.3", config_path=str(conf_folder()), config_name=name
                 )
-                with claims():
+                with claims(), pages():
                     entry(job)()
                 if failed:
                     raise failed[0]

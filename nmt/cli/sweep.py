@@ -6,8 +6,9 @@ every launcher.
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,21 @@ from nmt.utils.errors import InputError
 log = logging.getLogger(__name__)
 
 PAGE = "comparison.html"
+_due: list[ComparisonPage] = []
+
+
+@contextlib.contextmanager
+def pages() -> Iterator[None]:
+    """Makes, at the end, the page of a sweep inside whose launcher has raised.
+
+    Hydra passes over `on_multirun_end` there, as when a job has failed.
+    """
+    earlier = len(_due)
+    try:
+        yield
+    finally:
+        for page in _due[earlier:]:
+            page.make()
 
 
 class ComparisonPage(Callback):
@@ -34,17 +50,17 @@ class ComparisonPage(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         self.sweep = Path(str(config.hydra.sweep.dir)).absolute()
-        # Hydra passes over on_multirun_end when a job has failed under a launcher that raises.
-        atexit.register(self.make)
+        _due.append(self)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self.make()
 
     def make(self) -> None:
-        """Makes the page of all runs of the sweep that have finished, once."""
-        atexit.unregister(self.make)
+        """Makes the page of all runs of the sweep that have finished, if any was begun."""
+        _due.remove(self)
         try:
-            self._make()
+            if any(self.sweep.glob("*/")):  # a sweep that was refused has none
+                self._make()
         except InputError as refusal:
             log.warning("no comparison page: %s", refusal)
         except KeyboardInterrupt:

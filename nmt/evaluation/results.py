@@ -4,7 +4,6 @@ It is written last and in one piece: where it exists the job is finished. The ke
 docs/results_schema.md.
 """
 
-import math
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -153,10 +152,10 @@ def versions() -> dict[str, str]:
 
 
 def as_json(value: Any) -> Any:
-    """The same content in JSON's types; a number that is not finite becomes null.
+    """The same content in JSON's types; a number that is not finite, or too large to be read again, is null.
 
-    >>> as_json({"nll": np.float32(0.5), "perplexity": float("inf"), "edges": (10, 20)})
-    {'nll': 0.5, 'perplexity': None, 'edges': [10, 20]}
+    >>> as_json({"nll": np.float32(0.5), "perplexity": [float("inf"), 1e301], "edges": (10, 20)})
+    {'nll': 0.5, 'perplexity': [None, None], 'edges': [10, 20]}
     """
     if isinstance(value, Mapping):
         return {str(key): as_json(item) for key, item in value.items()}
@@ -166,7 +165,7 @@ def as_json(value: Any) -> Any:
         return as_json(value.tolist())
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and not abs(value) <= untrusted.LARGEST:
         return None
     return value
 

@@ -18,7 +18,8 @@ INTEGERS = 2**63
 STRICT = ConfigDict(strict=True, extra="allow")  # types as they are; further keys are kept
 _LARGE = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")  # what may not fit into a machine's number
 
-Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+LARGEST = 1e300  # sums and differences of such numbers are finite
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 

@@ -45,10 +45,12 @@ def main(cfg):
 
 if __name__ == "__main__":
     from hydra.core.config_store import ConfigStore
+    from nmt.cli.sweep import pages
     callbacks = {"page": {"_target_": "nmt.cli.sweep.ComparisonPage"}}
     config = {"fail": False, "n": 0, "hydra": {"callbacks": callbacks}}
     ConfigStore.instance().store("app", config)
-    main()
+    with pages():
+        main()
 """
 
 
@@ -93,3 +95,10 @@ def test_a_single_run_makes_no_page(sweep, tmp_path):
     assert code == 0, output
     assert "sweep: None" in output
     assert not list(tmp_path.rglob("comparison.html"))
+
+
+def test_of_a_sweep_that_is_refused_there_is_no_page_and_no_word_of_one(sweep, tmp_path):
+    code, output = sweep("hydra/launcher=basic", "hydra.sweep.dir=s", "m=1,2")
+    assert code == 1
+    assert "Could not override 'm'" in output
+    assert "comparison" not in output
