@@ -75,14 +75,16 @@ class Played:
         """Runs a command as it is shown, but for its size."""
         name = command.module.removeprefix("nmt.")
         shown = [word.replace(DATED, self.newest()) for word in command.words]
-        smaller = {word.partition("=")[0] for word in TINY[name]}
+        own = any(word.startswith("data=") for word in shown)
+        tiny = [word for word in TINY[name] if not (own and word.startswith("data.grammar."))]
+        smaller = {word.partition("=")[0] for word in tiny}
         words = [word for word in shown if word.partition("=")[0] not in smaller]
         if name == "train" and words[0] in BUILT_IN and len(words) == 2:
             self.train_once(words[0], words[1].partition("=")[2])
             return
         text = (self.folder / command.stdin).read_bytes() if command.stdin else b""
         there = {"PYTHONPATH": str(self.folder)}  # as `python -m` does
-        ended = run(name, *words, *TINY[name], cwd=self.folder, env=there, stdin=text)
+        ended = run(name, *words, *tiny, cwd=self.folder, env=there, stdin=text)
         assert ended.code == 0, f"{command}\n{ended.err}"
         if command.stdout:
             (self.folder / command.stdout).write_text(ended.out)

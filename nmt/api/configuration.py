@@ -9,7 +9,7 @@ from hydra import compose, initialize_config_dir
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, explain
 from nmt.config import TrainConfig
-from nmt.config.overrides import refuse_idle
+from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
 from nmt.utils.errors import InputError
@@ -34,6 +34,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             composed = compose("train", overrides=typed)
             config = load(composed)
+            refuse_lists(typed)
             refuse_idle(composed, typed)
             leave_out_absent(config.data)
     except COMPOSING as error:

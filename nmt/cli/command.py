@@ -27,7 +27,7 @@ from nmt.cli.composition import conf_folder, output_folder, register_configs
 from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.cli.sweep import pages
 from nmt.config import Config, StudyConfig
-from nmt.config.overrides import refuse_idle
+from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.schema import SCHEMAS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
@@ -172,7 +172,7 @@ def check_composed(config: DictConfig) -> None:
     Where a checkpoint gives the rest of the configuration, keys are only looked at one by one.
 
     Raises:
-        InputError: as `nmt.config.validation.validate` and `nmt.config.overrides.refuse_idle`.
+        InputError: as `nmt.config.validation.validate` and of `nmt.config.idle`.
         MissingMandatoryValue: for a key that must be given.
     """
     for key in OmegaConf.missing_keys(config):
@@ -185,6 +185,7 @@ def check_composed(config: DictConfig) -> None:
     (validate if complete and not config.get("resume") else validate_keys)(config)
     if isinstance(schema, type) and issubclass(schema, Config):
         given = HydraConfig.get()
+        refuse_lists(given.overrides.task)
         if OmegaConf.is_missing(given.job, "num"):  # a job of a sweep has a number in any launcher
             refuse_idle(config, given.overrides.task)
 

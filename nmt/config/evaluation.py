@@ -127,7 +127,7 @@ class PageConfig:
         None,
         "sentence of the first panel of the four-panel figure (source text); null: the first kept",
     )
-    live: Any = key(
+    live: bool | str = key(
         "auto",
         "whether models translate in the page itself, one run a group; auto: as many as fit in 12 MB",
         choices=("auto", True, False),

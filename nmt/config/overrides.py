@@ -19,7 +19,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from nmt.config.keys import inherited, is_within, marked
 from nmt.config.model import SizeConfig
 from nmt.config.schema import Config, EvaluateConfig, TrainConfig
-from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError
 
 GROUPS = {
@@ -63,6 +62,17 @@ def command_keys(command: type) -> tuple[str, ...]:
     return (*sorted(own), "trust")
 
 
+def parsed(overrides: Sequence[str]) -> list[Override]:
+    """Overrides of a command line as Hydra reads them."""
+    found: list[Override] = OverridesParser.create().parse_overrides(list(overrides))
+    return found
+
+
+def group_paths(name: str) -> list[str]:
+    """The configuration paths that a group sets, or the key itself."""
+    return GROUPS.get(name, [name])
+
+
 def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -> list[str]:
     """The configuration paths that command line overrides set, groups expanded.
 
@@ -77,7 +87,7 @@ def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -
     only = command.overridable if command else ()
     own = command_keys(command) if command else ()
     paths: list[str] = []
-    for override in _parsed(overrides):
+    for override in parsed(overrides):
         name = override.key_or_group
         if name in NAMES or name in own:
             continue
@@ -86,35 +96,11 @@ def typed_paths(overrides: Sequence[str], command: type[Config] | None = None) -
             chosen = [inner for path in GROUPS[name] for inner in _part(path, only)]
         if not chosen or (only and not all(is_within(path, only) for path in chosen)):
             tests = EvaluateConfig.overridable
-            if all(is_within(path, tests) for path in GROUPS.get(name, [name])):
+            if all(is_within(path, tests) for path in group_paths(name)):
                 raise InputError(f"{name}: not used by this command; type it to nmt.evaluate")
             raise InputError(f"{name}: belongs to the training run; this command cannot change it")
         paths += chosen
     return list(dict.fromkeys(paths))
-
-
-def refuse_idle(config: DictConfig, overrides: Sequence[str]) -> None:
-    """Refuses what was typed for an attention, or a choice of weights, that there is not.
-
-    Only what is typed can be told from defaults: a model without attention may leave the default of
-    the group `attention` as it is, and stored configurations hold every key. Not for the jobs of a
-    sweep, where a key may be meant for another job.
-
-    Args:
-        config: composed with `overrides`.
-        overrides: as typed.
-
-    Raises:
-        InputError: naming the key.
-    """
-    model, tested = config.model, config.evaluation
-    for word in overrides:
-        key = override_key(word)
-        about = key == "attention" or is_within(key, ["model.attention"])
-        if about and model.alignment is None and word != "attention=none":
-            raise InputError(f"{word}: {model.title} has no attention; leave it out")
-        if key == "evaluation.top_k" and tested.attention != "top_k":
-            raise InputError(f"{word}: only evaluation.attention=top_k uses it; leave it out")
 
 
 def apply_typed(
@@ -142,7 +128,7 @@ def apply_typed(
     _refuse_other_names(stored, composed, overrides)
     config, composed = stored.copy(), _in_regime_of(stored, composed, overrides)
     OmegaConf.resolve(composed)
-    deleted = {o.key_or_group for o in _parsed(overrides) if o.is_delete()}
+    deleted = {o.key_or_group for o in parsed(overrides) if o.is_delete()}
     with open_dict(config):
         for path in here:
             OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
@@ -154,7 +140,7 @@ def apply_typed(
                     inside.pop(name, None)
                 continue
             OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
-        for path in set(keep) - {override.key_or_group for override in _parsed(overrides)}:
+        for path in set(keep) - {override.key_or_group for override in parsed(overrides)}:
             OmegaConf.update(config, path, OmegaConf.select(stored, path))
     return config
 
@@ -177,7 +163,7 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
 
 def _in_regime_of(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> DictConfig:
     """`overrides` composed with the stored regime and experiment where none were typed."""
-    typed = {override.key_or_group for override in _parsed(overrides)}
+    typed = {override.key_or_group for override in parsed(overrides)}
     if not typed & set(GROUPS) or not HydraConfig.initialized():
         return composed.copy()
     loader = GlobalHydra.instance().config_loader()
@@ -193,17 +179,12 @@ def _in_regime_of(stored: DictConfig, composed: DictConfig, overrides: Sequence[
 
 
 def _refuse_other_names(stored: DictConfig, composed: DictConfig, overrides: Sequence[str]) -> None:
-    for override in _parsed(overrides):
+    for override in parsed(overrides):
         name = override.key_or_group  # a file of one's own may set no name: compare what it set
         if name in NAMES and composed[name] != stored[name]:
             raise InputError(
                 f"{name}={override.value()}: the checkpoint is of {name}={stored[name]}"
             )
-
-
-def _parsed(overrides: Sequence[str]) -> list[Override]:
-    parsed: list[Override] = OverridesParser.create().parse_overrides(list(overrides))
-    return parsed
 
 
 def _part(path: str, only: Sequence[str]) -> list[str]:

@@ -31,7 +31,12 @@ from nmt.config.study import StudyConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
 # what may be asked of a trained model's attention, whatever is read with it
-ATTENTION_KEYS = ("evaluation.alignment", "evaluation.attention", "evaluation.top_k")
+ATTENTION_KEYS = (
+    "evaluation.alignment.null",
+    "evaluation.alignment.unread",
+    "evaluation.attention",
+    "evaluation.top_k",
+)
 REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
 # How a command computes that starts from a checkpoint
 COMPUTING = ("trainer.accelerator", "trainer.precision", "trainer.threads", "trainer.progress")

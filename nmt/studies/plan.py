@@ -19,8 +19,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from nmt.cli.composition import register_configs
 from nmt.cli.explain import COMPOSING, explain
 from nmt.config import Config, EvaluateConfig, StudyClaim, StudyRuns, StudySection
+from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.keys import is_within
-from nmt.config.overrides import refuse_idle, typed_paths
+from nmt.config.overrides import typed_paths
 from nmt.config.schema import RUNTIME_KEYS, SCHEMAS
 from nmt.config.study import COMMANDS
 from nmt.config.study_checks import load_study
@@ -157,14 +158,15 @@ def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGr
     _check_overrides(f"study.runs.{name}.overrides", typed, settings.command)
     seeds = tuple(section.seeds if settings.seeds is None else settings.seeds)
     if not settings.sweep:
-        runs = _seeded(name, typed, seeds, settings.command)
+        runs = _seeded(name, typed, seeds, settings.overrides, settings.command)
         return RunGroup(name, settings, seeds, runs, **_known(runs[0]))
     points = []
     for values in itertools.product(*settings.sweep.values()):
         point = dict(zip(settings.sweep, values, strict=True))
         chosen = [f"{key}={literal(value)}" for key, value in point.items()]
         _check_overrides(f"study.runs.{name}.sweep", chosen)
-        first, *others = _seeded(name, (*typed, *chosen), (settings.sweep_seed, *seeds))
+        given, own = (settings.sweep_seed, *seeds), (*settings.overrides, *chosen)
+        first, *others = _seeded(name, (*typed, *chosen), given, own)
         points.append(SweepPoint(point, first, tuple(others)))
     return RunGroup(name, settings, seeds, points=tuple(points), **_known(points[0].run))
 
@@ -182,6 +184,7 @@ def _evaluated(
     try:
         paths = typed_paths(typed, EvaluateConfig)
         validate_keys(composed)
+        refuse_lists(typed)
         refuse_idle(composed, typed)
     except InputError as refusal:
         raise InputError(f"{where}: {refusal}") from refusal
@@ -252,9 +255,16 @@ def _scores(names: Sequence[str] | None, where: str) -> tuple[str, ...]:
 
 
 def _seeded(
-    group: str, typed: Sequence[str], seeds: Sequence[int], command: str = "train"
+    group: str,
+    typed: Sequence[str],
+    seeds: Sequence[int],
+    own: Sequence[str],
+    command: str = "train",
 ) -> tuple[PlannedRun, ...]:
-    """The runs of some seeds, composed once: they differ by nothing else unless a key refers to it."""
+    """The runs of some seeds, composed once: they differ by nothing else unless a key refers to it.
+
+    What is typed for all groups may mean nothing to one of them, its `own` words must.
+    """
     composed = _compose(f"study.runs.{group}", typed, command)
     refers = "${seed}" in json.dumps(OmegaConf.to_container(composed), default=str)
     configs: list[Config] = []
@@ -263,7 +273,8 @@ def _seeded(
         try:
             known = None if refers or not configs else dataclasses.replace(configs[0], seed=seed)
             config = known or load(composed.copy())
-            refuse_idle(composed, typed)
+            refuse_lists(typed)
+            refuse_idle(composed, own)
             leave_out_absent(config.data)
             configs.append(config)
         except InputError as refusal:

@@ -12,7 +12,6 @@ from nmt.config.overrides import (
     apply_typed,
     command_keys,
     refuse_changes,
-    refuse_idle,
     typed_paths,
 )
 from nmt.config.schema import RUNTIME_KEYS, to_containers
@@ -221,49 +220,6 @@ def test_going_on_cannot_change_the_result(composer, stored, typed, said):
     with pytest.raises(InputError) as refused:
         refuse_changes(stored, config)
     assert str(refused.value).startswith(said)
-
-
-NONE = ": RNNencdec has no attention; leave it out"
-ALONE = ": only evaluation.attention=top_k uses it; leave it out"
-TARGET = "model.attention._target_=nmt.layers.attention.Attention"
-IDLE = [
-    ("model=rnnencdec attention=global", f"attention=global{NONE}"),
-    ("+experiment=rnnencdec30 attention=global", f"attention=global{NONE}"),
-    (f"model=rnnencdec {TARGET}", f"{TARGET}{NONE}"),
-    ("model=rnnencdec +model.attention.window=4", f"+model.attention.window=4{NONE}"),
-    ("evaluation.top_k=5", f"evaluation.top_k=5{ALONE}"),
-    ("evaluation.top_k=3", f"evaluation.top_k=3{ALONE}"),
-    ("evaluation.top_k=2 evaluation.attention=argmax", f"evaluation.top_k=2{ALONE}"),
-]
-
-
-@pytest.mark.parametrize(("typed", "said"), IDLE)
-def test_what_is_typed_and_changes_nothing_is_refused(composer, typed, said):
-    with pytest.raises(InputError) as refusal:
-        refuse_idle(composer(*typed.split()), typed.split())
-    assert str(refusal.value) == said
-
-
-@pytest.mark.parametrize(
-    "typed",
-    [
-        "attention=global",
-        "model=rnnencdec",
-        "model=rnnencdec attention=none",
-        "model=rnnencdec search=greedy data.max_length=20",
-        "evaluation.top_k=5 evaluation.attention=top_k",
-        "evaluation.attention=argmax",
-    ],
-)
-def test_what_changes_something_is_not(composer, typed):
-    refuse_idle(composer(*typed.split()), typed.split())
-
-
-def test_a_model_of_ones_own_without_attention_keeps_the_default(composer):
-    """Its file need not say that it has none, and what is typed beside it is not about attention."""
-    config = composer("scoring=none", "model.alignment=null", "search=greedy")
-    assert config.model.attention._target_ == "nmt.layers.attention.Attention"
-    refuse_idle(config, ["scoring=none", "search=greedy"])
 
 
 def test_stored_configurations_may_hold_what_has_no_effect(composer, stored):

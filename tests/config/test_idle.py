@@ -1,0 +1,133 @@
+"""What is typed and would change nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from nmt.config.idle import refuse_idle, refuse_lists
+from nmt.utils.errors import InputError
+
+NONE = ": RNNencdec has no attention; leave it out"
+ALONE = ": only evaluation.attention=top_k uses it; leave it out"
+TARGET = "model.attention._target_=nmt.layers.attention.Attention"
+IDLE = [
+    ("model=rnnencdec attention=global", f"attention=global{NONE}"),
+    ("+experiment=rnnencdec30 attention=global", f"attention=global{NONE}"),
+    (f"model=rnnencdec {TARGET}", f"{TARGET}{NONE}"),
+    ("model=rnnencdec +model.attention.window=4", f"+model.attention.window=4{NONE}"),
+    ("evaluation.top_k=5", f"evaluation.top_k=5{ALONE}"),
+    ("evaluation.top_k=3", f"evaluation.top_k=3{ALONE}"),
+    ("evaluation.top_k=2 evaluation.attention=argmax", f"evaluation.top_k=2{ALONE}"),
+]
+
+
+RNNSEARCH = "+experiment=rnnsearch50"
+IDLE += [
+    (f"{typed} {word}", f"{word}: only {by} uses it; leave it out")
+    for typed, word, by in (
+        ("", "data.train.alignment_base=1", "data.valid and test sets"),
+        ("", "+data.train.links.mine=f", "data.valid and test sets"),
+        ("", "data.in_domain.source=f", "data.selection=axelrod"),
+        ("", "data.selection_order=2", "data.selection=axelrod"),
+        ("data=multi30k", "data.grammar.seed=2", "data=grammar"),
+        ("", "data.batch_tokens=9", "data.batch_by=tokens"),
+        ("data.batch_by=tokens", "data.batch_size=9", "data.batch_by=sentences"),
+        ("schedule=constant", "optimizer.decay_from=0.2", "schedule=linear"),
+        ("schedule=inverse_sqrt", "optimizer.decay_from=0.2", "schedule=linear"),
+        (f"{RNNSEARCH} scoring=general", "size.alignment=9", "a scoring other than general"),
+        ("", "stress.pairs=9", "stress.lengths"),
+        (
+            "",
+            "evaluation.alignment.statistical_aligner_pairs=9",
+            "evaluation.alignment.statistical_aligners=true",
+        ),
+        ("report.live=false", "report.live_bits=8", "report.live=true"),
+        ("logger=none", "logger.project=mine", "logger=wandb"),
+        ("logger=csv", "logger.tags=[a]", "logger=wandb"),
+    )
+]
+IDLE += [
+    (f"{RNNSEARCH} {typed}", said)
+    for typed, said in (
+        ("size.hidden=9 model.hidden=8", "size.hidden=9: model.hidden is 8 here; leave it out"),
+        (
+            "updates.rnnsearch50=9 trainer.max_steps=8",
+            "updates.rnnsearch50=9: trainer.max_steps is 8 here; leave it out",
+        ),
+        (
+            "updates.rnnencdec30=9",
+            "updates.rnnencdec30=9: trainer.max_steps is 800 here; leave it out",
+        ),
+    )
+]
+IDLE += [
+    (
+        "+experiment=rnnencdec50 size.alignment=9",
+        "size.alignment=9: model.alignment is null here; leave it out",
+    )
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), IDLE)
+def test_what_is_typed_and_changes_nothing_is_refused(composer, typed, said):
+    with pytest.raises(InputError) as refusal:
+        refuse_idle(composer(*typed.split()), typed.split())
+    assert str(refusal.value) == said
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "attention=global",
+        "model=rnnencdec",
+        "model=rnnencdec attention=none",
+        "model=rnnencdec search=greedy data.max_length=20",
+        "evaluation.top_k=5 evaluation.attention=top_k",
+        "evaluation.attention=argmax",
+        f"{RNNSEARCH} size.hidden=9 size.alignment=8 updates.rnnsearch50=7",
+        "schedule=linear optimizer.decay_from=0.2 data.valid.alignment_base=1 data.grammar.seed=2",
+        "data.batch_by=tokens data.batch_tokens=9 data.selection=axelrod data.selection_order=2",
+        "+stress=lengths stress.pairs=9 report.live_bits=8 logger.project=mine",
+    ],
+)
+def test_what_changes_something_is_not(composer, typed):
+    refuse_idle(composer(*typed.split()), typed.split())
+
+
+def test_a_model_of_ones_own_without_attention_keeps_the_default(composer):
+    """Its file need not say that it has none, and what is typed beside it is not about attention."""
+    config = composer("scoring=none", "model.alignment=null", "search=greedy")
+    assert config.model.attention._target_ == "nmt.layers.attention.Attention"
+    refuse_idle(config, ["scoring=none", "search=greedy"])
+
+
+def test_a_phrase_based_system_takes_no_key_of_training(composer):
+    def checked(*typed: str) -> None:
+        refuse_idle(composer(*typed, command="baseline"), typed)
+
+    checked("+experiment=rnnsearch50", "data=multi30k", "tokenizer=bpe", "seed=2", "logger=csv")
+    checked("phrase_based.stack=3", "trainer.progress=false", "evaluation.edges=[5]", "name=mine")
+    for word in ("trainer.max_steps=9", "optimizer=adam", "search=greedy", "size.hidden=9"):
+        with pytest.raises(InputError) as refusal:
+            checked(word)
+        assert str(refusal.value) == f"{word}: a phrase-based system does not use it; leave it out"
+
+
+def test_objects_of_translate_hold_what_would_be_printed(composer):
+    for word in ("scores=true", "detokenise=false"):
+        typed = ["checkpoint=f", "alignments=json", word]
+        with pytest.raises(InputError, match=f"{word}: only output that is not alignments=json"):
+            refuse_idle(composer(*typed, command="translate"), typed)
+        typed[1] = "alignments=pharaoh"
+        refuse_idle(composer(*typed, command="translate"), typed)
+
+
+@pytest.mark.parametrize(
+    "word", ["trainer=[cpu]", "logger=[csv,wandb]", "size=[]", "regime=[tiny]"]
+)
+def test_a_group_is_one_choice(word):
+    with pytest.raises(InputError) as refusal:
+        refuse_lists(["seed=1", word])
+    name = word.partition("=")[0]
+    assert str(refusal.value) == f"{word}: one option of the group {name}, not a list"
+    refuse_lists(["callbacks=[ema,learning_rate_monitor]", "evaluation.edges=[10]", "data=grammar"])
