@@ -75,16 +75,14 @@ class Played:
         """Runs a command as it is shown, but for its size."""
         name = command.module.removeprefix("nmt.")
         shown = [word.replace(DATED, self.newest()) for word in command.words]
-        own = any(word.startswith("data=") for word in shown)
-        tiny = [word for word in TINY[name] if not (own and word.startswith("data.grammar."))]
-        smaller = {word.partition("=")[0] for word in tiny}
+        smaller = {word.partition("=")[0] for word in TINY[name]}
         words = [word for word in shown if word.partition("=")[0] not in smaller]
         if name == "train" and words[0] in BUILT_IN and len(words) == 2:
             self.train_once(words[0], words[1].partition("=")[2])
             return
         text = (self.folder / command.stdin).read_bytes() if command.stdin else b""
         there = {"PYTHONPATH": str(self.folder)}  # as `python -m` does
-        ended = run(name, *words, *tiny, cwd=self.folder, env=there, stdin=text)
+        ended = run(name, *words, *TINY[name], cwd=self.folder, env=there, stdin=text)
         assert ended.code == 0, f"{command}\n{ended.err}"
         if command.stdout:
             (self.folder / command.stdout).write_text(ended.out)
@@ -338,7 +336,7 @@ class TestOwnModel:
         sizes = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
         model = ModelConfig(scoring=None, options={"share": 0.0}, **sizes)
         mine = module.RNNmean(model, 11, 13)
-        model._target_ = "nmt.models.RNNencdec"
+        model._target_, model.options = "nmt.models.RNNencdec", {}
         paper = build_model(Config(model=model), 11, 13)
         paper.load_state_dict(mine.state_dict())
         source = torch.tensor([[3, 4, 5, 0], [6, 0, 0, 0]])

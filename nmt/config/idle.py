@@ -27,12 +27,6 @@ class Idle(NamedTuple):
     by: str
 
 
-def _has_grammar(config: DictConfig) -> bool:
-    data = config.data
-    texts = (data.train, data.valid, data.in_domain, *data.test.values())
-    return any(text.get("grammar") for text in texts)
-
-
 IN_ALL = (
     Idle(
         ("evaluation.top_k",),
@@ -52,7 +46,6 @@ IN_WHOLE = (
         lambda config: config.data.selection == "axelrod",
         "data.selection=axelrod",
     ),
-    Idle(("data.grammar",), _has_grammar, "data=grammar"),
     Idle(
         ("data.batch_tokens",),
         lambda config: config.data.batch_by == "tokens",

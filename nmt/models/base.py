@@ -5,6 +5,7 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
@@ -51,7 +52,7 @@ class Decoded(NamedTuple):
     teacher_forced: TeacherForced  # readouts, weights of attention, log-normalisers
 
 
-class Translator(pl.LightningModule):
+class Translator(pl.LightningModule, ABC):
     """p(y | x) by an encoder, a decoder and an output layer.
 
     A model is a subclass with two methods: `make_encoder` and `make_context`.
@@ -105,13 +106,13 @@ class Translator(pl.LightningModule):
         self.output = Output(model.maxout, target_size)
         initialise(self, model.init)
 
+    @abstractmethod
     def make_encoder(self, vocabulary: int, embedding: int, hidden: int, **options: Any) -> Encoder:
         """Source ids to annotations and a summary; `options` are those of `nmt.layers.Encoder`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make_context(self, annotation: int) -> Attention | FixedContext:
         """Where the decoder's context comes from, given the size of the encoder's annotations."""
-        raise NotImplementedError
 
     @property
     def attends(self) -> bool:

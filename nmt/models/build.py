@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
 from hydra.utils import get_class, get_object
 from torch import nn
 
 from nmt.config import Config
+from nmt.config.keys import is_within
 from nmt.config.schema import scoring_of
 from nmt.config.targets import LISTED, named_by
 from nmt.utils.errors import InputError
@@ -30,6 +32,13 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
         model_class = get_class(config.model._target_)
     if not issubclass(model_class, Translator):
         raise InputError(f"model._target_={config.model._target_}: not an nmt.models.Translator")
+    if isabstract(model_class):
+        missing = ", ".join(sorted(model_class.__abstractmethods__))
+        raise InputError(f"model._target_={config.model._target_}: it lacks {missing}")
+    if config.model.options and is_within(model_class.__module__, ["nmt"]):
+        raise InputError(
+            f"model.options.{min(config.model.options)}: {model_class.__name__} has no such key"
+        )
     try:
         model: Translator = model_class(
             config.model,
@@ -71,22 +80,18 @@ def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
     if target in LISTED:
         return
     module = target.rpartition(".")[0]
-    if _inside(module, ("nmt", *trust)):
+    if is_within(module, ("nmt", *trust)):
         with named_by(f"{path}={target}"):
             code = get_object(target)
         # `nmt.cli.command.os.system` starts with nmt, but is not of it
         home = getattr(code, "__module__", None) or ""
         equation = isinstance(code, type) and issubclass(code, nn.Module)
-        if _inside(home, trust) or (_inside(home, ["nmt"]) and equation):
+        if is_within(home, trust) or (is_within(home, ["nmt"]) and equation):
             return
     raise InputError(
         f"{path}={target}: the checkpoint names code outside nmt, which is not run; "
         f"if you trust it, add trust=[{module or target}]"
     )
-
-
-def _inside(module: str, packages: Sequence[str]) -> bool:
-    return any(module == name or module.startswith(f"{name}.") for name in packages)
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -21,9 +21,13 @@ def chosen_class(
     """The class that `model.<part>` names, or `default` where it names none.
 
     Raises:
-        InputError: where it cannot be found, or is not of a kind.
+        InputError: where it cannot be found, is not of a kind, or is given keys that it does not take.
     """
-    target = (getattr(model, part) or {}).get("_target_")
+    named = getattr(model, part) or {}
+    target = named.get("_target_")
+    further = sorted(set(named) - {"_target_"})
+    if further and part != "attention":  # whose class takes them
+        raise InputError(f"model.{part}.{further[0]}: {target or default.__name__} has no such key")
     if not target:
         return default
     where = f"model.{part}._target_={target}"

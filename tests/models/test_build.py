@@ -97,6 +97,16 @@ def test_what_a_scoring_compares(scoring, parameters, compared):
         ({"scoring": {"_target_": None}}, "scoring=none: RNNsearch needs a scoring: additive, dot"),
         ({"alignment": None}, "model.alignment=null: nmt.layers.scoring.Additive needs the size"),
         ({"_target_": "nmt.models.RNNencdec"}, "model.alignment=7: RNNencdec has no attention; "),
+        (
+            {"_target_": "nmt.models.base.Translator"},
+            "model._target_=nmt.models.base.Translator: it lacks make_context, make_encoder",
+        ),
+        ({"options": {"share": 1}}, "model.options.share: RNNsearch has no such key"),
+        ({"unit": {"peepholes": True}}, "model.unit.peepholes: GatedUnit has no such key"),
+        (
+            {"encoder": {"_target_": "nmt.layers.ForwardEncoder", "layers": 2}},
+            "model.encoder.layers: nmt.layers.ForwardEncoder has no such key",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused_by_its_key(model, said):
