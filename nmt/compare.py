@@ -31,7 +31,7 @@ def main(composed: DictConfig) -> None:
     from nmt.report.wandb import dashboards
     from nmt.utils.files import check_writable, remove_partial
     from nmt.utils.locks import locked
-    from nmt.utils.progress import counted
+    from nmt.utils.progress import Stage, counted
 
     OmegaConf.resolve(composed)
     config = OmegaConf.to_object(composed)
@@ -45,7 +45,8 @@ def main(composed: DictConfig) -> None:
     others = [read_system(name, files, runs, config) for name, files in config.external.items()]
     everyone = [*runs, *others]
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
-    with locked(output, "output"):
+    title = f"comparing {counted(len(everyone), 'run')}"
+    with locked(output, "output"), Stage(title):
         remove_partial([output, output / "tables", output / "figures"])
         comparisons = compare_sets(everyone, config.resamples, scores)
         write_tables(everyone, comparisons, output / "tables")

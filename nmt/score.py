@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 @command("score")
 def main(composed: DictConfig) -> None:
-    from tqdm import tqdm
-
     from nmt.config import ScoreConfig
     from nmt.data.sources.lines import check_file, read_parallel
     from nmt.inference.output import PairFormat
@@ -36,7 +34,7 @@ def main(composed: DictConfig) -> None:
     from nmt.run import start
     from nmt.run.failures import machine_errors
     from nmt.utils.files import check_writable
-    from nmt.utils.progress import has_terminal
+    from nmt.utils.progress import Stage
     from nmt.utils.standard_output import open_output, write_output
 
     open_output()
@@ -50,8 +48,8 @@ def main(composed: DictConfig) -> None:
     layout = PairFormat(composed.mean, composed.alignments, config.evaluation.alignment.null)
     rows: list[dict[str, Any]] = []
     total, symbols = 0.0, 0
-    shown = tqdm(unit="pair", disable=not has_terminal(), dynamic_ncols=True)
-    with machine_errors(config), shown as bar:
+    stage = Stage("scoring", unit="pair", shown=config.trainer.progress)
+    with machine_errors(config), stage:
         for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
             lines = []
             for pair in scorer.score(pairs):
@@ -60,7 +58,7 @@ def main(composed: DictConfig) -> None:
                 if composed.page and pair.row is not None:
                     rows.append(pair.row)
             write_output("".join(lines))
-            bar.update(len(pairs))
+            stage.advance(len(pairs))
     if composed.page:
         build_explorer(rows, composed.page, label=config.name)
     if scorer.lines:

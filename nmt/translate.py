@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 @command("translate")
 def main(composed: DictConfig) -> None:
-    from tqdm import tqdm
-
     from nmt.inference.output import LineFormat
     from nmt.inference.stream import batches_of_lines
     from nmt.inference.translation import LineTranslator
@@ -36,7 +34,7 @@ def main(composed: DictConfig) -> None:
     from nmt.run.failures import machine_errors
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable
-    from nmt.utils.progress import has_terminal
+    from nmt.utils.progress import Stage
     from nmt.utils.standard_output import open_output, write_output
 
     if sys.stdin is None:
@@ -48,6 +46,8 @@ def main(composed: DictConfig) -> None:
         check_writable("heatmap", Path(composed.heatmap) / "line-1.png")
     trained = start.trained_model(composed)
     config = trained.config
+    if composed.heatmap and not trained.model.attends:
+        raise InputError("heatmap: the model has no attention to draw; leave it out")
     drawn = bool(composed.heatmap or composed.page)
     translator = LineTranslator(
         trained,
@@ -67,8 +67,8 @@ def main(composed: DictConfig) -> None:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
     most = 16 * config.search.batch_size
-    shown = tqdm(unit="line", disable=typed or not has_terminal(), dynamic_ncols=True)
-    with machine_errors(config), shown as bar:
+    shown = config.trainer.progress and not typed
+    with machine_errors(config), Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):
                 if sentence.translations and drawn:
@@ -77,7 +77,7 @@ def main(composed: DictConfig) -> None:
                     draw_best(row, composed.heatmap, sentence.number)
                     rows.append(row)
                 write_output("".join(f"{line}\n" for line in layout.lines(sentence)))
-                bar.update(1)
+                stage.advance()
             if typed:
                 ask(config.data.languages[0])
     if typed:
@@ -92,17 +92,10 @@ def ask(language: str) -> None:
 
 
 def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:
-    """Draws the alignment of a line's best translation to `folder`, where one is given.
-
-    Raises:
-        InputError: where there is nothing to draw: the model has no attention.
-    """
+    """Draws the alignment of a line's best translation to `folder`, where one is given."""
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import draw_figure
-    from nmt.utils.errors import InputError
 
-    if folder and row["weights"] is None:
-        raise InputError("heatmap: the model has no attention to draw; leave it out")
     if folder:
         title = f"Attention: line {number} and its translation"
         draw_figure(lambda: heatmap_figure(row, title), Path(folder) / f"line-{number}", ["png"])

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -32,6 +33,7 @@ from nmt.config.schema import SCHEMAS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
 from nmt.training.ranks import STARTER, watch_ranks
+from nmt.utils.commands import override_key
 from nmt.utils.cores import set_up_libraries
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
@@ -120,7 +122,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                 for key in keys:
                     if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
                         raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
-                if {"-m", "--multirun"} & set(sys.argv[1:]):
+                if is_sweep():
                     if name in NOT_SWEPT:
                         raise InputError(
                             f"-m: nmt.{name} cannot be swept; run it once for each value"
@@ -139,6 +141,13 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
         return program
 
     return decorate
+
+
+def is_sweep() -> bool:
+    """Whether the command line asks for several runs; Hydra takes abbreviations, and `hydra.mode`."""
+    typed = get_args_parser().parse_known_args()[0]
+    modes = [word for word in typed.overrides if override_key(word) == "hydra.mode"]
+    return typed.multirun or any(not word.upper().endswith("=RUN") for word in modes)
 
 
 def run_job(

@@ -48,7 +48,12 @@ class TrainerConfig:
     )
     devices: int = key(1, "devices per machine", minimum=1, maximum=1024, runtime=True)
     num_nodes: int = key(1, "machines", minimum=1, maximum=10_000, runtime=True)
-    strategy: str = key("auto", "Lightning strategy; ddp for several devices", runtime=True)
+    strategy: str = key(
+        "auto",
+        "Lightning strategy; ddp for several devices",
+        choices=("auto", "ddp"),
+        runtime=True,
+    )
     precision: str = key(
         "32",
         "32, bf16-mixed, or auto: bf16-mixed if the device multiplies bf16 faster, otherwise 32",

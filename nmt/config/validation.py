@@ -186,8 +186,6 @@ def _validate_together(config: DictConfig, training: bool) -> None:
         raise InputError(
             "evaluation.dictionary_sample=0: search.replace_unk=dictionary needs pairs to learn from"
         )
-    if any(method in str(config.trainer.strategy) for method in ("spawn", "fork", "notebook")):
-        raise InputError(f"trainer.strategy={config.trainer.strategy}: not supported; use ddp")
     for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):

@@ -85,8 +85,17 @@ def make_learning_rate_schedule(
 
 
 def check_optimizer(config: OptimizerConfig, updates: int) -> None:
-    """Refuses, before there is a model, what `make_optimizer` would."""
-    make_optimizer([torch.nn.Parameter(torch.zeros(1))], config, updates)
+    """Refuses, before there is a model, what `make_optimizer` would, or what could not make updates."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    made = make_optimizer([parameter], config, updates)
+    with named_by(f"optimizer._target_={config._target_}"):
+        made["optimizer"].step()
+    ends = getattr(made["lr_scheduler"]["scheduler"], "total_steps", updates)
+    if ends < updates:
+        raise InputError(
+            f"optimizer.schedule.total_steps={ends}: must be at least trainer.max_steps={updates}"
+        )
 
 
 def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:

@@ -36,8 +36,8 @@ def check_early(config: Config) -> None:
     """Refuses at the start what would be found missing after hours of work.
 
     Raises:
-        InputError: for an extra, a device, a key of W&B, or a class that is not there, and for what
-            checkpoints and results.json cannot hold.
+        InputError: for an extra, a device, an argument of Lightning's, a key of W&B, or a class that
+            is not there, and for what checkpoints and results.json cannot hold.
     """
     bounded(to_containers(config), "configuration", MOST_SETTINGS)
     for key, text in (("name", config.name), ("model.title", config.model.title)):
@@ -50,6 +50,7 @@ def check_early(config: Config) -> None:
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
+    lightning_arguments(config.trainer, Path())
     check_own(config.report)
     with torch.device("meta"):
         build_model(config, len(SPECIAL), len(SPECIAL))
@@ -59,9 +60,8 @@ def check_training(config: Config) -> None:
     """Refuses at the start what only a training uses.
 
     Raises:
-        InputError: for an optimizer, schedule, callback or argument of Lightning's that cannot be,
-            for weights of attention other than those that will be learnt, and for a model of the
-            other direction.
+        InputError: for an optimizer, schedule or callback that cannot be, for weights of attention
+            other than those that will be learnt, and for a model of the other direction.
     """
     if config.evaluation.attention != "as_trained":
         raise InputError(
@@ -75,7 +75,6 @@ def check_training(config: Config) -> None:
         )
     check_optimizer(config.optimizer, config.trainer.max_steps)
     make_callbacks(config)
-    lightning_arguments(config.trainer, Path())
 
 
 def own_code(config: DictConfig | Config) -> list[str]:

@@ -20,6 +20,7 @@ INSTEAD = {
     known.LearningRateFinder: "it makes updates of its own; sweep over optimizer.lr",
     known.Timer: "a run ends after trainer.max_steps; a batch system's signal ends it earlier",
 }
+MONITORED = ("valid/nll_per_word", "valid/nll_per_sentence", "valid/perplexity")
 NEED_A_LOGGER = (known.LearningRateMonitor, known.DeviceStatsMonitor)
 
 
@@ -60,4 +61,10 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     )
     if isinstance(callback, NEED_A_LOGGER) and not logged:
         raise InputError(f"{key}: needs a logger; take logger=csv, wandb or tensorboard")
+    if isinstance(callback, known.EarlyStopping):
+        validated = [*MONITORED, *(["valid/bleu"] if config.trainer.valid_translate else [])]
+        if callback.monitor not in validated:
+            raise InputError(
+                f"callbacks.{name}.monitor={callback.monitor}: must be one of {', '.join(validated)}"
+            )
     return callback

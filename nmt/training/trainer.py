@@ -103,7 +103,7 @@ def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
         )
     profiler = arguments.get("profiler")
     if profiler is not None:
-        if profiler not in PROFILERS:
+        if not isinstance(profiler, str) or profiler not in PROFILERS:
             known = ", ".join(PROFILERS)
             raise InputError(f"trainer.lightning.profiler={profiler}: must be one of {known}")
         arguments["profiler"] = PROFILERS[profiler](dirpath=folder, filename="profile")

@@ -139,7 +139,8 @@ class Stage:
             return self._text()
         if self.total is None:
             seconds = time.monotonic() - self._begun
-            return f"{self.title}: {duration(seconds)} so far" if seconds >= 1 else self.title
+            done = f"{counted(self.done, self.unit)}, " if self.done else ""
+            return f"{self.title}: {done}{duration(seconds)} so far" if seconds >= 1 else self.title
         told = f"{self.title}: {self.done:,} of {counted(self.total, self.unit)}"
         told += f" ({self._noted})" if self._noted else ""
         return told if self._left is None else f"{told}, {self._left}"

@@ -159,9 +159,16 @@ class TestRefusals:
         assert f"checkpoint={tmp_path}/x.ckpt: not a checkpoint of nmt; a run folder" in ended.err
         assert "weights_only" not in ended.err
 
-    @pytest.mark.parametrize("command", ["prepare", "translate", "score", "compare"])
-    def test_what_has_no_run_folder_is_not_swept(self, program, command):
-        ended = program(command, "-m", "data.max_length=10,20")
+    @pytest.mark.parametrize(
+        ("command", "word"),
+        [
+            *((command, "-m") for command in ("prepare", "translate", "score", "compare")),
+            ("translate", "--multi"),
+            ("score", "hydra.mode=MULTIRUN"),
+        ],
+    )
+    def test_what_has_no_run_folder_is_not_swept(self, program, command, word):
+        ended = program(command, word, "data.max_length=10,20")
         assert ended.code == 2
         assert ended.err == f"nmt: -m: nmt.{command} cannot be swept; run it once for each value\n"
         assert not (program.folder / "multirun").exists()

@@ -205,3 +205,24 @@ class TestTranslate:
         ended = program("translate", f"checkpoint=[{files[0]},{other}]", stdin=b"the cat\n")
         assert (ended.code, ended.out) == (2, "")
         assert f"checkpoint={other}: its target vocabulary is not" in last_line(ended.err)
+
+
+SOON = """
+import time, nmt.utils.progress
+nmt.utils.progress.SILENCE = 0.0
+before("nmt.utils.standard_output:write_output", 1, lambda: time.sleep(0.5))
+"""
+
+
+def test_no_command_is_silent_for_long(program, rnnsearch):
+    """A log file gets lines of what translates, scores and compares, every ten seconds."""
+    (program.folder / "lines").write_bytes(b"a bird sings .\n" * 40)
+    files = ("source=lines", "target=lines")
+    for command, typed, said in (
+        ("translate", ("checkpoint=rnnsearch/checkpoints/best.ckpt",), "INFO translating"),
+        ("score", ("checkpoint=rnnsearch/checkpoints/best.ckpt", *files), "INFO scoring"),
+        ("compare", ("runs=[rnnsearch]", "output=not-silent"), "INFO comparing 1 run"),
+    ):
+        ended = program(command, *typed, stdin=(program.folder / "lines").read_bytes(), hook=SOON)
+        assert ended.code == 0, ended.err
+        assert said in ended.err

@@ -181,7 +181,7 @@ REFUSED = [
     ("data.batch_by=words", "data.batch_by=words: must be one of sentences, tokens"),
     ("data.batch_tokens=0", "data.batch_tokens=0: must be at least 1"),
     ("tokenizer=bpe search.replace_unk=copy", "search.replace_unk=copy: tokenizer=bpe leaves"),
-    ("trainer.strategy=ddp_spawn", "trainer.strategy=ddp_spawn: not supported"),
+    ("trainer.strategy=ddp_spawn", "trainer.strategy=ddp_spawn: must be one of auto, ddp"),
     ("+data.test.a.detok.source=f", "data.test.a: "),
     ("data.max_length=65535", "data.max_length=65535: must be at most 65534"),
     ("search.nbest=13", "search.nbest=13: must be at most search.beam_size=12"),

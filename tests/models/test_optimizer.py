@@ -180,6 +180,17 @@ def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
             {"schedule": schedule("torch.optim.lr_scheduler.StepLR", step_size=3), "warmup": 2},
             "optimizer.warmup=2: torch.optim.lr_scheduler.StepLR has no warm-up",
         ),
+        (
+            {
+                **ADAM,
+                "schedule": schedule(
+                    "torch.optim.lr_scheduler.OneCycleLR", max_lr=1.0, total_steps=9
+                ),
+            },
+            "optimizer.schedule.total_steps=9: must be at least trainer.max_steps=10",
+        ),
+        ({"_target_": "torch.optim.SparseAdam"}, "optimizer._target_=torch.optim.SparseAdam: "),
+        ({"_target_": "torch.optim.LBFGS"}, "optimizer._target_=torch.optim.LBFGS: "),
     ],
 )
 def test_what_cannot_be_made_is_refused_by_its_key(settings, said):

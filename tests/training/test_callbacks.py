@@ -68,6 +68,10 @@ def test_the_callbacks_of_the_group(composer):
         (lightnings("Timer"), "a run ends after trainer.max_steps"),
         (lightnings("GradientAccumulationScheduler", scheduling={0: 2}), "type trainer.accumulate"),
         (lightnings("LearningRateMonitor"), "needs a logger; take logger=csv"),
+        (
+            lightnings("EarlyStopping", monitor="val_loss"),
+            "monitor=val_loss: must be one of valid/nll_per_word, valid/nll_per_sentence, valid/perp",
+        ),
     ],
 )
 def test_what_does_not_work_is_refused_by_its_key(callbacks, said):
@@ -143,6 +147,7 @@ def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
             {"fast_dev_run": -1},
             "trainer.lightning.fast_dev_run=-1: must be true, false or a number",
         ),
+        ({"profiler": ["simple"]}, "trainer.lightning.profiler=['simple']: must be one of simple,"),
         ({"profiler": "fast"}, "trainer.lightning.profiler=fast: must be one of simple, advanced"),
     ],
 )

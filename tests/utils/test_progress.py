@@ -56,6 +56,14 @@ def test_one_long_step_is_not_silent(lines) -> None:
     assert len(lines()) == ended
 
 
+def test_lines_count_work_whose_end_nobody_knows() -> None:
+    stage = Stage("translating", unit="line", shown=False)
+    stage._begun -= 30
+    assert stage.line() == "translating: 30 s so far"
+    stage.advance(1200)
+    assert stage.line() == "translating: 1,200 lines, 30 s so far"
+
+
 def test_lines_say_what_was_noted() -> None:
     stage = Stage("training", 10, "part", shown=False)
     stage.advance(3)
