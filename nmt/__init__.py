@@ -6,6 +6,7 @@ The names of `nmt.api` can be taken from here; each is imported when it is first
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ _HOMES = {
     "plot_alignment": "nmt.api.plots.plot_alignment",
     "read_results": "nmt.api.runs.read_results",
 }
+
+if sys.argv[:1] == ["-m"]:  # of `python -m nmt.COMMAND`, which has still to import what it needs
+    from nmt.utils.startup import say_interrupts
+
+    say_interrupts()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-from types import FrameType
+import sys
+from types import FrameType, TracebackType
 
 NOTED = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -25,6 +26,18 @@ def note_signals() -> None:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _note)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NOTED)
+
+
+def say_interrupts() -> None:
+    """Has Ctrl-C end the process with a line in place of a traceback, wherever it comes."""
+
+    def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            print("nmt: stopped by Ctrl-C", file=sys.stderr)
+        else:
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = say
 
 
 def _end_at_sigterm() -> None:

@@ -192,3 +192,16 @@ def test_a_signal_before_the_first_import_is_not_lost(tmp_path, typed, code):
     assert done.returncode == code, done.stderr
     if code > 0:
         assert done.stderr == "nmt: stopped by SIGUSR1 before the first checkpoint\n"
+
+
+def test_ctrl_c_while_libraries_are_imported_leaves_a_line(tmp_path):
+    """A command imports `omegaconf` before anything of its own can catch an exception."""
+    (tmp_path / "omegaconf.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "nmt.translate"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stderr == "nmt: stopped by Ctrl-C\n"
+    assert ended.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
