@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from hydra import compose, initialize_config_dir
 
+from nmt.api.arguments import listed
 from nmt.cli.composition import conf_folder, register_configs
-from nmt.cli.explain import COMPOSING, explain
+from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.config import TrainConfig
 from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.validation import load
@@ -29,7 +30,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     register_configs(["train"])
     typed = list(overrides)
     if searchpath:
-        typed.append(f"hydra.searchpath=[{','.join(searchpath)}]")
+        typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath'))}]")
     try:
         with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             composed = compose("train", overrides=typed)
@@ -37,7 +38,9 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
             refuse_lists(typed)
             refuse_idle(composed, typed)
             leave_out_absent(config.data)
-    except COMPOSING as error:
+    except (*COMPOSING, ValueError) as error:
+        if not isinstance(error, COMPOSING) and not str(error).startswith(NOT_A_NAME):
+            raise
         raise InputError(explain(error, TrainConfig, typed)) from error
     assert isinstance(config, TrainConfig)
     return config

@@ -13,6 +13,7 @@ import numpy as np
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt.api.arguments import listed
 from nmt.config import SearchConfig
 from nmt.config.validation import load
 from nmt.evaluation.records import Record
@@ -101,7 +102,7 @@ class Model:
             self._searching(beam, nbest, search), tokenised=tokenised, attention=True
         )
         found = []
-        for line in translator.translate(_listed(sentences)):
+        for line in translator.translate(listed(sentences, "sentences")):
             results = [
                 _result(line.words, each.text, each.words, each.score, each.row)
                 for each in line.translations
@@ -121,7 +122,7 @@ class Model:
             tokenised: they hold tokens separated by spaces.
         """
         scorer = PairScorer(self.trained, tokenised=tokenised, attention=True)
-        given = [(source, target) for source, target in pairs]
+        given = [(source, target) for source, target in listed(pairs, "pairs")]
         detokenise = self.trained.codec.detokenise
         return [
             _result(
@@ -152,8 +153,8 @@ class Model:
             except OmegaConfBaseException as error:
                 reason = str(error).splitlines()[0]
                 raise InputError(f"search.{name}={value!r}: {reason}") from error
-        if 0 < config.search.beam_size < nbest:
-            config.search.beam_size = nbest
+        if 0 < config.search.beam_size < config.search.nbest:
+            config.search.beam_size = config.search.nbest
         settings = load(config, training=False)
         dictionary = dictionary_of(self._members, settings.search)
         return dataclasses.replace(self.trained, config=settings, dictionary=dictionary)
@@ -183,11 +184,11 @@ def open_model(
             where the vocabularies of several differ.
     """
     paths = [path] if isinstance(path, str | Path) else path
-    members = read_members([_file(each) for each in paths], trust)
+    members = read_members([_file(each) for each in paths], listed(trust, "trust"))
     config = members[0].config.copy()
     check_accelerator(accelerator)
-    if isinstance(threads, str) and threads != "auto":
-        raise InputError(f"threads={threads}: must be a number, or auto")
+    if threads != "auto" and (isinstance(threads, bool) or not isinstance(threads, int)):
+        raise InputError(f"threads={threads}: must be a whole number, or auto")
     config.trainer.accelerator = accelerator
     config.trainer.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
     if precision is not None:
@@ -198,12 +199,6 @@ def open_model(
 def _file(path: str | Path) -> str | Path:
     """The checkpoint that a path stands for; a W&B artifact as it is named."""
     return Path(path) / "checkpoints" / "best.ckpt" if Path(path).is_dir() else path
-
-
-def _listed(sentences: Sequence[str]) -> list[str]:
-    if isinstance(sentences, str):
-        raise TypeError("sentences: a list of sentences is expected; put the one into brackets")
-    return list(sentences)
 
 
 def _result(

@@ -8,6 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from nmt.api.arguments import listed
+from nmt.config import CompareConfig
+from nmt.config.validation import section
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import choose_scores
 from nmt.report.comparison import SetComparison, compare_sets
@@ -57,12 +60,12 @@ def compare_runs(
         of one name with different text are, too.
 
     Raises:
-        InputError: where nothing that can be read is found.
+        InputError: where nothing that can be read is found, or a value is out of bounds.
+        TypeError: for a single run or score in place of a list.
     """
-    wanted = None if scores is None else choose_scores(list(scores), "scores")
     return _frame(
         {"run": run.label, "set": compared.name, **row}
-        for compared in _compared(runs, resamples, wanted or [])
+        for compared in _compared(runs, resamples, [] if scores is None else scores)
         for run in compared.runs
         for row in _rows(
             compared.results[run.label],
@@ -86,19 +89,26 @@ def differences(
     Raises:
         InputError: as `compare_runs`.
     """
-    wanted = None if scores is None else choose_scores(list(scores), "scores")
     return pd.DataFrame(
         {"set": compared.name, "score": key, **row}
-        for compared in _compared(runs, resamples, wanted)
+        for compared in _compared(runs, resamples, scores)
         for key, tested in compared.significance.items()
         for row in tested
     )
 
 
 def _compared(
-    runs: Sequence[str | Path], resamples: int, scores: Sequence[Any] | None
+    runs: Sequence[str | Path], resamples: int, scores: Sequence[str] | None
 ) -> list[SetComparison]:
-    return compare_sets(disambiguate_test_sets(find_runs(runs).runs), resamples, scores)
+    named = list(map(str, listed(runs, "runs")))
+    wanted = None if scores is None else listed(scores, "scores")
+    given = section(CompareConfig, runs=named, resamples=resamples, scores=wanted)
+    found = disambiguate_test_sets(find_runs(given.runs).runs)
+    return compare_sets(
+        found,
+        given.resamples,
+        None if given.scores is None else choose_scores(given.scores, "scores"),
+    )
 
 
 def _rows(result: Mapping[str, Any], keys: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -50,6 +50,7 @@ NOT_LIGHTNINGS = {
     "val_check_interval": "type trainer.valid_every",
 }
 
+Section = TypeVar("Section")
 GLOBAL = "nmt.layers.attention.Attention"  # the default, which says nothing of a model without any
 LONGEST_NAME = 100  # bytes of a test set's name; a file name has 255, with what is added to it
 
@@ -94,6 +95,24 @@ def validate_keys(config: DictConfig) -> None:
     schema = OmegaConf.get_type(config)
     assert isinstance(schema, type)
     _validate_node(config, schema, "")
+
+
+def section(schema: type[Section], **values: Any) -> Section:
+    """A section of the configuration given in Python, checked like one that was typed.
+
+    Raises:
+        InputError: naming the key.
+    """
+    try:
+        config = OmegaConf.merge(OmegaConf.structured(schema), values)
+    except OmegaConfBaseException as error:
+        key = error.full_key or error.key
+        raise InputError(f"{key}={values.get(str(key))!r}: {str(error).splitlines()[0]}") from error
+    assert isinstance(config, DictConfig)
+    validate_keys(config)
+    made = OmegaConf.to_object(config)
+    assert isinstance(made, schema)
+    return made
 
 
 def check_set_name(name: str) -> str:

@@ -29,6 +29,7 @@ def test_options_of_ones_own(tmp_path):
         ("model=seq2seq", "model=seq2seq: no such; available: rnnencdec, rnnsearch"),
         ("trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
         ("optimizer.lr=fast", "optimizer.lr takes: number"),
+        ("data=null", "data=null: "),
         ("evaluation.top_k=5", "evaluation.top_k=5: only evaluation.attention=top_k uses it"),
     ],
 )
@@ -36,3 +37,8 @@ def test_what_is_wrong_is_refused_as_by_the_command(typed, said):
     with pytest.raises(nmt.InputError) as refused:
         nmt.configure(typed)
     assert said in str(refused.value)
+
+
+def test_one_place_to_search_is_not_a_list():
+    with pytest.raises(TypeError, match="searchpath: a list is expected"):
+        nmt.configure("seed=1", searchpath="pkg://mine.conf")

@@ -127,7 +127,7 @@ def test_what_cannot_be_searched_is_refused_by_name(model, search, said):
 
 
 def test_a_sentence_is_not_a_list(model):
-    with pytest.raises(TypeError, match="a list of sentences"):
+    with pytest.raises(TypeError, match="sentences: a list is expected"):
         model.translate("the cat")
 
 
@@ -137,8 +137,9 @@ def test_what_is_no_model_is_refused(run, tmp_path):
     (tmp_path / "x").write_text("words")
     with pytest.raises(nmt.InputError, match="not a checkpoint of nmt"):
         nmt.load(tmp_path / "x")
-    with pytest.raises(nmt.InputError, match="threads=two: must be a number, or auto"):
-        nmt.load(run, threads="two")
+    for threads in ("two", True, 1.5):
+        with pytest.raises(nmt.InputError, match=f"threads={threads}: must be a whole number, or"):
+            nmt.load(run, threads=threads)
     if not torch.cuda.is_available():
         with pytest.raises(nmt.InputError, match="no GPU found"):
             nmt.load(run, accelerator="gpu")
@@ -161,6 +162,8 @@ def test_an_alignment_is_drawn(model, tmp_path):
     [empty] = model.translate([""])
     with pytest.raises(ValueError, match="no attention"):
         nmt.plot_alignment(empty)
+    with pytest.raises(nmt.InputError, match=r"cat\.bmp must end in one of \.png, \.svg, \.pdf"):
+        nmt.plot_alignment(result, tmp_path / "cat.bmp")
 
 
 @torch.no_grad()

@@ -72,3 +72,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         nmt.read_results(tmp_path)
     with pytest.raises(nmt.InputError, match="nothing matches"):
         nmt.compare_runs([tmp_path / "no*"])
+    with pytest.raises(TypeError, match="runs: a list is expected"):
+        nmt.compare_runs(str(tmp_path))
+    with pytest.raises(nmt.InputError, match="resamples=1000000: must be at most 100000"):
+        nmt.differences([tmp_path], resamples=1_000_000)

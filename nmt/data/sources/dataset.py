@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nmt.config import DataConfig, GrammarConfig, TextConfig
+from nmt.config.validation import section
 from nmt.data.sources.open import open_corpus
 
 if TYPE_CHECKING:
@@ -22,12 +23,11 @@ def built_in_corpus(**keys: Any) -> datasets.DatasetDict:
         and `fr`, tokens separated by spaces) and `alignment` (links i-j and ipj in Pharaoh format).
 
     Raises:
-        TypeError: for another key.
-        InputError: for lengths that leave nothing.
+        InputError: for another key, a value out of bounds, or lengths that leave nothing.
     """
     import datasets
 
-    grammar = GrammarConfig(**keys)
+    grammar = section(GrammarConfig, **keys)
     data = DataConfig(languages=["en", "fr"], grammar=grammar)
     natural = {"train": grammar.train_pairs, "valid": grammar.valid_pairs}
     texts = {name: TextConfig(grammar="natural", pairs=pairs) for name, pairs in natural.items()}

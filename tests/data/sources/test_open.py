@@ -357,8 +357,13 @@ class TestSavedDatasets:
             found = list(open_text(text))
             assert [row[:2] for row in found] == [row[:2] for row in expected]
             assert corpus[name]["alignment"] == [row.alignment for row in expected]
-        with pytest.raises(TypeError):
-            nmt.built_in_corpus(pairs=3)
+        for keys, said in (
+            ({"pairs": 3}, "pairs=3: Key 'pairs' not in"),
+            ({"train_pairs": 0}, "train_pairs=0: must be at least 1"),
+            ({"mean_length": "long"}, "mean_length='long': "),
+        ):
+            with pytest.raises(nmt.InputError, match=said):
+                nmt.built_in_corpus(**keys)
 
     def test_what_they_hold_names_them(self, tmp_path: Path) -> None:
         import datasets
