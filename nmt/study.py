@@ -27,8 +27,9 @@ def main(composed: DictConfig) -> None:
     from nmt.studies.page import write_report
     from nmt.studies.plan import plan_of
     from nmt.studies.registration import register_claims, registrations_of
-    from nmt.studies.report import StudyReport, figure_of
+    from nmt.studies.report import StudyReport
     from nmt.studies.verdicts import decide
+    from nmt.studies.wording import figure_of
     from nmt.utils.errors import RunError
     from nmt.utils.files import remove_partial
     from nmt.utils.progress import counted

@@ -20,7 +20,7 @@ from typing import Any
 
 from nmt.evaluation.scores import score_of_name
 from nmt.report.table import Column, MeanAndDeviation, Table
-from nmt.studies.report import shown_figure
+from nmt.studies.wording import shown_figure
 from nmt.utils.progress import counted
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -22,6 +22,7 @@ from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
 from nmt.evaluation.summary import Measured, by_length, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
+from nmt.report.no_unk import no_unk_subset
 from nmt.report.runs import FinishedRun, known_scores
 from nmt.utils.errors import InputError
 
@@ -118,7 +119,7 @@ def compare_set(
         )
         measured[run.label] = Measured(run.translations(name), shown, settings, computed=computed)
     _check_widths(measured, name)
-    subset, shared = _no_unk_subset(present, name)
+    subset, shared = no_unk_subset(present, name)
     results: dict[str, dict[str, Any]] = {}
     recounted: list[str] = []
     side = _side(present[0].results["test"][name]) if present else "source"
@@ -217,50 +218,6 @@ def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
     """Which sentences (N,) belong to a bucket; a length of 0 counts as 1."""
     last = np.inf if row.get("to") is None else row["to"]
     return (np.maximum(lengths, 1) >= row["from"]) & (lengths <= last)
-
-
-def _no_unk_subset(runs: Sequence[FinishedRun], name: str) -> tuple[set[int], bool]:
-    """Sentences that the shortlists of every run cover; whether any run was scored on others.
-
-    An outside system can write any word, as can a model of subwords: they narrow nothing.
-    """
-    own = [_without_unknown(run, name) for run in _with_shortlists(runs, name)]
-    if not own:
-        return set(), False
-    subset = set.intersection(*own)
-    return subset, any(ids != subset for ids in own)
-
-
-def _with_shortlists(runs: Sequence[FinishedRun], name: str) -> list[FinishedRun]:
-    return [run for run in runs if not run.external and has_shortlist(run, name)]
-
-
-def has_shortlist(run: FinishedRun, test_set: str) -> bool:
-    """Whether a run's records of a test set tell which sentences have unknown words."""
-    return any(row.get("no_unk") is not None for row in run.translations(test_set))
-
-
-def _without_unknown(run: FinishedRun, name: str) -> set[int]:
-    """Sentences of a test set that a run's shortlists cover."""
-    return {row["id"] for row in run.translations(name) if row.get("no_unk")}
-
-
-def no_unk_note(comparison: SetComparison) -> str | None:
-    """What to say of the scores without unknown words; None where no run has shortlists."""
-    runs = _with_shortlists(comparison.runs, comparison.name)
-    if not runs:
-        return None
-    if comparison.no_unk_pairs:
-        which = (
-            "the sentences that every run's shortlists cover"
-            if comparison.no_unk_shared
-            else "sentences of known words"
-        )
-        return f"No UNK: {comparison.no_unk_pairs} {which}; models translate with <unk> forbidden."
-    none = [run.label for run in runs if not _without_unknown(run, comparison.name)]
-    if none:
-        return f"No UNK is empty: the shortlists of {', '.join(none)} cover no sentence."
-    return "No UNK is empty: no sentence is covered by the shortlists of every run."
 
 
 def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:

@@ -6,7 +6,8 @@ from nmt.config import CompareConfig, EvaluationConfig
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.external import read_external
 from nmt.evaluation.scores import REGISTERED
-from nmt.report.comparison import edges, has_shortlist, scored_sets
+from nmt.report.comparison import edges, scored_sets
+from nmt.report.no_unk import has_shortlist
 from nmt.report.runs import FinishedRun, known_scores, outside_system
 from nmt.utils.errors import InputError
 

@@ -14,10 +14,11 @@ from nmt.evaluation.link_scores import LINK_SCORES, links_beside, scored_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import NO_UNK, REGISTERED
 from nmt.evaluation.significance import FEWEST
-from nmt.report.comparison import SetComparison, no_unk_note
+from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.groups import grouped
+from nmt.report.no_unk import no_unk_note
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import (
@@ -293,7 +294,8 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
 def _score_notes(comparison: SetComparison) -> list[str]:
     renamed = renamed_sets(comparison.runs)
     notes = [renamed[comparison.name]] if comparison.name in renamed else []
-    no_unk = no_unk_note(comparison)
+    pairs, shared = comparison.no_unk_pairs, comparison.no_unk_shared
+    no_unk = no_unk_note(comparison.runs, comparison.name, pairs, shared)
     if no_unk:
         notes.append(no_unk)
     for key, about in shown_scores(comparison).items():
