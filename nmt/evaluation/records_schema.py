@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import STRICT, Count, Number, check_against
+from nmt.utils.untrusted import Count, Number, check_against
 
 Tokens = list[str]
 Statistic = Annotated[int, Field(ge=0, le=10**9)]
 Weight = Annotated[float, Field(ge=0, le=1.01, allow_inf_nan=False)]
 
 
-@with_config(STRICT)
 class TranslationRow(TypedDict):
     """A line of translations/<set>.jsonl."""
 
@@ -43,7 +42,6 @@ class TranslationRow(TypedDict):
     statistics: NotRequired[dict[str, Annotated[list[Number], Field(min_length=1)]] | None]
 
 
-@with_config(STRICT)
 class AlignmentRow(TypedDict):
     """A line of alignments/<set>.jsonl."""
 

@@ -9,13 +9,13 @@ import itertools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from nmt.config.validation import check_set_name
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import STRICT, Count, Number, check_against
+from nmt.utils.untrusted import Count, Number, check_against
 
 NO_SCORES = frozenset(  # of a test set and of its rows
     {"from", "to", "sentences", "no_unk", "mean_length", "score", "low", "high"}
@@ -31,7 +31,6 @@ Length = Annotated[int, Field(ge=1, le=10**9)]
 Figures = dict[str, Number | None]  # of a validation
 
 
-@with_config(STRICT)
 class ScoreValue(TypedDict):
     """A score with its interval."""
 
@@ -42,7 +41,6 @@ class ScoreValue(TypedDict):
     signature: NotRequired[ShortText | None]
 
 
-@with_config(STRICT)
 class BleuValue(TypedDict):
     """BLEU with its interval."""
 
@@ -52,7 +50,6 @@ class BleuValue(TypedDict):
     sentences: Count
 
 
-@with_config(STRICT)
 class BleuScores(TypedDict):
     """`test.<set>.bleu`."""
 
@@ -60,7 +57,6 @@ class BleuScores(TypedDict):
     no_unk: NotRequired[BleuValue | None]
 
 
-@with_config(STRICT)
 class BucketScore(TypedDict):
     """BLEU of the sentences of a bucket that is not empty."""
 
@@ -70,7 +66,6 @@ class BucketScore(TypedDict):
     high: BleuPoints | None
 
 
-@with_config(STRICT)
 class LengthRow(BucketScore):
     """A row of `test.<set>.by_length`."""
 
@@ -80,7 +75,6 @@ class LengthRow(BucketScore):
     mean_length: NotRequired[Annotated[float, Field(ge=0, le=1e9)] | None]
 
 
-@with_config(STRICT)
 class UnknownRow(BucketScore):
     """A row of `test.<set>.by_unknown_words`."""
 
@@ -88,7 +82,6 @@ class UnknownRow(BucketScore):
     to: Count | None
 
 
-@with_config(STRICT)
 class Slope(TypedDict):
     """The change of a score for 10 more words, with its interval."""
 
@@ -97,14 +90,12 @@ class Slope(TypedDict):
     high: Number | None
 
 
-@with_config(STRICT)
 class RangeFit(TypedDict):
     """What is fitted over a range of lengths."""
 
     slope: Slope | None
 
 
-@with_config(STRICT)
 class LocatedLength(TypedDict):
     """A length that was looked for, in words; an end that is None lies outside the data."""
 
@@ -114,7 +105,6 @@ class LocatedLength(TypedDict):
     high: Number | None
 
 
-@with_config(STRICT)
 class Losses(TypedDict):
     """Where a tenth and a half of the best bucket's score are lost."""
 
@@ -122,7 +112,6 @@ class Losses(TypedDict):
     half: LocatedLength | None
 
 
-@with_config(STRICT)
 class DegradationOfScore(TypedDict):
     """`test.<set>.degradation.<score>`."""
 
@@ -134,7 +123,6 @@ class DegradationOfScore(TypedDict):
     line: NotRequired[list[Annotated[list[Number], Field(min_length=2, max_length=2)]] | None]
 
 
-@with_config(STRICT)
 class LinkScores(TypedDict):
     """How the links of an aligner agree with the gold ones."""
 
@@ -147,7 +135,6 @@ class LinkScores(TypedDict):
 NamedLinks = dict[ShortText, LinkScores]
 
 
-@with_config(STRICT)
 class Alignment(TypedDict, total=False):
     """`test.<set>.alignment`: the model's own scores, and those of links beside them."""
 
@@ -157,7 +144,6 @@ class Alignment(TypedDict, total=False):
     statistical_aligners: dict[ShortText, LinkScores | Count] | None
 
 
-@with_config(STRICT)
 class TestSet(TypedDict):
     """`test.<set>`."""
 
@@ -172,7 +158,6 @@ class TestSet(TypedDict):
     degradation: NotRequired[dict[str, DegradationOfScore] | None]
 
 
-@with_config(STRICT)
 class Description(TypedDict):
     """An entry of `scores`: how to show one."""
 
@@ -183,7 +168,6 @@ class Description(TypedDict):
     by_length: bool
 
 
-@with_config(STRICT)
 class TrainFigures(TypedDict, total=False):
     """`train`."""
 
@@ -196,7 +180,6 @@ class TrainFigures(TypedDict, total=False):
     peak_memory: Number | None
 
 
-@with_config(STRICT)
 class EvaluationSettings(TypedDict, total=False):
     """`config.evaluation`, what is used of it."""
 
@@ -204,21 +187,18 @@ class EvaluationSettings(TypedDict, total=False):
     confidence: Share
 
 
-@with_config(STRICT)
 class DataSettings(TypedDict, total=False):
     """`config.data`, what is used of it."""
 
     languages: Annotated[list[ShortText], Field(min_length=2, max_length=2)]
 
 
-@with_config(STRICT)
 class TokenizerSettings(TypedDict, total=False):
     """`config.tokenizer`, what is used of it."""
 
     normalise: bool
 
 
-@with_config(STRICT)
 class ConfigFields(TypedDict, total=False):
     """`config`, what is used of it."""
 
@@ -228,7 +208,6 @@ class ConfigFields(TypedDict, total=False):
     tokenizer: TokenizerSettings
 
 
-@with_config(STRICT)
 class TextFingerprints(TypedDict):
     """`text`."""
 
@@ -236,7 +215,6 @@ class TextFingerprints(TypedDict):
     test: dict[str, ShortText]
 
 
-@with_config(STRICT)
 class LoggedSource(TypedDict):
     """`sources.wandb`: the W&B run that trained a checkpoint, and the artifact that holds it."""
 
@@ -244,7 +222,6 @@ class LoggedSource(TypedDict):
     artifact: ShortText | None
 
 
-@with_config(STRICT)
 class Sources(TypedDict):
     """`sources` of a run that evaluates a checkpoint."""
 
@@ -254,7 +231,6 @@ class Sources(TypedDict):
     others: NotRequired[list[Sources]]
 
 
-@with_config(STRICT)
 class Results(TypedDict):
     """results.json of the present schema (docs/results_schema.md)."""
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Any, NotRequired
 
 import torch
-from pydantic import Field, InstanceOf, TypeAdapter, with_config
+from pydantic import Field, InstanceOf, TypeAdapter
 from typing_extensions import TypedDict
 
 from nmt.config import Config
 from nmt.evaluation.results_schema import TrainFigures
 from nmt.models.build import build_model
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import STRICT, Count, bounded, check_against
+from nmt.utils.untrusted import Count, bounded, check_against
 
 MOST_SETTINGS = 100_000  # values of a stored configuration
 
 
-@with_config(STRICT)
 class StoredProgress(TypedDict, total=False):
     """`nmt.progress`."""
 
@@ -27,7 +26,6 @@ class StoredProgress(TypedDict, total=False):
     stopped_early: bool
 
 
-@with_config(STRICT)
 class StoredRun(TypedDict):
     """`nmt.wandb`: the W&B run that logs the training."""
 
@@ -36,7 +34,6 @@ class StoredRun(TypedDict):
     run: Annotated[str, Field(max_length=200)]
 
 
-@with_config(STRICT)
 class Stored(TypedDict):
     """The key `nmt` of a checkpoint."""
 
@@ -54,7 +51,6 @@ class Stored(TypedDict):
     typed: NotRequired[list[str]]
 
 
-@with_config({**STRICT, "arbitrary_types_allowed": True})
 class Content(TypedDict):
     """A checkpoint, as far as it is used by this program itself."""
 
@@ -63,7 +59,6 @@ class Content(TypedDict):
     state_dict: dict[str, InstanceOf[torch.Tensor]]
 
 
-@with_config(STRICT)
 class TrainingState(TypedDict):
     """What else Lightning resumes a training from."""
 

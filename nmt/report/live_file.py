@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from nmt.data.tokenise import LANGUAGES
@@ -34,7 +34,6 @@ FORMAT = 1
 MAGIC = b"nmtlive" + bytes([FORMAT])
 _HEADER = struct.Struct("<8sI")
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
 _Size = Annotated[int, Field(ge=1, le=100_000)]
 _Ratio = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 _Text = Annotated[str, Field(max_length=1000)]
@@ -43,7 +42,6 @@ _Text = Annotated[str, Field(max_length=1000)]
 class Sizes(TypedDict):
     """Entries of a state, an embedded word, the alignment space (none: null) and the maxout layer."""
 
-    __pydantic_config__ = _STRICT  # type: ignore[misc]
     hidden: _Size
     embedding: _Size
     alignment: _Size | None
@@ -53,7 +51,6 @@ class Sizes(TypedDict):
 class Words(TypedDict):
     """A shortlist: word i has the id i + 2."""
 
-    __pydantic_config__ = _STRICT  # type: ignore[misc]
     kind: Literal["words"]
     words: list[_Text]
 
@@ -61,7 +58,6 @@ class Words(TypedDict):
 class Subwords(TypedDict):
     """Byte-pair encoding: subword i has the id i + 2; merges are pairs of places in `subwords`, the first first."""
 
-    __pydantic_config__ = _STRICT  # type: ignore[misc]
     kind: Literal["bpe"]
     subwords: list[_Text]
     merges: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
@@ -70,7 +66,6 @@ class Subwords(TypedDict):
 class SearchSettings(TypedDict):
     """What of `search` a page starts with."""
 
-    __pydantic_config__ = _STRICT  # type: ignore[misc]
     beam_size: Annotated[int, Field(ge=1, le=1000)]
     max_ratio: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
     min_ratio: _Ratio
@@ -78,10 +73,10 @@ class SearchSettings(TypedDict):
     replace_unk: Literal["none", "copy", "dictionary"]
 
 
+@with_config(ConfigDict(extra="forbid"))
 class LiveDescription(TypedDict):
     """All of a model but its weights."""
 
-    __pydantic_config__ = _STRICT  # type: ignore[misc]
     model: Literal["RNNencdec", "RNNsearch"]
     scoring: Literal["additive", "dot", "scaled_dot"] | None
     state_input: Literal["previous", "current"]

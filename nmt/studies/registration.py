@@ -46,12 +46,12 @@ class Registration:
     study: str
 
 
-@with_config(ConfigDict(strict=True, extra="allow"))
+@with_config(ConfigDict(extra="allow"))
 class _Claim(TypedDict):
     runs: list[str]
 
 
-@with_config(ConfigDict(strict=True, extra="allow"))
+@with_config(ConfigDict(extra="allow"))
 class _Content(TypedDict):
     overrides: list[str]
     seeds: list[int]
@@ -61,7 +61,7 @@ class _Content(TypedDict):
     runs: dict[str, dict[str, Any]]
 
 
-@with_config(ConfigDict(strict=True, extra="forbid"))
+@with_config(ConfigDict(extra="forbid"))
 class _Stored(TypedDict):
     sha256: str
     runs: Count

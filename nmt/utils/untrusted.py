@@ -8,14 +8,13 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from nmt.utils.errors import InputError
 
 DEEPEST = 100  # levels of nesting; the files of this program have fewer than ten
 INTEGERS = 2**63
-STRICT = ConfigDict(strict=True, extra="allow")  # types as they are; further keys are kept
 _LARGE = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")  # what may not fit into a machine's number
 
 LARGEST = 1e300  # sums and differences of such numbers are finite
@@ -91,7 +90,7 @@ def check_against(value: Any, adapter: TypeAdapter[Any], where: str, key: str = 
         InputError: naming file and field, and what would be right.
     """
     try:
-        adapter.validate_python(value)
+        adapter.validate_python(value, strict=True)  # types as they are
     except ValidationError as refused:
         first = refused.errors(include_url=False, include_context=False)[0]
         path = (
