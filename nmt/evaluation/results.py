@@ -38,71 +38,31 @@ PACKAGES = (
 
 
 def assemble(
-    *,
-    name: str,
-    title: str,
-    experiment: str,
-    regime: str,
-    model: str,
-    scoring: str,
-    max_length: int,
-    seed: int,
-    parameters: int | None,
-    config: Mapping[str, Any],
-    overrides: list[str],
-    command: str,
-    train: Mapping[str, Any],
+    scores: Sequence[Score],
+    test: Mapping[str, Any],
     valid: Mapping[str, Any],
     history: list[dict[str, Any]],
-    test: Mapping[str, Any],
-    scores: Sequence[Score] = (),
-    sources: Mapping[str, Any] | None = None,
-    code: str | None = None,
-    commit: str | None = None,
-    processor: str | None = None,
-    text: Mapping[str, Any] | None = None,
+    **described: Any,
 ) -> dict[str, Any]:
     """The content of results.json, with the schema's number and the versions that made it.
 
     Args:
-        history, valid: validations, under present or older keys.
-        test: results of `summary.summarise` by name of the test set.
         scores: that were chosen; those that `test` has are described.
-        sources: of a run that evaluates a trained model: the checkpoint, its SHA-256, and what it
-            was tested on.
-        code: fingerprint of the code that made it (`nmt.utils.code`); None where several did.
-        commit: of the code (`nmt.utils.code.git_commit`).
-        processor: of the machine.
-        text: fingerprints of the text: `training`, and `test` by name of the set.
+        test: results of `summary.summarise` by name of the test set.
+        valid, history: validations, under present or older keys.
+        described: all else that docs/results_schema.md lists, by key.
     """
-    content: dict[str, Any] = {
-        "schema": SCHEMA,
-        "name": name,
-        "title": title,
-        "experiment": experiment,
-        "regime": regime,
-        "model": model,
-        "scoring": scoring,
-        "max_length": max_length,
-        "seed": seed,
-        "parameters": parameters,
-        "config": config,
-        "overrides": overrides,
-        "command": command,
-        "versions": versions(),
-        "code": code,
-        "commit": commit,
-        "processor": processor,
-        "text": text,
-        "train": train,
-        "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),
-        "history": results_v1.present_history(history),
-        "test": test,
-        "scores": score_descriptions(scores, test),
-    }
-    if sources is not None:
-        content["sources"] = sources
-    return as_json(content)
+    return as_json(
+        {
+            "schema": SCHEMA,
+            **described,
+            "versions": versions(),
+            "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),
+            "history": results_v1.present_history(history),
+            "test": test,
+            "scores": score_descriptions(scores, test),
+        }
+    )
 
 
 def score_descriptions(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,7 +137,6 @@ def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
         InputError: if a key of the schema is missing or of another type.
     """
     path = Path(folder) / FILE
-    content = as_json(content)
     check(content, str(path))
     write_json(path, content)
     return path

@@ -184,12 +184,12 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         train=outcome.train,
         valid=outcome.valid,
         history=outcome.history,
-        sources=outcome.sources,
         code=run.code,
         commit=None if run.code is None else run.commit,
         processor=processor(),
         text=run.text,
         scores=choose_scores(config.evaluation.scores),
+        **({} if outcome.sources is None else {"sources": outcome.sources}),
         **described,
     )
     finished = FinishedRun(config.name, content, folder.path)

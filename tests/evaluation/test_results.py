@@ -38,11 +38,12 @@ def arguments():
         "valid": {"perplexity": float("nan")},
         "history": [{"update": 50, "nll_per_word": 2.0}],
         "test": test,
+        "scores": [],
     }
 
 
 def content(**more):
-    return results.assemble(**arguments(), **more)
+    return results.assemble(**(arguments() | more))
 
 
 def test_there_and_back(tmp_path):

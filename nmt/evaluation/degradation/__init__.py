@@ -6,11 +6,7 @@ statistics are read, and how often their intervals hold the truth: docs/degradat
 
 from nmt.evaluation.degradation.curve import Curve, curves, measured_curves
 from nmt.evaluation.degradation.estimate import Estimate, Group, estimate
-from nmt.evaluation.degradation.findings import (
-    compare_buckets,
-    compare_degradation,
-    degradation_of,
-)
+from nmt.evaluation.degradation.findings import compare_degradation, degradation_of
 from nmt.evaluation.degradation.fit import RANGES, Range
 
 __all__ = [
@@ -19,7 +15,6 @@ __all__ = [
     "Estimate",
     "Group",
     "Range",
-    "compare_buckets",
     "compare_degradation",
     "curves",
     "degradation_of",

@@ -9,16 +9,9 @@ import numpy as np
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.degradation.curve import Curve
-from nmt.evaluation.degradation.estimate import (
-    FEWEST_SEEDS,
-    Group,
-    combined,
-    estimate,
-    per_model,
-)
+from nmt.evaluation.degradation.estimate import FEWEST_SEEDS, Group, estimate
 from nmt.evaluation.degradation.fit import FEWEST_BUCKETS, RANGES
 from nmt.evaluation.resampling import SEED
-from nmt.evaluation.significance import holm
 
 LOSSES = {"tenth": 0.1, "half": 0.5}  # of the best bucket, by their key
 LEVEL = 0.05  # of the test for a breakpoint
@@ -71,26 +64,6 @@ def compare_degradation(a: Group, b: Group, confidence: float = CONFIDENCE) -> d
             for what, each in measured.items()
         }
     return found
-
-
-def compare_buckets(a: Group, b: Group, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
-    """Two groups on one text in each bucket that is fitted to, the first less the second.
-
-    Returns:
-        A row a bucket: `from`, `to`, an `Estimate.report`, and `p_corrected` (Holm's correction for
-        the number of buckets).
-    """
-    text = a.curves[0].text
-    counts = text.sentences[text.fitted]
-    rows = []
-    for n, (first, last) in enumerate(zip(text.axis.first, text.axis.last, strict=True)):
-        samples = [np.stack([c.buckets[:, n] for c in group.curves]) for group in (a, b)]
-        if all(np.isfinite(each[:, 0]).all() for each in samples):
-            measured = combined(per_model((a, b), samples), int(counts[n]))
-            rows.append({"from": int(first), "to": int(last), **measured.report(confidence)})
-    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p_corrected"] = p
-    return rows
 
 
 def _slope(group: Group, part: Any, confidence: float) -> dict[str, Any] | None:

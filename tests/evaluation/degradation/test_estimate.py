@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from nmt.evaluation.degradation import Group, compare_buckets, compare_degradation, curves, estimate
+from nmt.evaluation.degradation import Group, compare_degradation, curves, estimate
 from nmt.evaluation.degradation.estimate import combined
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores import REGISTERED
@@ -92,7 +92,6 @@ def test_the_same_models_are_compared_one_by_one(runs):
     b = Group([seeds[2], seeds[0], seeds[1]], 50, ["z", "x", "y"])
     same = estimate(a, "score", against=b)
     assert (same.score, same.error, same.seeds, same.of) == (pytest.approx(0), 0.0, 3, "seeds")
-    assert compare_buckets(a, b)[0]["high"] == pytest.approx(0)
     for models in ([], ["z", "x", "w"], ["z", "x", "x"], ["z", "x", None]):
         assert estimate(a, "score", against=Group(b.curves, 50, models)).error > 1
 
@@ -163,6 +162,3 @@ def test_groups_differ_where_one_falls(runs):
     found = compare_degradation(flat, falls)
     assert found["beyond_cap"]["slope"]["p"] < 0.01 < found["to_cap"]["slope"]["p"]
     assert found["beyond_cap"]["slope"]["of"] == "seeds"
-    rows = compare_buckets(flat, falls)
-    assert [row["from"] for row in rows] == list(range(1, 70, 5))
-    assert rows[-1]["p_corrected"] > rows[-1]["p"]
