@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 def main(composed: DictConfig) -> None:
     from nmt.config import ScoreConfig
     from nmt.data.sources.lines import check_file, read_parallel
-    from nmt.inference.output import PairFormat
+    from nmt.inference.output import pair_line
     from nmt.inference.scoring import PairScorer
     from nmt.report.page import build_explorer
     from nmt.run import start
@@ -45,7 +45,7 @@ def main(composed: DictConfig) -> None:
     config = trained.config
     described = bool(composed.page or composed.alignments)
     scorer = PairScorer(trained, tokenised=composed.tokenised, attention=described)
-    layout = PairFormat(composed.mean, composed.alignments, config.evaluation.alignment.null)
+    layout = composed.mean, composed.alignments, config.evaluation.alignment.null
     rows: list[dict[str, Any]] = []
     total, symbols = 0.0, 0
     stage = Stage("scoring", unit="pair", shown=config.trainer.progress)
@@ -54,7 +54,7 @@ def main(composed: DictConfig) -> None:
             lines = []
             for pair in scorer.score(pairs):
                 total, symbols = total + pair.score, symbols + pair.symbols
-                lines.append(f"{layout.line(pair)}\n")
+                lines.append(f"{pair_line(pair, *layout)}\n")
                 if composed.page and pair.row is not None:
                     rows.append(pair.row)
             write_output("".join(lines))

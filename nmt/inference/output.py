@@ -25,11 +25,11 @@ class LineFormat:
         null: largest weight on `</s>` of a linked word.
     """
 
-    numbers: bool = False
-    scores: bool = False
-    detokenise: bool = True
-    alignments: str | None = None
-    null: float = 0.5
+    numbers: bool
+    scores: bool
+    detokenise: bool
+    alignments: str | None
+    null: float
 
     def lines(self, sentence: TranslatedLine) -> Iterator[str]:
         """The lines of output for one line of input, without their ends."""
@@ -60,34 +60,26 @@ class LineFormat:
         }
 
 
-@dataclass(frozen=True)
-class PairFormat:
-    """What is written for each scored pair.
+def pair_line(pair: ScoredPair, mean: bool, alignments: str | None, null: float) -> str:
+    """The line of output for one scored pair, without its end.
 
-    Attributes:
+    Args:
         mean: the log-probability divided by the number of predicted symbols.
         alignments, null: as of `LineFormat`.
     """
-
-    mean: bool = False
-    alignments: str | None = None
-    null: float = 0.5
-
-    def line(self, pair: ScoredPair) -> str:
-        """The line of output for one pair, without its end."""
-        score = pair.score / pair.symbols if self.mean else pair.score
-        if self.alignments == "json":
-            record = {
-                "line": pair.number,
-                "source": pair.source,
-                "tokens": pair.target,
-                "score": score,
-                **_attention(pair.row, self.null),
-                "unread": pair.unread,
-            }
-            return json.dumps(record, ensure_ascii=False, allow_nan=False)
-        links = [_links(pair.row, self.null)] if self.alignments else []
-        return "\t".join([f"{score:.4f}", *links])
+    score = pair.score / pair.symbols if mean else pair.score
+    if alignments == "json":
+        record = {
+            "line": pair.number,
+            "source": pair.source,
+            "tokens": pair.target,
+            "score": score,
+            **_attention(pair.row, null),
+            "unread": pair.unread,
+        }
+        return json.dumps(record, ensure_ascii=False, allow_nan=False)
+    links = [_links(pair.row, null)] if alignments else []
+    return "\t".join([f"{score:.4f}", *links])
 
 
 def _links(row: Record | None, null: float) -> str:

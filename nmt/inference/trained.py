@@ -157,13 +157,20 @@ def dictionary_of(members: Sequence[Checkpoint], search: SearchConfig) -> dict[s
     """
     if search.replace_unk == "none":
         return None
-    for member in members:
-        if member.config.model.alignment is not None:
-            return member.dictionary_for(search)
-    raise InputError(
-        f"search.replace_unk={search.replace_unk}: {members[0].config.model.title} has no attention "
-        "to replace <unk> with; use none"
-    )
+    member = next((each for each in members if each.config.model.alignment is not None), None)
+    if member is None:
+        raise InputError(
+            f"search.replace_unk={search.replace_unk}: {members[0].config.model.title} has no "
+            "attention to replace <unk> with; use none"
+        )
+    if search.replace_unk == "copy":
+        return None
+    if member.dictionary is None:
+        raise InputError(
+            f"search.replace_unk=dictionary: {member.path} holds no dictionary; a run learns one "
+            "at its end (evaluation.dictionary_sample) and keeps it in best.ckpt; or take copy"
+        )
+    return member.dictionary
 
 
 def intervene(model: Translator, settings: EvaluationConfig) -> None:

@@ -134,32 +134,20 @@ def replace_unknown(
     hypothesis: Sequence[str | None],
     attended: Sequence[int],
     source: Sequence[str],
-    mode: str,
-    dictionary: Mapping[str, str] | None = None,
+    dictionary: Mapping[str, str],
 ) -> list[str | None]:
-    """Writes a word where the model wrote `<unk>`.
+    """Writes a word where the model wrote `<unk>`: a translation of the attended word, or that word.
 
     Args:
         hypothesis: (I,) words, without `</s>`; None for `<unk>`, and in what is returned for one
             that stays. A word of the text that is spelt so is a word.
         attended: (I,) source word of largest weight (`alignment.attended_words`), -1 for none.
         source: tokens of the source, without `</s>`, as they were before the shortlist.
-        mode: `none`, `copy` (the attended word) or `dictionary` (its translation, and the word
-            itself where there is none, as names and numbers have none).
-        dictionary: of `learn_dictionary`; needed for `dictionary`.
+        dictionary: of `learn_dictionary`; names and numbers have no translation in it.
 
-    Raises:
-        ValueError: for another mode, or a missing dictionary.
-
-    >>> replace_unknown(["le", None], [0, 1], ["the", "cat"], "copy")
+    >>> replace_unknown(["le", None], [0, 1], ["the", "cat"], {})
     ['le', 'cat']
     """
-    if mode == "none":
-        return list(hypothesis)
-    if mode == "copy":
-        dictionary = {}
-    elif mode != "dictionary" or dictionary is None:
-        raise ValueError(f"mode={mode}: none, copy, or dictionary with a dictionary expected")
     return [
         dictionary.get(source[j], source[j]) if word is None and j >= 0 else word
         for word, j in zip(hypothesis, attended, strict=True)
@@ -181,4 +169,5 @@ def replace_unknown_words(
     if search.replace_unk == "none" or decoding.weights is None or None not in words:
         return words
     attended = attended_words(decoding.weights[: len(words)])
-    return replace_unknown(words, attended.tolist(), source, search.replace_unk, dictionary)
+    known = dictionary if dictionary and search.replace_unk == "dictionary" else {}
+    return replace_unknown(words, attended.tolist(), source, known)

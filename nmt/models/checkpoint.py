@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config import Config, SearchConfig, TrainConfig
+from nmt.config import Config, TrainConfig
 from nmt.config.renamed import upgrade
 from nmt.config.schema import to_containers
 from nmt.config.validation import load, validate
@@ -81,34 +81,15 @@ class Checkpoint:
         """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
 
         Raises:
-            InputError: where the model cannot be built, or the weights do not fit it.
+            InputError: where the model cannot be built.
         """
         model = build_model(
             config or load(self.config.copy()),
             len(self.source_vocabulary),
             len(self.target_vocabulary),
         )
-        try:
-            model.load_state_dict(self.weights)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:300]
-            raise InputError(f"{self.path}: the weights do not fit the model: {reason}") from error
+        model.load_state_dict(self.weights)
         return model.eval()
-
-    def dictionary_for(self, search: SearchConfig) -> dict[str, str] | None:
-        """The dictionary, if `search.replace_unk` asks for one.
-
-        Raises:
-            InputError: where it does, and the checkpoint has none.
-        """
-        if search.replace_unk != "dictionary":
-            return None
-        if self.dictionary is None:
-            raise InputError(
-                f"search.replace_unk=dictionary: {self.path} holds no dictionary; a run learns one "
-                "at its end (evaluation.dictionary_sample) and keeps it in best.ckpt; or take copy"
-            )
-        return self.dictionary
 
 
 def description(

@@ -162,9 +162,17 @@ def registrations_of(study: str, folder: Path) -> list[Registration]:
         InputError: where a file cannot be read, or the folder is another study's.
     """
     path = folder / FILE
-    stored = _read(path, REGISTRATIONS, HOLDS)
-    if stored is None:
+    if not path.exists():
         return []
+    if not path.is_file():  # a pipe, for one, would be read for ever
+        raise InputError(f"{path}: is not a file; move it away")
+    try:
+        stored = read_json(path.read_bytes(), str(path))
+        check_against(stored, REGISTRATIONS, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except InputError as refused:
+        raise InputError(f"{refused}; {HOLDS}") from refused
     found = [Registration(**each) for each in stored]
     if any(content_hash(each.content) != each.sha256 for each in found):
         raise InputError(f"{path}: damaged: its hash is not that of its content; {HOLDS}")
@@ -175,19 +183,3 @@ def registrations_of(study: str, folder: Path) -> list[Registration]:
             "name another folder"
         )
     return found
-
-
-def _read(path: Path, schema: TypeAdapter[Any], hint: str) -> Any:
-    """What a file holds, checked; None where there is none."""
-    if not path.exists():
-        return None
-    if not path.is_file():  # a pipe, for one, would be read for ever
-        raise InputError(f"{path}: is not a file; move it away")
-    try:
-        stored = read_json(path.read_bytes(), str(path))
-        check_against(stored, schema, str(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except InputError as refused:
-        raise InputError(f"{refused}; {hint}") from refused
-    return stored

@@ -33,11 +33,8 @@ class Progress(pl.Callback):
         seconds: time spent on updates, over all resumes.
     """
 
-    def __init__(
-        self, *, show: bool, every: int, left: TimeLeft | None = None, validated: int = 0
-    ) -> None:
-        self.every, self.show, self.validated = every, show, validated
-        self.left = left or TimeLeft()
+    def __init__(self, *, show: bool, every: int, left: TimeLeft, validated: int) -> None:
+        self.every, self.show, self.left, self.validated = every, show, left, validated
         self.sentences = self.words = 0
         self.seconds = 0.0
         self._training: Stage | None = None
@@ -114,19 +111,18 @@ class Progress(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if trainer.state.fn == "fit":
-            self._report(trainer, pl_module)
-            self._validation_began = time.monotonic()
-            self._validation = Stage(
-                "validating", self.validated, "sentence", shown=self.show, leave=False
+        self._report(trainer, pl_module)
+        self._validation_began = time.monotonic()
+        self._validation = Stage(
+            "validating", self.validated, "sentence", shown=self.show, leave=False
+        )
+        self._validation.begin()
+        nll, words = self._since_validation.tolist()
+        self._since_validation.zero_()
+        if words:
+            pl_module.log(
+                "train/nll_per_word", nll / words, on_step=False, on_epoch=True, logger=False
             )
-            self._validation.begin()
-            nll, words = self._since_validation.tolist()
-            self._since_validation.zero_()
-            if words:
-                pl_module.log(
-                    "train/nll_per_word", nll / words, on_step=False, on_epoch=True, logger=False
-                )
 
     def on_validation_batch_end(
         self,
@@ -144,7 +140,7 @@ class Progress(pl.Callback):
         self._clock = None
         if self._validation is not None:
             self._validation.end()
-        if trainer.state.fn != "fit" or not trainer.is_global_zero:
+        if not trainer.is_global_zero:
             return
         metrics = {
             name: float(value)

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tqdm import tqdm
@@ -175,7 +174,7 @@ class TimeLeft:
     'about 90 s left'
     """
 
-    def __init__(self, work: Mapping[str, float] = MappingProxyType({})) -> None:
+    def __init__(self, work: Mapping[str, float]) -> None:
         """What is to be done of each kind, in the order in which it is."""
         self._work = dict(work)
         self._rates: dict[str, tuple[float, float]] = {}  # work that was timed, its seconds

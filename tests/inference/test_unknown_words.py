@@ -41,21 +41,14 @@ def test_replacement():
     source = ["Smith", "saw", "the", "dog"]
     hypothesis = [None, "vit", "le", None, "<unk>"]  # the last is a word of the text
     attended = [0, 1, 2, 3, 3]
-    assert replace_unknown(hypothesis, attended, source, "none") == hypothesis
-    assert replace_unknown(hypothesis, attended, source, "copy") == [
+    assert replace_unknown(hypothesis, attended, source, {}) == [
         *("Smith", "vit", "le", "dog", "<unk>")
     ]
     dictionary = count_links(PAIRS)
-    assert replace_unknown(hypothesis, attended, source, "dictionary", dictionary) == [
+    assert replace_unknown(hypothesis, attended, source, dictionary) == [
         *("Smith", "vit", "le", "chien", "<unk>")
     ]
-    assert replace_unknown([None], [-1], [], "copy") == [None]
-
-
-def test_mode_must_be_known():
-    for mode in ("dictionary", "translate"):
-        with pytest.raises(ValueError, match=f"mode={mode}"):
-            replace_unknown([None], [0], ["b"], mode)
+    assert replace_unknown([None], [-1], [], {}) == [None]
 
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])

@@ -8,6 +8,7 @@ from omegaconf import OmegaConf
 
 from nmt.config import SearchConfig
 from nmt.data.word_vocabulary import WordVocabulary
+from nmt.inference.trained import dictionary_of
 from nmt.models import build_model
 from nmt.models.checkpoint import (
     ValidationProgress,
@@ -47,13 +48,13 @@ def test_a_checkpoint_carries_what_the_end_of_its_run_says(tmp_path, model):
     path = tmp_path / "best.ckpt"
     checkpoint(path, model)
     before = read_checkpoint(path)
-    assert before.dictionary_for(SearchConfig(replace_unk="copy")) is None
+    assert dictionary_of([before], SearchConfig(replace_unk="copy")) is None
     with pytest.raises(InputError, match=r"search.replace_unk=dictionary: .*best.ckpt holds no"):
-        before.dictionary_for(SearchConfig(replace_unk="dictionary"))
+        dictionary_of([before], SearchConfig(replace_unk="dictionary"))
     complete_checkpoint(path, {"updates": 9}, {"cat": "chat"})
     after = read_checkpoint(path)
     assert (before.training, after.training) == (None, {"updates": 9})
-    assert after.dictionary_for(SearchConfig(replace_unk="dictionary")) == {"cat": "chat"}
+    assert dictionary_of([after], SearchConfig(replace_unk="dictionary")) == {"cat": "chat"}
     assert after.sha256 == verify(path) != before.sha256
     assert len((tmp_path / "best.ckpt.sha256").read_text().splitlines()) == 1
     assert all(torch.equal(after.weights[name], value) for name, value in before.weights.items())

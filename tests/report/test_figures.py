@@ -249,7 +249,13 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog):
     made, written = [], []
     place = SimpleNamespace(path=folder, page=folder / "r.html")
     run = SimpleNamespace(
-        config=Config(), folder=place, logger=None, left=TimeLeft(), code=None, text=None, typed=[]
+        config=Config(),
+        folder=place,
+        logger=None,
+        left=TimeLeft({}),
+        code=None,
+        text=None,
+        typed=[],
     )
     job = SimpleNamespace(config_name="train", name="train")
     runtime = SimpleNamespace(config_sources=[], cwd="")

@@ -18,6 +18,7 @@ from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.progress import Progress
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_trainer
+from nmt.utils.progress import TimeLeft
 from tests.helpers.fake_cuda import GPU, Launches, fake_cuda
 
 if not torch.backends.cuda.is_built() or find_spec("triton") is None:
@@ -90,7 +91,7 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         stop = Stop(folder)
         callbacks = [
             Seeds(config.seed),
-            Progress(show=False, every=config.trainer.log_every),
+            Progress(show=False, every=config.trainer.log_every, left=TimeLeft({}), validated=0),
             Checkpoints(CheckpointFolder(folder), config, stop),
             made,
         ]
