@@ -19,12 +19,11 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 from nmt.evaluation.records import choose_kept
 from nmt.models.base import Decoded, Translator
-from nmt.report.wandb.panels import log_alignments
+from nmt.report.wandb.panels import PICTURED, log_alignments
 from nmt.search import beam_search
 from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.utils.environment import gather
 
-PICTURED = 4  # sentences whose heatmap is logged at each validation
 SUMS = (
     *("nll", "words", "sentences", "attended"),
     *("eos_weight", "last_word_weight", "attention_entropy"),

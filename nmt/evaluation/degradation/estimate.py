@@ -35,7 +35,6 @@ from nmt.evaluation.resampling import Interval, interval_of
 from nmt.evaluation.student import t_probability, t_quantile
 
 FEWEST_SEEDS = 3
-Alternative = Literal["two-sided", "greater", "less"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +91,13 @@ class Estimate:
         width = t_quantile((1 + confidence) / 2, self.df) * self.error
         return Interval(self.score - width, self.score + width)
 
-    def p(self, threshold: float = 0.0, alternative: Alternative = "two-sided") -> float | None:
-        """The probability of figures this far from a threshold if it were the truth; None as above.
+    def p(self, threshold: float = 0.0) -> float | None:
+        """The probability of figures this far from a threshold, on either side, if it were the truth.
 
-        Args:
-            threshold: what the truth is held against.
-            alternative: what is to be shown: that the truth is another, `greater` or `less`.
+        None as above.
         """
         tails = self._tails(threshold)
-        if tails is None:
-            return None
-        if alternative == "two-sided":
-            return min(1.0, 2 * min(tails))
-        return tails[0] if alternative == "greater" else tails[1]
+        return None if tails is None else min(1.0, 2 * min(tails))
 
     def _tails(self, threshold: float) -> tuple[float, float] | None:
         """p of the truth being above a threshold, and of its being below."""

@@ -24,6 +24,7 @@ from nmt.report.wandb.panels import (
     FIGURES,
     LENGTH,
     PAGE,
+    PICTURED,
     TABLE,
     TRANSLATIONS,
     UPDATE,
@@ -37,8 +38,6 @@ from nmt.report.wandb.panels import (
 )
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.optional import need
-
-PICTURED = 4  # alignments logged at every validation
 
 OVER_UPDATES = {
     "valid/bleu": "Development BLEU (greedy)",

@@ -31,6 +31,7 @@ TABLE = "test/by_length"
 TRANSLATIONS = "test/translations"
 PAGE = "test/page"
 ALIGNMENT = "valid/alignment"
+PICTURED = 4  # sentences whose heatmap is logged at each validation
 FIGURES = "figures"
 BEST = "best"
 
