@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -187,10 +188,12 @@ def open_model(
     members = read_members([_file(each) for each in paths], listed(trust, "trust"))
     config = members[0].config.copy()
     check_accelerator(accelerator)
-    if threads != "auto" and (isinstance(threads, bool) or not isinstance(threads, int)):
+    if threads != "auto" and (isinstance(threads, bool) or not isinstance(threads, Integral)):
         raise InputError(f"threads={threads}: must be a whole number, or auto")
     config.trainer.accelerator = accelerator
-    config.trainer.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
+    config.trainer.threads = resolve_threads(
+        threads if isinstance(threads, str) else int(threads), accelerator, config.model.hidden, 1
+    )
     if precision is not None:
         config.trainer.precision = precision
     return Model(members, config)

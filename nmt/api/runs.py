@@ -100,10 +100,9 @@ def differences(
 def _compared(
     runs: Sequence[str | Path], resamples: int, scores: Sequence[str] | None
 ) -> list[SetComparison]:
-    named = list(map(str, listed(runs, "runs")))
     wanted = None if scores is None else listed(scores, "scores")
-    given = section(CompareConfig, runs=named, resamples=resamples, scores=wanted)
-    found = disambiguate_test_sets(find_runs(given.runs).runs)
+    given = section(CompareConfig, runs=[], resamples=resamples, scores=wanted)
+    found = disambiguate_test_sets(find_runs(listed(runs, "runs")).runs)
     return compare_sets(
         found,
         given.resamples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
@@ -10,81 +10,91 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.config.keys import is_within
 from nmt.config.overrides import GROUPS, NAMES, group_paths, parsed
 from nmt.config.schema import BaselineConfig, Config, TranslateConfig, scoring_of
+from nmt.config.validation import GLOBAL
 from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError
 
 LISTS = ("callbacks",)  # groups of which several options may be chosen
-SCHEDULES = "nmt.models.optimizer"
-# Sections of a baseline besides those that its results state
-BASELINE = (*BaselineConfig.sections, "logger", "trainer.progress")
+WITHOUT_DECAY = ("nmt.models.optimizer.constant", "nmt.models.optimizer.inverse_sqrt")
 
 
 class Idle(NamedTuple):
-    """Keys, whether a configuration uses them, and what has it do so."""
+    """Keys, when a configuration does not use them, and what is said of it then."""
 
     keys: tuple[str, ...]
-    used: Callable[[DictConfig], bool]
-    by: str
+    unused: Callable[[DictConfig], bool]
+    why: str
+
+
+def _compares_no_alignment_space(config: DictConfig) -> bool:
+    everywhere = (config.model.attention or {}).get("_target_") in (None, GLOBAL)
+    return everywhere and scoring_of(config.model) == "nmt.layers.scoring.General"
 
 
 IN_ALL = (
     Idle(
         ("evaluation.top_k",),
-        lambda config: config.evaluation.attention == "top_k",
-        "evaluation.attention=top_k",
+        lambda config: config.evaluation.attention != "top_k",
+        "without evaluation.attention=top_k",
+    ),
+)
+IN_TRANSLATE = (
+    Idle(
+        ("scores", "detokenise"),
+        lambda config: config.alignments == "json",
+        "with alignments=json, whose objects hold both",
     ),
 )
 # Where the configuration is whole, not a checkpoint's with what is typed
 IN_WHOLE = (
     Idle(
-        tuple(f"data.{part}.{key}" for part in ("train", "in_domain") for key in ("alignment_base", "links")),
-        lambda config: False,
-        "data.valid and test sets",
+        tuple(
+            f"data.{part}.{key}"
+            for part in ("train", "in_domain")
+            for key in ("alignment_base", "links")
+        ),
+        lambda config: True,
+        "on training text",
     ),
     Idle(
         ("data.in_domain", "data.selection_target_words", "data.selection_order"),
-        lambda config: config.data.selection == "axelrod",
-        "data.selection=axelrod",
+        lambda config: config.data.selection != "axelrod",
+        "without data.selection=axelrod",
     ),
     Idle(
         ("data.batch_tokens",),
-        lambda config: config.data.batch_by == "tokens",
-        "data.batch_by=tokens",
+        lambda config: config.data.batch_by != "tokens",
+        "without data.batch_by=tokens",
     ),
     Idle(
         ("data.batch_size",),
-        lambda config: config.data.batch_by == "sentences",
-        "data.batch_by=sentences",
+        lambda config: config.data.batch_by != "sentences",
+        "without data.batch_by=sentences",
     ),
     Idle(
         ("optimizer.decay_from",),
-        lambda config: config.optimizer.schedule._target_
-        not in (f"{SCHEDULES}.constant", f"{SCHEDULES}.inverse_sqrt"),
-        "schedule=linear",
+        lambda config: config.optimizer.schedule._target_ in WITHOUT_DECAY,
+        "without schedule=linear",
     ),
     Idle(
-        ("size.alignment", "model.alignment"),
-        lambda config: scoring_of(config.model) != "nmt.layers.scoring.General",
-        "a scoring other than general",
+        ("size.alignment", "model.alignment"), _compares_no_alignment_space, "with scoring=general"
     ),
-    Idle(("stress.pairs",), lambda config: bool(config.stress.lengths), "stress.lengths"),
+    Idle(("stress.pairs",), lambda config: not config.stress.lengths, "without stress.lengths"),
     Idle(
         ("evaluation.alignment.statistical_aligner_pairs",),
-        lambda config: config.evaluation.alignment.statistical_aligners,
-        "evaluation.alignment.statistical_aligners=true",
+        lambda config: not config.evaluation.alignment.statistical_aligners,
+        "without evaluation.alignment.statistical_aligners=true",
     ),
-    Idle(("report.live_bits",), lambda config: config.report.live is not False, "report.live=true"),
     Idle(
-        tuple(f"logger.{key}" for key in ("mode", "project", "entity", "group", "tags", "log_checkpoints")),
-        lambda config: config.logger.name == "wandb",
-        "logger=wandb",
+        ("report.live_bits",), lambda config: config.report.live is False, "with report.live=false"
     ),
-)  # fmt: skip
-TRANSLATE = (
     Idle(
-        ("scores", "detokenise"),
-        lambda config: config.alignments != "json",
-        "output that is not alignments=json, which holds both,",
+        tuple(
+            f"logger.{key}"
+            for key in ("mode", "project", "entity", "group", "tags", "log_checkpoints")
+        ),
+        lambda config: config.logger.name != "wandb",
+        "without logger=wandb",
     ),
 )
 
@@ -103,24 +113,25 @@ def refuse_idle(config: DictConfig, overrides: Sequence[str]) -> None:
     Raises:
         InputError: naming the key.
     """
+    for word, why in idle_words(config, overrides):
+        raise InputError(f"{word}: {why}; leave it out")
+
+
+def idle_words(config: DictConfig, overrides: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The overrides that change nothing, each with the reason; as `refuse_idle`."""
     schema = OmegaConf.get_type(config)
     assert isinstance(schema, type)
     whole = issubclass(schema, Config) and not schema.overridable and not config.get("resume")
-    rules = [
-        *IN_ALL,
-        *(IN_WHOLE if whole else ()),
-        *(TRANSLATE if schema is TranslateConfig else ()),
-    ]
+    translates = schema is TranslateConfig
+    rules = (*IN_ALL, *(IN_WHOLE if whole else ()), *(IN_TRANSLATE if translates else ()))
     for word in overrides:
         key = override_key(word)
-        for rule in rules:
-            if is_within(key, rule.keys) and not rule.used(config):
-                raise InputError(f"{word}: only {rule.by} uses it; leave it out")
-        _refuse_attention(config, key, word)
+        reasons = [f"no effect {rule.why}" for rule in rules if _is_idle(rule, config, key)]
+        reasons += _idle_of_model(config, key, word)
         if whole:
-            _refuse_overruled(config, key, word)
-        if schema is BaselineConfig and not _is_of_baseline(key):
-            raise InputError(f"{word}: a phrase-based system does not use it; leave it out")
+            reasons += _overruled(config, key)
+        if reasons:
+            yield word, reasons[0]
 
 
 def refuse_lists(overrides: Sequence[str]) -> None:
@@ -135,27 +146,27 @@ def refuse_lists(overrides: Sequence[str]) -> None:
             raise InputError(f"{override.input_line}: one option of the group {name}, not a list")
 
 
-def _refuse_attention(config: DictConfig, key: str, word: str) -> None:
-    model = config.model
+def is_of_baseline(key: str) -> bool:
+    """Whether a phrase-based system uses a key or a group."""
+    sections = (*BaselineConfig.sections, "logger", "trainer.progress")
+    return key in NAMES or all(is_within(path, sections) for path in group_paths(key))
+
+
+def _is_idle(rule: Idle, config: DictConfig, key: str) -> bool:
+    return is_within(key, rule.keys) and rule.unused(config)
+
+
+def _idle_of_model(config: DictConfig, key: str, word: str) -> Iterator[str]:
     about = key == "attention" or is_within(key, ["model.attention"])
-    if about and model.alignment is None and word != "attention=none":
-        raise InputError(f"{word}: {model.title} has no attention; leave it out")
+    if about and config.model.alignment is None and word != "attention=none":
+        yield f"{config.model.title} has no attention"
 
 
-def _refuse_overruled(config: DictConfig, key: str, word: str) -> None:
-    """Refuses a default of another key, where that key has a value of its own."""
+def _overruled(config: DictConfig, key: str) -> Iterator[str]:
+    """Of a default of another key, where that key has a value of its own."""
     for name in config.size:
         if key == f"size.{name}" and config.model[name] != config.size[name]:
-            value = "null" if config.model[name] is None else config.model[name]
-            raise InputError(f"{word}: model.{name} is {value} here; leave it out")
+            yield f"model.{name} is {'null' if config.model[name] is None else config.model[name]} here"
     section, _, name = key.partition(".")
-    if section == "updates" and config.updates.get(name) != config.trainer.max_steps:
-        raise InputError(
-            f"{word}: trainer.max_steps is {config.trainer.max_steps} here; leave it out"
-        )
-
-
-def _is_of_baseline(key: str) -> bool:
-    if key in NAMES:
-        return True
-    return all(is_within(path, BASELINE) for path in group_paths(key))
+    if section == "updates" and name and config.updates.get(name) != config.trainer.max_steps:
+        yield f"trainer.max_steps is {config.trainer.max_steps} here"

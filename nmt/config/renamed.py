@@ -30,6 +30,9 @@ def upgrade(stored: dict[str, Any]) -> dict[str, Any]:
         model["alignment"] = None  # a size of nothing, which a model without attention stored
     if "_target_" in model:
         _parts(model)
+    trainer = config.get("trainer", {})
+    if trainer.get("strategy", "auto") != "auto":
+        trainer["strategy"] = "ddp"  # what any other stood for
     for old, new in RENAMED.items():
         *path, name = old.split(".")
         section = _section(config, path)

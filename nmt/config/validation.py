@@ -97,17 +97,19 @@ def validate_keys(config: DictConfig) -> None:
     _validate_node(config, schema, "")
 
 
-def section(schema: type[Section], **values: Any) -> Section:
+def section(schema: type[Section], /, **values: Any) -> Section:
     """A section of the configuration given in Python, checked like one that was typed.
 
     Raises:
         InputError: naming the key.
     """
+    # NumPy's numbers as Python's
+    given = {name: v.item() if hasattr(v, "item") else v for name, v in values.items()}
     try:
-        config = OmegaConf.merge(OmegaConf.structured(schema), values)
+        config = OmegaConf.merge(OmegaConf.structured(schema), given)
     except OmegaConfBaseException as error:
-        key = error.full_key or error.key
-        raise InputError(f"{key}={values.get(str(key))!r}: {str(error).splitlines()[0]}") from error
+        name = re.split(r"[.\[]", str(error.full_key or error.key))[0]
+        raise InputError(f"{name}={given.get(name)!r}: {str(error).splitlines()[0]}") from error
     assert isinstance(config, DictConfig)
     validate_keys(config)
     made = OmegaConf.to_object(config)

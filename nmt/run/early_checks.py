@@ -32,17 +32,22 @@ from nmt.utils.errors import InputError
 from nmt.utils.untrusted import bounded
 
 
-def check_early(config: Config) -> None:
-    """Refuses at the start what would be found missing after hours of work.
-
-    Raises:
-        InputError: for an extra, a device, an argument of Lightning's, a key of W&B, or a class that
-            is not there, and for what checkpoints and results.json cannot hold.
-    """
+def check_storable(config: Config) -> None:
+    """Refuses what no checkpoint and no results.json can hold; raises InputError naming the key."""
     bounded(to_containers(config), "configuration", MOST_SETTINGS)
     for key, text in (("name", config.name), ("model.title", config.model.title)):
         if len(text) > LONGEST_TEXT:
             raise InputError(f"{key}: {len(text):,} letters, of at most {LONGEST_TEXT:,}")
+
+
+def check_early(config: Config) -> None:
+    """Refuses at the start what would be found missing after hours of work.
+
+    Raises:
+        InputError: as `check_storable`, and for an extra, a device, an argument of Lightning's, a key
+            of W&B, or a class that is not there.
+    """
+    check_storable(config)
     for name, length in itertools.product(config.data.test, config.stress.lengths):
         check_set_name(joined_name(name, length))
     if config.evaluation.alignment.statistical_aligners:

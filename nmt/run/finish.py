@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
 
+from nmt.config import Config, TrainConfig
+from nmt.config.idle import idle_words
 from nmt.config.schema import scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
@@ -180,7 +183,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         max_length=config.data.max_length,
         seed=config.seed,
         overrides=list(run.typed),
-        command=typed_command(run.typed),
+        command=typed_command(config, run.typed),
         train=outcome.train,
         valid=outcome.valid,
         history=outcome.history,
@@ -225,13 +228,18 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     log.info("%s: %s", ", ".join(made), folder.path)
 
 
-def typed_command(typed: Sequence[str]) -> str:
+def typed_command(config: Config, typed: Sequence[str]) -> str:
     """The command as a person types it, also of a job of a sweep and of one that was resumed.
 
-    Folders and Hydra's own settings are left out: it makes the run again, and not in this place.
-    Only where Hydra finds options of one's own is kept.
+    Folders and Hydra's own settings are left out, and what was meant for other jobs: it makes the
+    run again, and not in this place. Only where Hydra finds options of one's own is kept.
     """
     hydra = HydraConfig.get()
+    anew = OmegaConf.structured(config)
+    if isinstance(config, TrainConfig):
+        anew.resume = None
+    idle = [word for word, _ in idle_words(anew, typed)]
+    typed = [word for word in typed if word not in idle]
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]
     for source in hydra.runtime.config_sources:
         if source.provider == "command-line":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt.config import Config
-from nmt.config.overrides import FROZEN, apply_typed, refuse_changes
+from nmt.config.keys import is_within
+from nmt.config.overrides import FROZEN, apply_typed, group_paths, refuse_changes
 from nmt.config.validation import validate
 from nmt.data.prepare import Prepared
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
@@ -82,8 +84,8 @@ def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
         )
     if asked != planned and checkpoint.progress.stopped_early:
         raise InputError(
-            f"trainer.max_steps={asked}: the run has stopped at update {checkpoint.update}, since "
-            f"trainer.patience={config.trainer.patience} was used up; start a new run"
+            f"trainer.max_steps={asked}: the run has stopped early, at update {checkpoint.update}; "
+            "start a new run"
         )
     optimizer = config.optimizer
     begun = checkpoint.update > max(optimizer.decay_from * planned, optimizer.warmup)
@@ -117,9 +119,15 @@ def code_of(checkpoint: Checkpoint | None) -> str | None:
 def typed_from_start(checkpoint: Checkpoint | None) -> list[str]:
     """What was typed for a run: when it was started, and now in place of that; without `resume`."""
     now = [word for word in HydraConfig.get().overrides.task if override_key(word) != "resume"]
-    again = {override_key(word) for word in now}
+    keys = [override_key(word) for word in now]
+    again = [path for key in keys for path in group_paths(key)]
     before = () if checkpoint is None else checkpoint.typed
-    return [*(word for word in before if override_key(word) not in again), *now]
+    return [*(word for word in before if not _is_replaced(override_key(word), keys, again)), *now]
+
+
+def _is_replaced(key: str, keys: Sequence[str], paths: Sequence[str]) -> bool:
+    """Whether a key has another value by `keys`, or by the `paths` of their groups, which FROZEN resist."""
+    return key in keys or (key not in FROZEN and is_within(key, paths))
 
 
 def refuse_other_text(run: Run, text: Prepared) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytorch_lightning as pl
-from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config
@@ -53,7 +52,7 @@ class Run:
     trainer: pl.Trainer | None = None
     left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
     others: Sequence[Checkpoint] = ()
-    typed: Sequence[str] = field(default_factory=lambda: HydraConfig.get().overrides.task)
+    typed: Sequence[str] = ()
 
     @property
     def is_trial(self) -> bool:

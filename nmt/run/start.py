@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers.logger import DummyLogger
 
 from nmt.config import Config, EvaluateConfig, ProbeConfig, ScoreConfig, TranslateConfig
+from nmt.config.idle import is_of_baseline
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
@@ -22,6 +23,7 @@ from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
 from nmt.report.figures import check_own
 from nmt.run.early_checks import (
     check_early,
+    check_storable,
     check_training,
     own_code,
     refuse_untrusted_scores,
@@ -36,6 +38,7 @@ from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
 from nmt.utils.code import code_fingerprint
+from nmt.utils.commands import override_key
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -95,7 +98,8 @@ def evaluation(
     say_what_is_read([checkpoint, *others], config, sets, folder.path, training)
     warn_of_memory(config)
     with machine_errors(config):
-        yield Run(config, folder, checkpoint, code=code_fingerprint(), others=others)
+        code = code_fingerprint()
+        yield Run(config, folder, checkpoint, code=code, others=others, typed=typed)
 
 
 @contextlib.contextmanager
@@ -103,13 +107,17 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     """A run without a model of ours, such as a phrase-based system. Raises as `training`."""
     folder = RunFolder.of_this_command()
     folder.refuse_used()
-    config = load(composed)
+    config, typed = load(composed), HydraConfig.get().overrides.task
     leave_out_absent(config.data)
+    check_storable(config)
     choose_scores(config.evaluation.scores)
     check_logger(config.logger)
     check_own(config.report)
     quieten()
-    yield Run(config, folder, code=code_fingerprint())
+    unused = [word for word in typed if not is_of_baseline(override_key(word))]
+    if unused:
+        log.warning("not used by a phrase-based system: %s", " ".join(unused))
+    yield Run(config, folder, code=code_fingerprint(), typed=typed)
 
 
 def trained_model(

@@ -165,8 +165,8 @@ def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGr
         point = dict(zip(settings.sweep, values, strict=True))
         chosen = [f"{key}={literal(value)}" for key, value in point.items()]
         _check_overrides(f"study.runs.{name}.sweep", chosen)
-        given, own = (settings.sweep_seed, *seeds), (*settings.overrides, *chosen)
-        first, *others = _seeded(name, (*typed, *chosen), given, own)
+        given = (settings.sweep_seed, *seeds)  # a point of a grid cannot leave a key out
+        first, *others = _seeded(name, (*typed, *chosen), given, own=())
         points.append(SweepPoint(point, first, tuple(others)))
     return RunGroup(name, settings, seeds, points=tuple(points), **_known(points[0].run))
 

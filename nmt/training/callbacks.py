@@ -7,7 +7,9 @@ from hydra.utils import instantiate
 from pytorch_lightning import callbacks as known
 
 from nmt.config import Config
-from nmt.config.targets import named_by
+from nmt.config.keys import is_within
+from nmt.config.schema import to_containers
+from nmt.config.targets import named_by, own_modules
 from nmt.utils.errors import InputError
 
 # Callbacks that conflict with this program's own, and their alternatives.
@@ -20,7 +22,6 @@ INSTEAD = {
     known.LearningRateFinder: "it makes updates of its own; sweep over optimizer.lr",
     known.Timer: "a run ends after trainer.max_steps; a batch system's signal ends it earlier",
 }
-MONITORED = ("valid/nll_per_word", "valid/nll_per_sentence", "valid/perplexity")
 NEED_A_LOGGER = (known.LearningRateMonitor, known.DeviceStatsMonitor)
 
 
@@ -62,9 +63,16 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     if isinstance(callback, NEED_A_LOGGER) and not logged:
         raise InputError(f"{key}: needs a logger; take logger=csv, wandb or tensorboard")
     if isinstance(callback, known.EarlyStopping):
-        validated = [*MONITORED, *(["valid/bleu"] if config.trainer.valid_translate else [])]
-        if callback.monitor not in validated:
+        monitor = str(callback.monitor)
+        untranslated = monitor.startswith("valid/bleu") and not config.trainer.valid_translate
+        libraries = ("pytorch_lightning", "torch")
+        own = [  # which may log what it likes
+            module
+            for module in own_modules(to_containers(config))
+            if not is_within(module, libraries)
+        ]
+        if untranslated or not (own or monitor.startswith(("train/", "valid/"))):
             raise InputError(
-                f"callbacks.{name}.monitor={callback.monitor}: must be one of {', '.join(validated)}"
+                f"callbacks.{name}.monitor={monitor}: not logged; take one such as valid/nll_per_word"
             )
     return callback

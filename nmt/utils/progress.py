@@ -146,9 +146,11 @@ class Stage:
 
     def _write_lines(self) -> None:
         global _said
+        told = -1
         while not self._ended.wait(max(0.05, _said + SILENCE - time.monotonic())):
-            if _said + SILENCE <= time.monotonic() and _open[-1:] == [self]:
-                _said = time.monotonic()
+            waits = self.total is None and bool(self.unit) and self.done == told  # for its input
+            if _said + SILENCE <= time.monotonic() and _open[-1:] == [self] and not waits:
+                _said, told = time.monotonic(), self.done
                 log.info(self.line())
 
 

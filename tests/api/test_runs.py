@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -53,7 +54,7 @@ def test_runs_are_compared_in_one_frame(runs):
 
 
 def test_differences_are_tested(runs):
-    frame = nmt.differences([str(runs / "*")], resamples=20, scores=["bleu"])
+    frame = nmt.differences([str(runs / "*")], resamples=np.int64(20), scores=["bleu"])
     whole = frame[frame["bucket"] == "all"]
     assert whole[["a", "b", "score"]].to_numpy().tolist() == [
         ["RNNencdec-50", "RNNsearch-50", "bleu"]

@@ -190,7 +190,6 @@ def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
             "optimizer.schedule.total_steps=9: must be at least trainer.max_steps=10",
         ),
         ({"_target_": "torch.optim.SparseAdam"}, "optimizer._target_=torch.optim.SparseAdam: "),
-        ({"_target_": "torch.optim.LBFGS"}, "optimizer._target_=torch.optim.LBFGS: "),
     ],
 )
 def test_what_cannot_be_made_is_refused_by_its_key(settings, said):

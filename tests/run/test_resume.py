@@ -244,14 +244,16 @@ def test_early_stopping_goes_on_where_it_was(work):
     assert work.checkpoint("early")["global_step"] == stopped["global_step"]
     ended = work.train("early", *options, "resume=auto", "trainer.max_steps=20")
     assert ended.code == 2
-    assert "trainer.max_steps=20: the run has stopped at update" in ended.err
+    assert "trainer.max_steps=20: the run has stopped early, at update" in ended.err
 
 
 def test_a_finished_run_is_tested_otherwise_beside_its_earlier_results(work):
     """The command that results.json states is that of the start, with what was typed since."""
-    assert work.train("tested", "trainer.max_steps=2", "seed=3").code == 0
+    begun = ("trainer.max_steps=2", "seed=3", "search.beam_size=2")
+    assert work.train("tested", *begun).code == 0
     earlier = (work.folder / "tested/results.json").read_bytes()
-    ended = run("train", "resume=tested", "search=greedy", "name=other", cwd=work.folder)
+    typed = ("search=greedy", "name=other", "stress.lengths=[]", "stress.pairs=4")
+    ended = run("train", "resume=tested", *typed, cwd=work.folder)
     assert ended.code == 0, ended.err
     assert (work.folder / "tested/results.earlier.json").read_bytes() == earlier
     before, now = (
@@ -259,8 +261,12 @@ def test_a_finished_run_is_tested_otherwise_beside_its_earlier_results(work):
         json.loads((work.folder / "tested/results.json").read_bytes()),
     )
     assert now["config"]["search"]["beam_size"] == 1
-    assert now["overrides"] == [*before["overrides"], "search=greedy", "name=other"]
-    assert now["command"] == f"{before['command']} search=greedy name=other"
+    # the group's option is in place of a key of it, but for what no resumed run changes
+    started = [word for word in before["overrides"] if word != "search.beam_size=2"]
+    assert "search.max_ratio=0.5" in started
+    assert now["overrides"] == [*started, *typed]
+    told = before["command"].replace(" search.beam_size=2", "")
+    assert now["command"] == f"{told} search=greedy name=other 'stress.lengths=[]'"
 
 
 def test_more_updates_can_be_asked_for(work):

@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from nmt.config import Config, TrainerConfig
+from nmt.models.checkpoint import ValidationProgress
 from nmt.run import resume, start
 
 
@@ -49,6 +50,8 @@ def test_a_schedule_that_more_updates_bend_is_said_to_be(caplog, update, bent):
     after = before.copy()
     after.trainer.max_steps = 6
     with caplog.at_level(logging.WARNING):
-        resume._check_updates(SimpleNamespace(config=before, update=update), after)
+        progress = ValidationProgress()
+        checkpoint = SimpleNamespace(config=before, update=update, progress=progress)
+        resume._check_updates(checkpoint, after)
     said = "the learning rate was falling to 0 at update 4 and now falls to 0 at 6"
     assert (said in caplog.text) == bent

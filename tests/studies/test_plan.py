@@ -104,7 +104,7 @@ EVALUATE = {"command": "evaluate", "of": "b"}
         ({**EVALUATE, "overrides": ["evaluation.attention=hard"]},
          "study.runs.a.overrides: evaluation.attention=hard: must be one of"),
         ({**EVALUATE, "overrides": ["evaluation.top_k=2"]},
-         "study.runs.a.overrides: evaluation.top_k=2: only evaluation.attention=top_k uses it"),
+         "study.runs.a.overrides: evaluation.top_k=2: no effect without evaluation.attention=top_k"),
         ({"overrides": ["model=rnnencdec", "attention=global"]},
          "study.runs.a: attention=global: RNNencdec has no attention"),
         ({**EVALUATE, "overrides": ["evaluation.atention=argmax"]},

@@ -64,6 +64,16 @@ def test_lines_count_work_whose_end_nobody_knows() -> None:
     assert stage.line() == "translating: 1,200 lines, 30 s so far"
 
 
+def test_what_waits_for_its_input_says_nothing(lines) -> None:
+    with Stage("translating", unit="line") as stage:
+        stage.advance()
+        time.sleep(0.3)
+        assert [line.partition(",")[0] for line in lines()] == ["translating"]
+        stage.advance()
+        time.sleep(0.3)
+    assert len(lines()) == 2
+
+
 def test_lines_say_what_was_noted() -> None:
     stage = Stage("training", 10, "part", shown=False)
     stage.advance(3)
