@@ -33,7 +33,12 @@ from nmt.run.folder import RunFolder
 from nmt.run.memory import warn_of_memory
 from nmt.run.resume import code_of, compare_threads, resumed_checkpoint, typed_from_start
 from nmt.run.run import Run
-from nmt.run.stored_files import EVALUATED_HERE, refuse_stored_files, say_what_is_read
+from nmt.run.stored_files import (
+    EVALUATED_HERE,
+    evaluated_sections,
+    refuse_stored_files,
+    say_what_is_read,
+)
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
@@ -86,16 +91,17 @@ def evaluation(
     checkpoint, *others = read_members(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
     stored = apply_typed(checkpoint.config, composed, typed, command, here=EVALUATED_HERE)
-    if others and "name" not in typed_paths(typed, command):
+    paths = typed_paths(typed, command)
+    if others and "name" not in paths:
         stored.name = f"{stored.name}, {1 + len(others)} models"
     refuse_untrusted_scores(stored, typed, composed.trust)
-    config = _with_threads(load(stored, training=False), typed_paths(typed, command))
+    config = _with_threads(load(stored, training=False), paths)
     leave_out_absent(config.data)
     watch(config)
     check_early(config)
-    sets, training = list(composed.sets), command is ProbeConfig
-    refuse_stored_files(checkpoint, config, sets, typed, command, training)
-    say_what_is_read([checkpoint, *others], config, sets, folder.path, training)
+    sections = evaluated_sections(config, list(composed.sets), training=command is ProbeConfig)
+    refuse_stored_files(checkpoint, config.data, sections, paths)
+    say_what_is_read([checkpoint, *others], config.data, sections, folder.path)
     warn_of_memory(config)
     with machine_errors(config):
         code = code_fingerprint()

@@ -10,7 +10,7 @@ import pytest
 from nmt.config import Config, TextConfig
 from nmt.config.validation import load
 from nmt.data.sources.open import digest_of
-from nmt.run.stored_files import refuse_stored_files
+from nmt.run.stored_files import evaluated_sections, refuse_stored_files
 from nmt.utils.errors import InputError
 
 
@@ -36,8 +36,13 @@ def known(config: Config) -> dict[str, dict[str, str]]:
     }
 
 
+def refuse(checkpoint, config, typed=(), sets=()) -> None:
+    sections = evaluated_sections(config, sets, training=False)
+    refuse_stored_files(checkpoint, config.data, sections, typed)
+
+
 def test_the_files_that_it_was_tested_on_are_read(config):
-    refuse_stored_files(SimpleNamespace(text_files=known(config)), config, [], [])
+    refuse(SimpleNamespace(text_files=known(config)), config)
 
 
 @pytest.mark.parametrize("holds", ["nothing", "other content"])
@@ -46,11 +51,10 @@ def test_any_other_file_must_be_typed(config, holds):
     source = Path(config.data.test["mine"].source)
     source.write_text("a secret .\n")
     with pytest.raises(InputError, match=r"^data\.test\.mine\.source: the checkpoint names .*type"):
-        refuse_stored_files(checkpoint, config, [], [])
+        refuse(checkpoint, config)
     with pytest.raises(InputError, match=r"^data\.test\.mine\.source: "):
-        refuse_stored_files(checkpoint, config, ["mine"], [f"data.test.mines.source={source}"])
-    typed = [f"data.test.mine.{side}=x" for side in ("source", "target")]
-    refuse_stored_files(checkpoint, config, [], typed)
+        refuse(checkpoint, config, ["data.test.mines.source"], sets=["mine"])
+    refuse(checkpoint, config, [f"data.test.mine.{side}" for side in ("source", "target")])
 
 
 def test_a_missing_file_is_told_as_any_other(config):
@@ -58,12 +62,11 @@ def test_a_missing_file_is_told_as_any_other(config):
     checkpoint = SimpleNamespace(text_files=known(config))
     Path(config.data.test["mine"].target).unlink()
     with pytest.raises(InputError, match=r"^data\.test\.mine\.target: .*is not the file it was"):
-        refuse_stored_files(checkpoint, config, [], [])
+        refuse(checkpoint, config)
 
 
 def test_a_folder_of_this_machine_is_no_data_set_of_the_hub(config, tmp_path):
     config.data.test = {"mine": TextConfig(hub=str(tmp_path))}
     with pytest.raises(InputError, match=r"^data\.test\.mine\.hub="):
-        refuse_stored_files(SimpleNamespace(text_files={}), config, [], [])
-    typed = [f"data.test.mine.hub={tmp_path}"]
-    refuse_stored_files(SimpleNamespace(text_files={}), config, [], typed)
+        refuse(SimpleNamespace(text_files={}), config)
+    refuse(SimpleNamespace(text_files={}), config, ["data.test.mine.hub"])
