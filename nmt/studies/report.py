@@ -57,7 +57,9 @@ class StudyReport:
     def notes(self) -> list[str]:
         """What a reader must know before the verdicts."""
         said = [self._registered()]
-        taken, other = self._runs_taken(), self._other_code()
+        runs = self._all_runs()
+        taken = sum(each.taken for each in runs)
+        other = sum(not each.same_code for each in runs)
         if taken:
             said.append(
                 f"{counted(taken, 'run')} taken from elsewhere: made before the claims were hashed."
@@ -98,16 +100,17 @@ class StudyReport:
     def facts(self, verdict: Verdict) -> list[tuple[str, str]]:
         """What is to be known of a claim, by name; the last is the command that repeats it."""
         claim = verdict.claim
-        facts = [("claim", claim.claim), ("source", claim.source)]
-        facts.append(("statistic", statistic_of(verdict)))
-        facts.append(("figure", figure_of(verdict, CONFIDENCE) + spoken_of(verdict)))
-        facts.append(("rule", rule_of(verdict)))
-        if verdict.reason:
-            facts.append(("undecided", verdict.reason))
         chosen = [self._chosen(self.found.study.groups[name]) for name in claim.runs]
-        facts += [("chosen", each) for each in chosen if each]
-        facts.append(("command", self.command(verdict.name)))
-        return facts
+        return [
+            ("claim", claim.claim),
+            ("source", claim.source),
+            ("statistic", statistic_of(verdict)),
+            ("figure", figure_of(verdict, CONFIDENCE) + spoken_of(verdict)),
+            ("rule", rule_of(verdict)),
+            *([("undecided", verdict.reason)] if verdict.reason else []),
+            *(("chosen", each) for each in chosen if each),
+            ("command", self.command(verdict.name)),
+        ]
 
     def command(self, claim: str) -> str:
         return command_line("study", [*self.found.study.typed, f"study.only=[{quoted(claim)}]"])
@@ -188,12 +191,6 @@ class StudyReport:
                 if found is not None:
                     runs[found.identity] = found
         return list(runs.values())
-
-    def _runs_taken(self) -> int:
-        return sum(each.taken for each in self._all_runs())
-
-    def _other_code(self) -> int:
-        return sum(not each.same_code for each in self._all_runs())
 
     def _chosen(self, group: RunGroup) -> str:
         best = self.found.chosen(group)
