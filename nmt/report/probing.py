@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.report.style import COLOURS, GREY, run_style, shown
+from nmt.report.style import GREY, run_style, shown
 from nmt.report.table import Column, Table, levels
 
 ORDERS = {"from_start": "from the start", "from_end": "from the end"}
@@ -174,7 +175,8 @@ class Panels:
         return figure
 
     def _by_position(self, axes: Axes, measured: Mapping[str, Any]) -> None:
-        for place, bucket in enumerate(measured["by_length"]):
+        buckets = measured["by_length"]
+        for place, bucket in enumerate(buckets):
             rows = [
                 row
                 for row in measured["by_length_and_position"]
@@ -182,7 +184,7 @@ class Panels:
                 and row["words"] >= self.fewest
             ]
             label = f"{bucket_name(bucket)} words"
-            colour = COLOURS[place % len(COLOURS)]
+            colour = colormaps["viridis"](place / len(buckets))  # in the order of the lengths
             axes.plot(_numbers(rows), self._scores(rows), color=colour, lw=1.0, label=label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         for name, look in self.looks.items():
