@@ -53,12 +53,10 @@ def main(composed: DictConfig) -> None:
         if formats:
             draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)
         page = build_page(
-            runs,
+            everyone,
             output / "comparison.html",
             config.report,
-            others,
             unfinished=found.unfinished,
-            resamples=config.resamples,
             comparisons=comparisons,
         )
     log.info("%s compared: %s", counted(len(everyone), "run"), page)

@@ -57,7 +57,6 @@ def build_page(
     runs: Sequence[FinishedRun],
     path: str | Path,
     report: PageConfig | None = None,
-    external: Sequence[FinishedRun] = (),
     *,
     title: str | None = None,
     unfinished: Sequence[Path] = (),
@@ -67,11 +66,11 @@ def build_page(
     """Writes the comparison page of some runs.
 
     Args:
-        runs: with unique labels (`nmt.report.finding.find_runs`).
+        runs: with unique labels (`nmt.report.finding.find_runs`), and outside systems on the same
+            test sets (`nmt.report.runs.outside_system`).
         path: the HTML file to write.
         report: `sentences` bounds the sentences a run and test set in the alignment explorer; `live` and
             `live_bits` say which models the page holds, and how.
-        external: outside systems on the same test sets (`nmt.report.runs.outside_system`).
         title: the names of the runs where none is given.
         unfinished: folders that were passed over, named on the page.
         resamples: bootstrap resamples behind the tests between runs; 0: no tests.
@@ -80,48 +79,48 @@ def build_page(
     Returns:
         The path written.
     """
-    everyone = [*runs, *external]
     report = report or PageConfig()
     if comparisons is None:
-        comparisons = compare_sets(everyone, resamples)
+        comparisons = compare_sets(runs, resamples)
     comparisons = sorted(comparisons, key=_filled_buckets, reverse=True)
-    alignments, kept = fitted_alignments(everyone, report.sentences)
-    translations = {name: translation_rows(everyone, name) for name in scored_sets(everyone)}
+    alignments, kept = fitted_alignments(runs, report.sentences)
+    translations = {name: translation_rows(runs, name) for name in scored_sets(runs)}
     models = fitted_models(runs, report)
     sections = together(
-        _length_section(everyone, comparisons, unfinished),
+        _length_section(runs, comparisons, unfinished),
         _falls_section(comparisons),
         _live_section(models),
         Markup(embed.asset("explorer.html")),
-        _scores_sections(everyone, comparisons),
+        _scores_sections(runs, comparisons),
         filled(embed.asset("translations.html"), {"least": _least_words(comparisons)}),
-        _configuration_section(everyone),
+        _configuration_section(runs),
     )
     library = embed.chart_library()
     payloads = [
-        embed.packed("overview", overview(everyone, comparisons)),
-        embed.packed("falls", falls_payload(everyone, comparisons)),
+        embed.packed("overview", overview(runs, comparisons)),
+        embed.packed("falls", falls_payload(runs, comparisons)),
         alignments,
         embed.packed_text("library", library),
     ]
     beside = sum(map(size, (*payloads, sections)))
     payloads += [fitted_translations(translations, kept, beside), models.payloads]
-    subtitle = counted(len(runs), "run")
-    if external:
-        subtitle += f" and {counted(len(external), 'outside system')}"
+    outside = sum(run.external for run in runs)
+    subtitle = counted(len(runs) - outside, "run")
+    if outside:
+        subtitle += f" and {counted(outside, 'outside system')}"
     if translations:
         subtitle += f" on {', '.join(translations)}"
     left_out = [] if models.runs or models.left_out else ["live"]
-    left_out += _COMPARING if len(everyone) == 1 else []
+    left_out += _COMPARING if len(runs) == 1 else []
     return write_page(
         path,
-        title or names_of(everyone),
+        title or names_of(runs),
         subtitle,
         sections,
         payloads,
         _navigation(left_out),
         library,
-        alone=len(everyone) == 1,
+        alone=len(runs) == 1,
         workers=bool(models.runs),
     )
 

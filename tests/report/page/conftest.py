@@ -25,7 +25,7 @@ def built(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> 
     records = {("translations", "newstest"): runs[0].translations("newstest")}
     moses = FinishedRun(f"Moses {MARKUP}", results, lines=records)
     path = tmp_path_factory.mktemp("page") / "comparison.html"
-    return build_page(runs, path, external=[moses], resamples=100)
+    return build_page([*runs, moses], path, resamples=100)
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_outside_systems_stand_beside_runs(runs: list[FinishedRun], tmp_path: Pa
     results = {"test": {"mine": runs[0].results["test"]["mine"]}}
     records = {("translations", "mine"): runs[0].translations("mine")}
     moses = FinishedRun("Moses", results, lines=records)
-    page = build_page(runs[:1], tmp_path / "p.html", external=[moses], resamples=20).read_text()
+    page = build_page([runs[0], moses], tmp_path / "p.html", resamples=20).read_text()
     assert "1 run and 1 outside system on newstest, mine" in page
     translations = Elements(page).packed("translations")
     assert translations["mine"]["systems"] == ["RNNencdec-50 seed 1", "Moses"]
