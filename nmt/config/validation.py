@@ -22,9 +22,8 @@ from nmt.utils.errors import InputError
 NOT_LIGHTNINGS = {
     **{
         name: f"type trainer.{name}"
-        for name in ("accelerator", "devices", "max_steps", "num_nodes")
+        for name in ("accelerator", "devices", "max_steps", "num_nodes", "precision", "strategy")
     },
-    **{name: f"type trainer.{name}" for name in ("precision", "strategy")},
     "accumulate_grad_batches": "type trainer.accumulate",
     "callbacks": "take callbacks=…",
     "check_val_every_n_epoch": "type trainer.valid_every",

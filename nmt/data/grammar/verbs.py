@@ -41,17 +41,18 @@ class Pronoun(NamedTuple):
     dative: bool
 
 
-def _direct(english: str, french: str, feminine: bool = False, plural: bool = False) -> Pronoun:
-    return Pronoun(english, french, ILS if plural else IL, feminine, plural, False)
-
-
 _FIRST_OR_SECOND = [
     Pronoun("me", "me", JE, False, False, False),
     Pronoun("us", "nous", NOUS, False, True, False),
     Pronoun("you", "vous", VOUS, False, True, False),
 ]
 _ACCUSATIVE = Weighted(
-    [_direct("him", "le"), _direct("her", "la", True), *_FIRST_OR_SECOND], [8, 8, 3, 3, 2]
+    [
+        Pronoun("him", "le", IL, False, False, False),
+        Pronoun("her", "la", IL, True, False, False),
+        *_FIRST_OR_SECOND,
+    ],
+    [8, 8, 3, 3, 2],
 )
 _DATIVE = Weighted(
     [
