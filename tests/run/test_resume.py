@@ -313,21 +313,21 @@ def test_what_would_change_the_result_is_refused(work):
 @pytest.mark.slow
 def test_two_processes_killed(work):
     ddp = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2")
-    assert work.train("two", *ddp, ranks=2).codes == [0, 0]
+    assert work.train("ranks", *ddp, ranks=2).codes == [0, 0]
     hook = "kill('nmt.models.base:Translator.training_step', 20)"
-    codes = work.train("two-killed", *ddp, ranks=2, hook=hook).codes
+    codes = work.train("ranks-killed", *ddp, ranks=2, hook=hook).codes
     assert codes == [-9, -9]
-    assert work.train("two-killed", *ddp, "resume=auto", ranks=2).codes == [0, 0]
-    work.same("two", "two-killed")
+    assert work.train("ranks-killed", *ddp, "resume=auto", ranks=2).codes == [0, 0]
+    work.same("ranks", "ranks-killed")
     # the launcher of a sweep, and Lightning's ranks, have it that only the first is signalled
     hook = (
         "import os\nif os.environ['LOCAL_RANK'] == '0':"
         " send(15, 'nmt.models.base:Translator.training_step', 17)"
     )
-    ended = work.train("two-stopped", *ddp, ranks=2, hook=hook)
+    ended = work.train("ranks-stopped", *ddp, ranks=2, hook=hook)
     assert ended.codes == [143, 0], ended.err
-    assert work.train("two-stopped", *ddp, "resume=auto", ranks=2).codes == [0, 0]
-    work.same("two", "two-stopped")
+    assert work.train("ranks-stopped", *ddp, "resume=auto", ranks=2).codes == [0, 0]
+    work.same("ranks", "ranks-stopped")
 
 
 @pytest.mark.slow
