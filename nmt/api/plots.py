@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 
 from nmt.api.model import ScoredSentence
 from nmt.report.heatmap import heatmap_figure
-from nmt.report.style import FORMATS, save_figure, style
-from nmt.utils.errors import InputError
+from nmt.report.style import save_figure, style
 
 
 def plot_alignment(
@@ -28,12 +27,9 @@ def plot_alignment(
     """
     if result.row is None or result.weights is None:
         raise ValueError("plot_alignment: this result has no attention weights")
-    path = None if file is None else Path(file)
-    if path is not None and path.suffix.removeprefix(".") not in FORMATS:
-        endings = ", ".join(f".{name}" for name in FORMATS)
-        raise InputError(f"plot_alignment: {path} must end in one of {endings}")
     with style():
         figure = heatmap_figure(dict(result.row), title or result.text)
-        if path is not None:
+        if file is not None:
+            path = Path(file)
             save_figure(figure, path.with_suffix(""), [path.suffix.removeprefix(".")])
     return figure

@@ -119,7 +119,8 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
     """
     for name in formats:
         if name not in FORMATS:
-            raise InputError(f"report.figures: {name} is not one of {', '.join(FORMATS)}")
+            endings = ", ".join(f".{known}" for known in FORMATS)
+            raise InputError(f"{path}.{name} must end in one of {endings}")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.draw_without_rendering()
     figure.set_layout_engine(None)  # laid out and measured once, and not again for each file

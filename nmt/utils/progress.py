@@ -148,10 +148,12 @@ class Stage:
         global _said
         told = -1
         while not self._ended.wait(max(0.05, _said + SILENCE - time.monotonic())):
-            waits = self.total is None and bool(self.unit) and self.done == told  # for its input
-            if _said + SILENCE <= time.monotonic() and _open[-1:] == [self] and not waits:
-                _said, told = time.monotonic(), self.done
-                log.info(self.line())
+            if _said + SILENCE <= time.monotonic() and _open[-1:] == [self]:
+                _said = time.monotonic()
+                counts = self.total is None and self.unit
+                if not (counts and self.done == told):  # else it waits for its input
+                    log.info(self.line())
+                told = self.done
 
 
 @contextlib.contextmanager
