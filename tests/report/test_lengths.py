@@ -147,7 +147,7 @@ def test_details_show_what_the_runs_have():
 
 def test_an_unknown_format_is_refused(tmp_path):
     run = run_of([bucket(1, 10, 9.0)])
-    with pytest.raises(InputError, match=r"report\.figures: gif"):
+    with pytest.raises(InputError, match=r"f\.gif must end in one of \.png, \.svg, \.pdf"):
         draw_figure(lambda: lengths_figure(each(run), "dev"), tmp_path / "f", ["gif"])
 
 
