@@ -116,8 +116,9 @@ class CorpusScore(Metric):
     The state is the sums of the score's statistics over updates and processes.
 
     Args:
-        score: `bleu`, `sacrebleu`, `chrf`, `ter`, `length_ratio`, `brevity_penalty`, one of your
-            own as MODULE.NAME, or an object of `nmt.evaluation.scores.Score`.
+        score: `bleu`, `sacrebleu`, `chrf`, `ter`, `length_ratio`, `brevity_penalty`,
+            `repeated_ngrams`, one of your own as MODULE.NAME, or an object of
+            `nmt.evaluation.scores.Score`.
 
     Raises:
         InputError: for another name, or a score that needs a model.
@@ -146,9 +147,8 @@ class CorpusScore(Metric):
         """Adds sentences.
 
         Args:
-            hypotheses: translations, one sentence each. `bleu`, `length_ratio` and
-                `brevity_penalty` take what stands between spaces for tokens; the others take
-                ordinary text.
+            hypotheses: translations, one sentence each. `sacrebleu`, `chrf` and `ter` take
+                ordinary text; tokens of the others are what stands between spaces.
             references: what they should be, in the same form.
 
         Raises:

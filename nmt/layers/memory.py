@@ -17,7 +17,7 @@ class Memory(NamedTuple):
     annotations: Tensor  # (B, S, A) h_j
     keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
     mask: Tensor  # (B, S) bool, True on real positions
-    summary: Tensor  # (B, H) ←h_1 for attention, →h_Tx for a fixed context
+    summary: Tensor  # (B, H) ←h_1 of a bidirectional encoder, →h_Tx of a forward one
     products: Tensor | None = None  # (B, S, P) [C; C_o] h_j; (B, 1, P) for a fixed context
 
     def select(self, rows: Tensor) -> Memory:

@@ -3,9 +3,10 @@
 A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
 `fingerprint` (of the data), `text_files` (SHA-256 of the files of each text), `progress` (of the
-validations, see `ValidationProgress`), `wandb` (the run that logs it). Once a run is finished, its
-best checkpoint also has `training` (`train` of results.json) and, where the model has attention,
-`dictionary` (source word to target word).
+validations, see `ValidationProgress`), `code` (fingerprint of the code that makes the updates),
+`wandb` (the run that logs it), `typed` (overrides of the command line). Once a run is finished, its
+best checkpoint also has `training` (`train` of results.json) and, with attention and shortlists of
+words, `dictionary` (source word to target word).
 
 Format 1 had the progress among the states of Lightning's callbacks; it is read, too.
 """

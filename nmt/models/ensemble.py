@@ -35,7 +35,10 @@ class _Decoders:
         self._decoders = [member.decoder for member in members]
 
     def precompute(self, memory: _Parts) -> _Parts:
-        return _Parts(d.precompute(part) for d, part in zip(self._decoders, memory, strict=True))
+        return _Parts(
+            d.precompute(part) if hasattr(d, "precompute") else part
+            for d, part in zip(self._decoders, memory, strict=True)
+        )
 
     def initial(self, memory: _Parts) -> _Parts:
         return _Parts(d.initial(part) for d, part in zip(self._decoders, memory, strict=True))

@@ -164,6 +164,17 @@ def test_a_search_uses_them(monkeypatch, together):
     assert all(products is not None for products in seen)
 
 
+def test_a_member_without_products_is_given_contexts():
+    """A decoder of one's own need not have `precompute`, in an ensemble as alone."""
+    net = make(target=13).eval()
+    names = ("initial", "step", "advance")
+    own = SimpleNamespace(**{name: getattr(net.decoder, name) for name in names})
+    memory = net.encode(*batch()[:2])
+    one, other = _Decoders([SimpleNamespace(decoder=own), net]).precompute(_Parts([memory, memory]))
+    assert one is memory
+    assert other.products is not None
+
+
 def test_sums_of_products_are_in_32_bits():
     """With products in bf16 a search is no further from float32 than with contexts in bf16."""
     net = make(dtype=torch.float32, hidden=64, embedding=32, alignment=48, maxout=24)
