@@ -42,7 +42,7 @@ def parse(typed: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", type=names, default=list(ITEMS), metavar="ITEM[,ITEM]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="gpu.jsonl, or rehearsal.jsonl")
     parser.add_argument("--again", action="store_true", help="repeat items whose last line failed")
-    parser.add_argument("--minutes", type=float, default=9.5, help="that it may take at most")
+    parser.add_argument("--minutes", type=float, default=8.5, help="that it may take at most")
     parser.add_argument("--rehearse", action="store_true", help="toy sizes, on a CPU")
     parser.add_argument("--compile", action="store_true", help="compile all kernels, and no item")
     parser.add_argument("--target", default="sm_90", help="of --compile: sm_90, sm_80, gfx942")
@@ -73,8 +73,8 @@ def compile_kernels(target: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the items that are left; 1 if one of those asked for failed."""
-    import_libraries()
     begun = time.monotonic()
+    import_libraries()
     lines = earlier(args.out, args.rehearse)
     start = "fork"
     with tempfile.TemporaryDirectory() as folder:

@@ -4,8 +4,7 @@
 
 FOLDER then holds wheels, this package and `run.sh`. Copied to the machine, `bash FOLDER/run.sh` installs
 the wheels beside itself, touching nothing else, and runs `python -m benchmarks.gpu` with its arguments.
-The machine brings Python 3.12, torch, Triton, Lightning, torchmetrics, sacrebleu, NumPy, pandas, pyarrow
-and matplotlib.
+The machine brings Python 3.12, torch with Triton, and what `BROUGHT` names.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,10 +23,15 @@ PYTHON = "3.12"
 PLATFORMS = [
     f"manylinux{name}_x86_64" for name in ("_2_28", "_2_27", "_2_24", "_2_17", "2014", "1")
 ]
+BROUGHT = (
+    "torch", "pytorch-lightning", "torchmetrics", "sacrebleu", "numpy", "pandas", "pyarrow", "matplotlib", "pillow",
+    "tqdm", "filelock", "PyYAML", "huggingface-hub", "fsspec", "packaging", "joblib", "click",
+)  # fmt: skip
+UNUSED = ("wandb", "vl-convert-python")  # what the benchmark does not import
 # as wheels; what only sources are published of is built here
 WHEELS = (
     "hydra-core", "omegaconf", "zstandard", "datasets", "sacremoses", "tokenizers", "dill", "multiprocess",
-    "xxhash", "regex",
+    "xxhash", "regex", "pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions",
 )  # fmt: skip
 BUILT = ("antlr4-python3-runtime==4.9.3",)  # the one that Hydra is written for
 SCRIPT = """#!/usr/bin/env bash
@@ -68,7 +73,7 @@ def bundle(folder: Path) -> None:
         *target,
         "-d",
         str(wheels),
-        *constrained(WHEELS),
+        *installed(WHEELS),
     )
     pip("wheel", "--no-deps", "-w", str(wheels), *BUILT, str(ROOT))
     copied = shutil.ignore_patterns("__pycache__")
@@ -78,14 +83,9 @@ def bundle(folder: Path) -> None:
     script.chmod(0o755)
 
 
-def constrained(names: Sequence[str]) -> list[str]:
-    """The packages with the versions of constraints.txt, where it has one."""
-    versions = {}
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
-        name, pinned, version = line.partition("==")
-        if pinned:
-            versions[name] = f"{name}=={version}"
-    return [versions.get(name, name) for name in names]
+def installed(names: Sequence[str]) -> list[str]:
+    """The packages with the versions that are installed here, which go together."""
+    return [f"{name}=={version(name)}" for name in names]
 
 
 def pip(*words: str) -> None:

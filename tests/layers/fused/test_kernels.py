@@ -175,7 +175,8 @@ def test_scores_of_a_search(dtype, device, monkeypatch):
     ("scoring", "autocast"),
     [
         *((name, False) for name in ("additive", "dot", "scaled_dot", "none")),
-        *(("additive", True), ("none", True)),
+        # the keys of `general` are the annotations, which autocast leaves in float32
+        *((name, True) for name in ("additive", "general", "cosine", "none")),
     ],
 )
 def test_whole_model(scoring, device, autocast, monkeypatch):

@@ -257,8 +257,8 @@ class AttentionSteps:
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
         if not self.additive:
-            scan = DotScan(self.keys, self.scale)
-            return scan.gradients(grad_scores.to(self.keys.dtype), queries)
+            scan, dtype = DotScan(self.keys, self.scale), self.keys.dtype
+            return scan.gradients(grad_scores.to(dtype), queries.to(dtype))
         batch, source, alignment = self.sizes
         assert queries.stride(0) == batch * queries.stride(1)
         shares = triton.cdiv(source, POSITIONS)
