@@ -7,6 +7,7 @@ from benchmarks.gpu.setting import Setting, distances, gradients_of
 from benchmarks.work import SCORING
 
 LIMITS = {"float32": 1e-3, "bf16": 0.05}  # |found - expected| / |expected|
+OF_ONE_ENTRY = 4.0  # times the limit: one sum of terms of both signs, which may cancel out
 
 
 def gradients(setting: Setting, findings: Findings) -> None:
@@ -26,5 +27,9 @@ def gradients(setting: Setting, findings: Findings) -> None:
             limit = LIMITS[precision]
             findings.check(f"{name}: loss", abs(loss / expected_loss - 1), at_most=limit)
             if recurrence == "fused":
-                worst = max(apart, key=apart.__getitem__)
-                findings.check(f"{name}: {worst}", apart[worst], at_most=limit)
+                limits = {
+                    key: limit * (OF_ONE_ENTRY if parameter.numel() == 1 else 1.0)
+                    for key, parameter in net.named_parameters()
+                }
+                worst = max(apart, key=lambda key: apart[key] / limits[key])
+                findings.check(f"{name}: {worst}", apart[worst], at_most=limits[worst])

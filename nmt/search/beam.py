@@ -10,6 +10,8 @@ batch.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -46,9 +48,22 @@ class _Sentence:
     open: list[tuple[float, int]] = field(default_factory=list)  # score, node: where it stopped
 
 
-# Autocast keeps the weights it has cast for the next step, but not in inference mode.
-@torch.inference_mode(False)
-@torch.no_grad()
+@contextlib.contextmanager
+def _keeping_casts() -> Iterator[None]:
+    """Autocast keeps the weights that it has cast for the next step.
+
+    Not in inference mode, and Lightning's own autocast casts them anew each time.
+    """
+    kept = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(True)
+    try:
+        with torch.inference_mode(False), torch.no_grad():
+            yield
+    finally:
+        torch.set_autocast_cache_enabled(kept)
+
+
+@_keeping_casts()
 def beam_search(
     model: Searchable,
     source: Tensor,

@@ -22,7 +22,9 @@ def test_versions_are_those_installed():
 
 def test_nothing_that_the_package_requires_is_missing_there():
     """Each requirement, and those of what is carried, is carried or there, or is not imported."""
-    carried = {canonicalize_name(word.partition("==")[0]) for word in (*bundle.WHEELS, *bundle.BUILT)}
+    carried = {
+        canonicalize_name(word.partition("==")[0]) for word in (*bundle.WHEELS, *bundle.BUILT)
+    }
     there = {canonicalize_name(word) for word in (*bundle.BROUGHT, *bundle.UNUSED)}
     asked, known = ["nmt"], {"nmt"}
     while asked:

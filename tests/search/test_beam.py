@@ -3,6 +3,7 @@ from itertools import product
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.data.batch import pad
 from nmt.search import beam_search, search_sentences
@@ -245,3 +246,29 @@ def test_unknown_word_is_written_when_allowed():
     table[:, UNKNOWN] = 9
     [[found]] = beam_search(TableModel(table), *pad([[2, 0]]), settings(beam_size=1))
     assert found.tokens == [1] * 6
+
+
+class Casts(TorchDispatchMode):
+    """Counts how often a weight is cast."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.weight, self.count = weight, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        cast = function is torch.ops.aten._to_copy.default
+        self.count += cast and args[0].data_ptr() == self.weight.data_ptr()
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kept", [True, False])  # Lightning keeps none
+def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
+    net = layered_model(True, "current").float()
+    source, mask = pad(SOURCES)
+    with outside(), torch.autocast("cpu", torch.bfloat16, cache_enabled=kept):
+        with Casts(net.output.W_o) as casts:
+            [found, *_] = beam_search(net, source, mask, settings(beam_size=2))
+        assert torch.is_autocast_cache_enabled() == kept
+    assert len(found[0].tokens) > 1
+    assert casts.count == 1
