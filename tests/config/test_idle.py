@@ -55,7 +55,7 @@ IDLE += [
         ),
         (
             "updates.rnnencdec30=9",
-            "updates.rnnencdec30=9: trainer.max_steps is 800 here; leave it out",
+            "updates.rnnencdec30=9: trainer.max_steps is 1000 here; leave it out",
         ),
     )
 ]

@@ -185,7 +185,7 @@ REFUSED = [
     ("+data.test.a.detok.source=f", "data.test.a: "),
     ("data.max_length=65535", "data.max_length=65535: must be at most 65534"),
     ("search.nbest=13", "search.nbest=13: must be at most search.beam_size=12"),
-    ("optimizer.warmup=800", "optimizer.warmup=800: must be below trainer.max_steps=800"),
+    ("optimizer.warmup=1000", "optimizer.warmup=1000: must be below trainer.max_steps=1000"),
     ("data.test.mine.source=f", "data.test.mine.source: no such entry; to add one, type +"),
     ("+data.test.mine.sorce=f", "data.test.mine: Key 'sorce' not in 'TextConfig'"),
     ("+data.test.mine=f", "data.test.mine: "),
