@@ -122,12 +122,17 @@ def throughput(setting: Setting, findings: Findings) -> None:
 
 
 def sync(setting: Setting, findings: Findings) -> None:
-    """Whole updates of the real trainer while an operation that makes the CPU wait is an error."""
+    """Whole updates of the real trainer while an operation that makes the CPU wait is an error.
+
+    Those of the pools with a moving average of the weights.
+    """
     warm, count = (3, 4) if setting.rehearse else (POOL + 1, 2 * POOL)
     if setting.rehearse:
         findings.leave_out("waiting", "a CPU has nothing to wait for; the updates are made")
     for name, lengths in texts(setting).items():
-        training = prepared_training(setting, lengths, setting.folder / name, log_every=10**6)
+        typed = ["callbacks=ema"] if name == "pools" else []
+        folder = setting.folder / name
+        training = prepared_training(setting, lengths, folder, *typed, log_every=10**6)
         clock = fit(setting, training, warm, count, alone=True)
         findings.check(f"{name}: seconds", clock.seconds, at_least=0.0)
         finite = bool(torch.isfinite(weights(training.model)).all())
@@ -142,7 +147,7 @@ def texts(setting: Setting) -> dict[str, npt.NDArray[np.integer]]:
 
 
 def prepared_training(
-    setting: Setting, lengths: npt.NDArray[np.integer], folder: Path, log_every: int
+    setting: Setting, lengths: npt.NDArray[np.integer], folder: Path, *typed: str, log_every: int
 ) -> Training:
     """What `nmt.train` makes of a configuration, over random words."""
     size = setting.size
@@ -154,6 +159,7 @@ def prepared_training(
         f"trainer.log_every={log_every}", f"size.hidden={size.hidden}", f"size.alignment={size.alignment}",
         f"size.embedding={size.embedding}", f"size.maxout={size.maxout}",
         f"data.batch_size={setting.rows}", "data.workers=0" if setting.rehearse else "data.workers=2",
+        *typed,
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     text = prepare.prepare(config.data, config.tokenizer, progress=False)

@@ -20,7 +20,7 @@ LISTED = frozenset(
         "torch.optim.lr_scheduler": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
         "ExponentialLR LinearLR MultiStepLR OneCycleLR PolynomialLR StepLR",
         "nmt.models.optimizer": "constant inverse_sqrt linear",
-        "nmt.training.averaging": "StochasticWeightAveraging",
+        "nmt.training.averaging": "ExponentialMovingAverage StochasticWeightAveraging",
         "pytorch_lightning.callbacks": "DeviceStatsMonitor EMAWeightAveraging LearningRateMonitor",
     }.items()
     for name in names.split()

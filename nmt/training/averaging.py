@@ -1,20 +1,83 @@
-"""Stochastic weight averaging, counted in updates (Lightning's own counts epochs)."""
+"""Averages of the weights, taken after updates without the CPU waiting for the device."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import WeightAveraging
-from torch import Tensor
+import torch
+from pytorch_lightning.callbacks import EMAWeightAveraging, WeightAveraging
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
-class StochasticWeightAveraging(WeightAveraging):
+class Averaging(WeightAveraging):
+    """Lightning's averaging of weights, which is a weighted mean of the average and the weights."""
+
+    @abstractmethod
+    def share(self, taken: int) -> float:
+        """Weight of the current weights in the new average, above 0 and at most 1.
+
+        Args:
+            taken: how often the weights were taken before; the first time the share is 1.
+        """
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        if stage == "fit":
+            device = self._device or pl_module.device
+            self._average_model = _CountedOnTheHost(pl_module, device, self.share)
+
+
+class _CountedOnTheHost(AveragedModel):
+    """PyTorch's averaged model counts on the device and reads the count at every update, for which
+    the CPU waits; here the count is in the CPU's memory."""
+
+    def __init__(
+        self,
+        model: pl.LightningModule,
+        device: torch.device | int,
+        share: Callable[[int], float],
+    ) -> None:
+        super().__init__(model, device=device, use_buffers=True)
+        self.n_averaged = torch.tensor(0)
+        self.share = share
+
+    def update_parameters(self, model: pl.LightningModule) -> None:  # type: ignore[override]
+        averages, weights = [], []
+        pairs = (chain(each.parameters(), each.buffers()) for each in (self.module, model))
+        for average, current in zip(*pairs, strict=True):
+            if average.is_floating_point():
+                averages.append(average.detach())
+                weights.append(current.detach())
+            else:
+                average.copy_(current)
+        move = get_ema_multi_avg_fn(decay=1 - self.share(int(self.n_averaged)))
+        move(averages, weights, self.n_averaged)
+        self.n_averaged += 1
+
+
+class ExponentialMovingAverage(Averaging, EMAWeightAveraging):
+    """Lightning's exponential moving average of the weights, with the same arguments.
+
+    The average is what is validated, stored as `state_dict` and tested.
+    """
+
+    def __init__(self, decay: float = 0.999, **options: Any) -> None:
+        super().__init__(decay=decay, **options)
+        self.decay = decay
+
+    def share(self, taken: int) -> float:
+        return 1 - self.decay if taken else 1.0
+
+
+class StochasticWeightAveraging(Averaging):
     """The mean of the weights after some of the last updates (Izmailov et al., 2018).
 
-    The mean is what is validated, stored as `state_dict` and tested; until the averaging starts it
-    is the current weights. A resumed run averages from the update that it was started with, however
-    many updates it goes on to.
+    Counted in updates (Lightning's own counts epochs). The mean is what is validated, stored as
+    `state_dict` and tested; until the averaging starts it is the current weights. A resumed run
+    averages from the update that it was started with, however many updates it goes on to.
 
     Args:
         start: update after which the weights are first taken; below 1 a share of the run's updates.
@@ -29,7 +92,7 @@ class StochasticWeightAveraging(WeightAveraging):
             raise ValueError(f"start={start}: must be above 0")
         if every < 1:
             raise ValueError(f"every={every}: must be at least 1")
-        super().__init__(avg_fn=self._mean)
+        super().__init__()
         self.start = start
         self.every = every
         self.first = 1  # update after which the weights are first taken
@@ -47,10 +110,8 @@ class StochasticWeightAveraging(WeightAveraging):
         update = step_idx + 1
         return update <= self.first or (update - self.first) % self.every == 0
 
-    def _mean(self, mean: Tensor, weights: Tensor, changes: Tensor) -> Tensor:
-        """The mean after one more change, given how many were made before it."""
-        taken = (changes - self.first + 2).clamp(min=1)  # these weights among them
-        return mean + (weights - mean) / taken
+    def share(self, taken: int) -> float:
+        return 1 / max(1, taken - self.first + 2)  # these weights among them
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "first": self.first}

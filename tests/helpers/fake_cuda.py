@@ -159,6 +159,8 @@ def fake_cuda() -> Iterator[Launches]:
         patches.enter_context(patch.object(Tensor, "data_ptr", _address(launches)))
         for kernel in _kernel_classes():
             patches.enter_context(patch.object(kernel, "run", _launcher(launches)))
+        same = patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True)
+        patches.enter_context(same)  # a copied tensor has its mode copied, and cannot meet others
         patches.enter_context(FakeTensorMode())
         patches.enter_context(launches)
         yield launches

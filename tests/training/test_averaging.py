@@ -1,4 +1,4 @@
-"""Stochastic weight averaging against a mean taken by hand."""
+"""Averages of the weights against those taken by hand."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.callbacks import EMAWeightAveraging
 
 from nmt.config.validation import load
-from nmt.training.averaging import StochasticWeightAveraging
+from nmt.training.averaging import ExponentialMovingAverage, StochasticWeightAveraging
 from nmt.training.callbacks import make_callbacks
 
 UPDATES = 12
@@ -20,12 +21,14 @@ class Line(pl.LightningModule):
 
     def __init__(self, keep: Path | None) -> None:
         super().__init__()
+        self.register_buffer("batches", torch.tensor(0))
         self.keep = keep
         self.a = torch.nn.Parameter(torch.tensor(0.5, dtype=torch.float64))
         self.weights: dict[int, float] = {}
         self.validated: dict[int, float] = {}
 
     def training_step(self, batch, index):
+        self.batches += 1
         return (self.a * batch - 3).square().mean()
 
     def on_train_batch_end(self, outputs, batch, batch_idx):
@@ -87,6 +90,32 @@ def test_the_mean_of_the_weights_is_validated_and_kept(start, first, every):
         wanted = expected(model.weights, first, every, update)
         assert seen == pytest.approx(wanted, rel=1e-12), update
     assert model.a.item() == model.validated[UPDATES]
+
+
+def moving_average(weights: dict[int, float], decay: float) -> float:
+    average = weights[1]
+    for update in range(2, UPDATES + 1):
+        average = decay * average + (1 - decay) * weights[update]
+    return average
+
+
+def test_the_moving_average():
+    """By hand and as Lightning's own; buffers that are no real numbers are copied."""
+    average = ExponentialMovingAverage(decay=0.75)
+    model = fit(average, UPDATES)
+    reference = fit(EMAWeightAveraging(decay=0.75), UPDATES)
+    assert model.weights == reference.weights
+    assert model.validated == pytest.approx(reference.validated, rel=1e-12)
+    assert model.a.item() == pytest.approx(moving_average(model.weights, 0.75), rel=1e-12)
+    assert model.batches == 2 * UPDATES
+    assert average._average_model.n_averaged == UPDATES
+
+
+def test_a_moving_average_goes_on_where_it_stopped(tmp_path):
+    first = fit(ExponentialMovingAverage(decay=0.75), 6, keep=tmp_path / "a.ckpt")
+    second = fit(ExponentialMovingAverage(decay=0.75), UPDATES, tmp_path / "a.ckpt")
+    wanted = moving_average(first.weights | second.weights, 0.75)
+    assert second.a.item() == pytest.approx(wanted, rel=1e-12)
 
 
 def test_what_is_resumed_has_the_start_of_the_first_part(tmp_path):

@@ -41,8 +41,7 @@ def test_the_callbacks_of_the_group(composer):
     typed = "callbacks=[ema,learning_rate_monitor]"
     average, rates = make_callbacks(load(composer(typed, "callbacks.ema.decay=0.5")))
     assert isinstance(average, pl.callbacks.EMAWeightAveraging)
-    old, new = torch.tensor(2.0), torch.tensor(4.0)
-    assert average._kwargs["avg_fn"](old, new, 1) == 3.0
+    assert (average.share(0), average.share(1)) == (1, 0.5)
     assert isinstance(rates, pl.callbacks.LearningRateMonitor)
     assert rates.logging_interval == "step"
     assert make_callbacks(load(composer())) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from unittest.mock import patch
 
 import pytest
 import pytorch_lightning as pl
@@ -13,6 +14,7 @@ from pytorch_lightning.plugins.precision import MixedPrecision
 from nmt.config.validation import load
 from nmt.data.batch import Batch
 from nmt.models import build_model
+from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.progress import Progress
@@ -93,6 +95,7 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
             Seeds(config.seed),
             Progress(show=False, every=config.trainer.log_every, left=TimeLeft({}), validated=0),
             Checkpoints(CheckpointFolder(folder), config, stop),
+            *make_callbacks(config),
             made,
         ]
         trainer = make_trainer(config, folder, callbacks, None)
@@ -101,7 +104,9 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         strategy.precision_plugin = MixedPrecision("bf16-mixed", "cuda")
         strategy.model_to_device = strategy.teardown = lambda: None
         sizes = [size for size in sizes for _ in range(config.trainer.accumulate)]
-        trainer.fit(model, Loader(batch(*size) for size in sizes))
+        there = patch.object(torch.nn.Module, "to", lambda module, *_: module)
+        with there:
+            trainer.fit(model, Loader(batch(*size) for size in sizes))
     assert len(made.made) == len(sizes)
     return made.made
 
@@ -112,6 +117,8 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         ("rnnsearch50", ["optimizer=adam", "model.dropout=0.2"]),
         ("rnnsearch50", ["model.graphs=false", "scoring=dot", "trainer.accumulate=2"]),
         ("rnnencdec50", ["model.dropout=0"]),
+        ("rnnsearch50", ["model.graphs=false", "callbacks=ema"]),
+        ("rnnsearch50", ["model.graphs=false", "callbacks=swa", "callbacks.swa.start=1"]),
     ],
 )
 def test_an_update_never_waits(experiment, typed, composer, tmp_path):
