@@ -18,7 +18,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from nmt.utils.files import write_text
 
 STEP = "step"
-TEST = ("test/", "length/")  # how the columns of a test begin
+SHARED = {STEP, "epoch"}  # columns that say nothing of what a row is of
 
 
 class MetricsFile:
@@ -36,33 +36,36 @@ class MetricsFile:
         self.columns: list[str] = []
         self._earlier: list[dict[str, str]] = []
         self._whole = False  # whether all that is in the file came from this object
+        # rows of an earlier process at the step of this one's first row
+        self._first, self._there = -1, list[dict[str, Any]]()
         if path.is_file():
             self._earlier = whole_rows(path)
             self.columns = sorted({name for row in self._earlier for name in row})
 
     def add(self, row: Mapping[str, Any], step: int) -> None:
-        """Adds a row; rows of an earlier process from its step on are replaced.
+        """Adds a row; those that an earlier process logged after it are dropped.
 
-        Those of a test replace a test of the same step, and leave what came before it.
+        Of the same step, that of a checkpoint perhaps, those are which fill columns that the row
+        fills, too: the others may not be logged again.
         """
         values = {**row, STEP: step}
         missing = values.keys() - self.columns
-        if self._whole and not missing:
+        if not self._whole:
+            self._earlier = [row for row in self._earlier if int(row[STEP]) <= step]
+            self._first = step
+            self._there = [_filled(row) for row in self._earlier if int(row[STEP]) == step]
+        names = _filled(values).keys() - SHARED
+        replaced = [row for row in self._there if step == self._first and names & row.keys()]
+        if self._whole and not missing and not replaced:
             with self.path.open("ab") as stream:
                 stream.write(self._text([values]).encode())
             return
         self.columns = sorted({*self.columns, *missing})
         kept = whole_rows(self.path) if self._whole else self._earlier
-        if not self._whole:
-            test = of_test(values)
-            kept = [
-                row
-                for row in kept
-                if int(row[STEP]) < step
-                or (test and int(row[STEP]) == step and not of_test(row))  # its validation
-            ]
+        kept = [row for row in kept if _filled(row) not in replaced]
         header = dict(zip(self.columns, self.columns, strict=True))
         write_text(self.path, self._text([header, *kept, values]))
+        self._there = [row for row in self._there if row not in replaced]
         self._whole, self._earlier = True, []
 
     def _text(self, rows: list[Any]) -> str:
@@ -115,9 +118,9 @@ class ResumableCSVLogger(Logger):
         self._waiting.clear()
 
 
-def of_test(row: Mapping[str, Any]) -> bool:
-    """Whether a row holds scores of a test, from the columns that are filled."""
-    return any(name.startswith(TEST) and row[name] not in ("", None) for name in row)
+def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row has of its file's columns."""
+    return {name: value for name, value in row.items() if value not in ("", None)}
 
 
 def whole_rows(path: Path) -> list[dict[str, str]]:

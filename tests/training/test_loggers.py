@@ -44,6 +44,37 @@ def test_a_resumed_run_goes_on_with_its_metrics(tmp_path: Path) -> None:
     assert rows(tmp_path) == [(10, "1.0", ""), (20, "2.0", ""), (30, "7.0", "5.0"), (40, "8.0", "")]
 
 
+def test_a_callback_that_logs_the_update_of_the_checkpoint_leaves_its_other_rows(
+    tmp_path: Path,
+) -> None:
+    """Lightning's monitors log the update before the first one that a resumed process makes."""
+
+    def columns() -> list[tuple[str, set[str]]]:
+        with (tmp_path / "metrics.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        return [
+            (row["step"], {n for n in row if row[n] and n not in ("step", "epoch")}) for row in rows
+        ]
+
+    first = ResumableCSVLogger(tmp_path)
+    for step in (5, 6):
+        first.log_metrics({"lr": 0.1, "epoch": 0.0}, step - 1)
+        first.log_metrics({"train/nll": 3.0, "epoch": 0.0}, step)
+    first.log_metrics({"valid/nll": 2.0, "epoch": 0.0}, 6)
+    first.log_metrics({"test/bleu": 1.0}, 6)
+    ended = columns()
+    again = ResumableCSVLogger(tmp_path)
+    again.log_metrics({"lr": 0.1, "epoch": 0.0}, 6)
+    assert columns() == [*ended, ("6", {"lr"})]
+    once_more = ResumableCSVLogger(tmp_path)  # killed before the row of update 7
+    once_more.log_metrics({"lr": 0.1, "epoch": 0.0}, 6)
+    once_more.log_metrics({"train/nll": 4.0, "lr2": 1.0, "epoch": 0.0}, 6)  # and one of the same
+    assert columns() == [
+        *(each for each in ended if each != ("6", {"train/nll"})),
+        ("6", {"lr"}), ("6", {"train/nll", "lr2"}),
+    ]  # fmt: skip
+
+
 def test_metrics_of_a_run_that_logs_nothing_more_stay(tmp_path: Path) -> None:
     first = ResumableCSVLogger(tmp_path)
     first.log_metrics({"loss": 1.0}, 10)
