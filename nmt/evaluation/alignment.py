@@ -110,9 +110,7 @@ def format_links(links: Iterable[Link]) -> str:
 
 
 def word_weights(
-    weights: np.ndarray,
-    source_words: Sequence[int] | None = None,
-    target_words: Sequence[int] | None = None,
+    weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> np.ndarray:
     """Attention between words from attention between subwords.
 
@@ -122,28 +120,25 @@ def word_weights(
     Args:
         weights: (T, S), each row a distribution.
         source_words: (S - 1,) number of the word that each source subword belongs to, ascending
-            from 0 without a gap; None: the symbols are words.
+            from 0 without a gap.
         target_words: (T - 1,), likewise.
 
     Returns:
         (I + 1, J + 1) float64, each row still a distribution.
 
-    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), source_words=[0, 0]).round(2).tolist()
+    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), [0, 0], [0]).round(2).tolist()
     [[0.8, 0.2], [0.2, 0.8]]
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if source_words is not None:
-        weights = weights @ _membership(source_words)
-    if target_words is not None:
-        rows = _membership(target_words)
-        weights = (rows / rows.sum(axis=0)).T @ weights
-    return weights
+    weights = np.add.reduceat(weights, _first_symbols(source_words), axis=1)
+    first = _first_symbols(target_words)
+    symbols = np.diff(first, append=len(weights))
+    return np.add.reduceat(weights, first, axis=0) / symbols[:, None]
 
 
-def _membership(words: Sequence[int]) -> np.ndarray:
-    """(symbols with `</s>`, words with `</s>`): 1 where the symbol is part of the word."""
-    columns = np.append(np.asarray(words, dtype=np.int64), max(words, default=-1) + 1)
-    return np.eye(columns[-1] + 1)[columns]
+def _first_symbols(words: Sequence[int]) -> np.ndarray:
+    """(words with `</s>`,): the place of the first symbol of each."""
+    return np.flatnonzero(np.diff(words, prepend=-1, append=max(words, default=-1) + 1))
 
 
 def attended_words(weights: np.ndarray) -> np.ndarray:

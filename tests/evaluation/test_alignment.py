@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -97,7 +99,18 @@ def test_subwords_become_words():
     assert words[1, 0] == pytest.approx(weights[2, 0])
     assert words[2, 3] == pytest.approx(weights[3, 5])
     assert words[3, 3] == pytest.approx(weights[4, 5])
-    np.testing.assert_array_equal(word_weights(weights), weights)
+    np.testing.assert_array_equal(word_weights(weights, range(5), range(4)), weights)
+
+
+def test_words_of_a_long_sentence_need_no_more_memory_than_its_weights():
+    weights = np.full((2, 4001), 1 / 4001)
+    tracemalloc.start()
+    try:
+        word_weights(weights, range(4000), [0])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * weights.nbytes  # a square of 4,001 is 2,000 times as much
 
 
 def test_pharaoh_format_there_and_back():
