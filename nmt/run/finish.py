@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from nmt.training.test_scores import log_test_scores
 from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
 from nmt.utils.environment import rank
-from nmt.utils.files import verify
+from nmt.utils.files import NO_ROOM, verify
 from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
@@ -199,19 +200,16 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     figures: list[Path] = []
     page: Path | None = None
     # what was measured is not lost over a picture of it, nor the page over a figure
-    try:
-        with timed("figures"):
-            figures = draw_run(finished, config.report, config.trainer.progress, run.left)
-    except Exception:
-        log.exception("not all figures could be drawn; the run continues without them")
-    try:
-        title = f"{config.name} on {config.data.title}"
-        with timed("page"), Stage(f"making {folder.page.name}", shown=config.trainer.progress):
-            page = build_page([finished], folder.page, config.report, title=title)
-    except ModuleNotFoundError as missing:
-        log.warning("%s is left out: %s is not installed", folder.page.name, missing.name)
-    except Exception:
-        log.exception("%s could not be made; the run continues without it", folder.page.name)
+    with left_out("figures"), timed("figures"):
+        figures = draw_run(finished, config.report, config.trainer.progress, run.left)
+    title = f"{config.name} on {config.data.title}"
+    shown = config.trainer.progress
+    with (
+        left_out(folder.page.name),
+        timed("page"),
+        Stage(f"making {folder.page.name}", shown=shown),
+    ):
+        page = build_page([finished], folder.page, config.report, title=title)
     with Stage("logging the test", shown=config.trainer.progress):
         if isinstance(run.logger, ResumableWandbLogger):
             with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
@@ -226,6 +224,28 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     results.write(folder.path, content)
     made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]
     log.info("%s: %s", ", ".join(made), folder.path)
+
+
+@contextlib.contextmanager
+def left_out(what: str) -> Iterator[None]:
+    """An error inside is reported, and what is made there is left out."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        log.warning("%s is left out: %s is not installed", what, missing.name)
+    except Exception as error:
+        full = full_disk(error)
+        if full is None:
+            log.exception("%s: not all could be made; the run continues without them", what)
+        else:
+            log.error("%s: %s; the run continues without all of them", what, full.strerror)
+
+
+def full_disk(error: BaseException | None) -> OSError | None:
+    """The error of a full disk that an error was raised by, or over."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in NO_ROOM):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def typed_command(config: Config, typed: Sequence[str]) -> str:

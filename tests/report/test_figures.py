@@ -1,6 +1,8 @@
 import dataclasses
+import errno
 import json
 import logging
+import os
 from functools import partial
 from types import SimpleNamespace
 
@@ -242,8 +244,9 @@ def test_a_figure_of_ones_own_that_fails_costs_itself_alone(folder, tmp_path, mo
     assert second.startswith("report.own.none: AttributeError: 'NoneType'")
 
 
-def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog):
-    """And the results are written where both fail."""
+@pytest.mark.parametrize("full", [False, True])
+def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
+    """A disk that is full for figures is said to be, in one line."""
     from nmt.run import finish
 
     made, written = [], []
@@ -264,8 +267,18 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog):
     monkeypatch.setattr(finish.HydraConfig, "get", lambda: overrides)
     monkeypatch.setattr(finish.results, "assemble", lambda **content: content)
     monkeypatch.setattr(finish.results, "write", lambda *given: written.append(given))
-    monkeypatch.setattr(finish, "draw_run", lambda *given: 1 / 0)
+
+    def fail(*given):
+        try:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if full else ValueError
+        finally:
+            raise AttributeError("what is left behind by a file that was cut off")
+
+    monkeypatch.setattr(finish, "draw_run", fail)
     monkeypatch.setattr(finish, "build_page", lambda *given, **named: made.append(given))
     finish.publish(run, finish.Outcome(train={"updates": 1}))
     assert len(made) == len(written) == 1
-    assert "not all figures could be drawn" in caplog.text
+    said = "figures: No space left on device; " if full else "figures: not all could be made; "
+    [error] = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert error.message.startswith(said)
+    assert (error.exc_info is None) == full
