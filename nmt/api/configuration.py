@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from hydra import compose, initialize_config_dir
@@ -14,6 +15,8 @@ from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
 from nmt.utils.errors import InputError
+
+_ONE_AT_A_TIME = threading.RLock()  # what Hydra composes with is global
 
 
 def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
@@ -32,7 +35,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     if searchpath:
         typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath'))}]")
     try:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        with _ONE_AT_A_TIME, initialize_config_dir(str(conf_folder()), version_base="1.3"):
             composed = compose("train", overrides=typed)
             config = load(composed)
             refuse_lists(typed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import nmt
@@ -42,3 +44,11 @@ def test_what_is_wrong_is_refused_as_by_the_command(typed, said):
 def test_one_place_to_search_is_not_a_list():
     with pytest.raises(TypeError, match="searchpath: a list is expected"):
         nmt.configure("seed=1", searchpath="pkg://mine.conf")
+
+
+def test_threads_compose_at_the_same_time():
+    """Hydra holds what it composes with in a global place."""
+    rates = [0.001 * number for number in range(1, 9)]
+    with ThreadPoolExecutor(4) as pool:
+        made = pool.map(lambda rate: nmt.configure(f"optimizer.lr={rate}"), rates)
+        assert [config.optimizer.lr for config in made] == rates
