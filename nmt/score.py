@@ -11,7 +11,6 @@ column of links, separated by a tab; `alignments=json` prints one JSON object pe
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -26,10 +25,13 @@ log = logging.getLogger(__name__)
 
 @command("score")
 def main(composed: DictConfig) -> None:
+    import numpy as np
+
     from nmt.config import ScoreConfig
     from nmt.data.sources.lines import check_file, read_parallel
     from nmt.inference.output import pair_line
     from nmt.inference.scoring import PairScorer
+    from nmt.inference.trained import checkpoint_names
     from nmt.report.page import build_explorer
     from nmt.run import start
     from nmt.run.failures import machine_errors
@@ -40,7 +42,12 @@ def main(composed: DictConfig) -> None:
     open_output()
     files = [check_file(composed[side], side) for side in ("source", "target")]
     if composed.page:
-        check_writable("page", Path(composed.page))
+        inputs = {
+            "source": [files[0]],
+            "target": [files[1]],
+            "checkpoint": checkpoint_names(composed.checkpoint),
+        }
+        check_writable("page", Path(composed.page), inputs)
     trained = start.trained_model(composed, ScoreConfig)
     config = trained.config
     described = bool(composed.page or composed.alignments)
@@ -62,9 +69,11 @@ def main(composed: DictConfig) -> None:
     if composed.page:
         build_explorer(rows, composed.page, label=config.name)
     if scorer.lines:
+        with np.errstate(over="ignore"):  # infinite, as it nearly is
+            perplexity = np.exp(-total / symbols)
         log.info(
             "%d pairs: NLL/sentence %.3f, NLL/symbol %.4f, perplexity %.2f",
-            scorer.lines, -total / scorer.lines, -total / symbols, math.exp(-total / symbols)
+            scorer.lines, -total / scorer.lines, -total / symbols, perplexity
         )  # fmt: skip
 
 

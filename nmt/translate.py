@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 def main(composed: DictConfig) -> None:
     from nmt.inference.output import LineFormat
     from nmt.inference.stream import batches_of_lines
+    from nmt.inference.trained import checkpoint_names
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
@@ -41,9 +42,14 @@ def main(composed: DictConfig) -> None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
     open_output()
     if composed.page:
-        check_writable("page", Path(composed.page))
+        check_writable(
+            "page", Path(composed.page), {"checkpoint": checkpoint_names(composed.checkpoint)}
+        )
     if composed.heatmap:
-        check_writable("heatmap", Path(composed.heatmap) / "line-1.png")
+        folder = Path(composed.heatmap).resolve()
+        check_writable("heatmap", folder / "line-1.png")
+        if composed.page and Path(composed.page).resolve() in (folder, *folder.parents):
+            raise InputError(f"page={composed.page}: is a folder of heatmap={composed.heatmap}")
     trained = start.trained_model(composed)
     config = trained.config
     if composed.heatmap and not trained.model.attends:

@@ -6,6 +6,7 @@ S source symbols, T target symbols, both with `</s>`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.models.base import Translator
 from nmt.models.ensemble import Ensemble
+from nmt.search.candidates import NOT_NUMBERS
+from nmt.utils.errors import RunError
 from nmt.utils.progress import unseen
 
 RUNNERS_UP = 5  # of a symbol in the rows that the page shows
@@ -72,6 +75,9 @@ def force_decode(
         sources: ids of each sentence, END included.
         targets: ids of each translation; END is appended where it is missing.
         runners_up: how many others are given for each symbol; they cost the logits once more.
+
+    Raises:
+        RunError: where a probability is NaN.
     """
     if not sources:
         return []
@@ -102,6 +108,8 @@ def force_decode(
                 for written, indices, values in likely
             ]
         log_probabilities = (-nll[place, :steps]).float().tolist()
+        if any(map(math.isnan, log_probabilities)):
+            raise RunError(NOT_NUMBERS)
         decodings.append(ForcedDecoding(target, weights, log_normaliser, log_probabilities, others))
     return decodings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from nmt.data.vocabulary import END_SYMBOL
 from nmt.evaluation.records import Record
 from nmt.inference.force_decoding import RUNNERS_UP, alignment_row, force_decode, source_mass
 from nmt.inference.lines import LineProcessor
+from nmt.search.candidates import NOT_NUMBERS
+from nmt.utils.errors import RunError
 from nmt.utils.workers import map_batches
 
 Scored = tuple[float, Record | None, list[int] | None]  # score, row and unread of a `ScoredPair`
@@ -46,7 +49,11 @@ class PairScorer(LineProcessor):
     """Force-decodes pairs of lines in batches, and counts them; arguments as `LineProcessor`."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-        """Some (source, target) lines with their likelihoods, in order."""
+        """Some (source, target) lines with their likelihoods, in order.
+
+        Raises:
+            RunError: where a probability is NaN.
+        """
         codec = self.trained.codec
         words = [(self.source_words(source), self.target_words(target)) for source, target in pairs]
         ids = [(codec.source.encode(s), codec.target.encode(t)) for s, t in words]
@@ -60,6 +67,8 @@ class PairScorer(LineProcessor):
                 batch = collate(sources, targets).to(self.device)
                 with torch.no_grad():
                     nll = self.trained.model(batch).nll.double().sum(1).tolist()
+                if any(map(math.isnan, nll)):
+                    raise RunError(NOT_NUMBERS)
                 return [(-each, None, None) for each in nll]
             scored: list[Scored] = []
             decodings = force_decode(self.trained.model, sources, targets, runners_up=RUNNERS_UP)

@@ -79,12 +79,10 @@ def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
     One of `wandb:entity/project/name:alias` is downloaded, and read like any other file.
 
     Raises:
-        InputError: as `read_checkpoint` and `download`; for what names no file; and where the
+        InputError: as `read_checkpoint`, `download` and `checkpoint_names`; and where the
             vocabularies, the languages or the tokenisation of two of them differ.
     """
-    files = [named] if isinstance(named, str | Path) else named
-    if not isinstance(files, Sequence) or not files:
-        raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
+    files = checkpoint_names(named)
     check_references(files)
     members = [_read(file, trust) for file in files]
     first, *others = members
@@ -101,6 +99,14 @@ def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
                     "averaged word by word, so that all must be trained on one prepared text"
                 )
     return members
+
+
+def checkpoint_names(named: Any) -> Sequence[str | Path]:
+    """What `checkpoint=FILE` or `checkpoint=[a,b,c]` names; raises InputError for neither."""
+    files = [named] if isinstance(named, str | Path) else named
+    if not isinstance(files, Sequence) or not files:
+        raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
+    return files
 
 
 def _read(file: str | Path, trust: Sequence[str]) -> Checkpoint:

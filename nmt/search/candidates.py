@@ -23,6 +23,7 @@ from nmt.utils.errors import RunError
 
 STRIPES = 16  # a cell more costs as many words to order; a stripe more saves as many cells
 SPARE = 4  # cells beyond the width of the beam: most ties are settled without ordering all words
+NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
 CHUNK = 1 << 17  # logits whose normaliser is computed at once on a CPU: they stay in its cache
 
 
@@ -83,7 +84,7 @@ def best_continuations(
     # float64 holds cells exactly too, so that one copy (one wait for the device) is enough
     copied = torch.cat((reach[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
     if np.isnan(copied).any():
-        raise RunError("the model's probabilities are NaN; its weights are damaged")
+        raise RunError(NOT_NUMBERS)
 
     count = cells.shape[1]
     last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -71,15 +71,21 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, f"{text}\n")
 
 
-def check_writable(key: str, path: Path) -> None:
+def check_writable(key: str, path: Path, inputs: Mapping[str, Iterable[str | Path]] = {}) -> None:
     """Refuses a file that could not be written later; an empty one is made beside it, and removed.
+
+    Args:
+        inputs: files that the same command reads, by their keys; they need not exist.
 
     Raises:
         InputError: naming the key and what stands in the way; a device or a pipe does, since the
-            file that is written takes the place of what has its name.
+            file that is written takes the place of what has its name, and so does an input.
         OSError: where the disk is full.
     """
     try:
+        for name, files in inputs.items():
+            if any(path.samefile(file) for file in files if path.exists() and os.path.exists(file)):
+                raise InputError(f"{key}={path}: is the file of {name}; name another")
         if path.is_dir():
             raise InputError(f"{key}={path}: is a folder; name a file")
         if path.exists() and not path.is_file():

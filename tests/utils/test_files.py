@@ -128,8 +128,18 @@ def test_places_where_nothing_can_be_written_are_refused_early(tmp_path):
         with pytest.raises(InputError, match=re.escape(f"page={tmp_path / name}: ")) as error:
             files.check_writable("page", tmp_path / name)
         assert said in str(error.value)
+    (tmp_path / "link").symlink_to("file")
+    inputs = {"source": ["absent"], "checkpoint": ["wandb:a/b/c:d", str(tmp_path / "file")]}
+    for name in ("file", "link", "folder/../file"):
+        with pytest.raises(InputError) as error:
+            files.check_writable("page", tmp_path / name, inputs)
+        assert (
+            str(error.value) == f"page={tmp_path / name}: is the file of checkpoint; name another"
+        )
+    (tmp_path / "link").unlink()
     for name in ("file", "new/one/x", "x" * 230):
         files.check_writable("page", tmp_path / name)
+    files.check_writable("page", tmp_path / "absent", inputs)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -16,7 +16,7 @@ from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import END
 from nmt.inference.trained import TrainedModel
 from nmt.models.base import Translator
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, RunError
 from nmt.utils.progress import unseen
 
 FIXED, START, ANNOTATIONS = "fixed vector", "s_0", "annotations"
@@ -57,6 +57,7 @@ def source_vectors(
 
     Raises:
         InputError: for an ensemble, which has no vectors in common.
+        RunError: for vectors that are not finite.
     """
     model = trained.model
     if not isinstance(model, Translator):
@@ -77,6 +78,9 @@ def source_vectors(
                 kept = places[number].to(model.device)
                 words[number] = memory.annotations[place, kept].float()
         done(len(numbers))
-    if not model.attends:
-        return [Vectors(FIXED, torch.stack(whole))]
-    return [Vectors(START, torch.stack(whole)), Vectors(ANNOTATIONS, torch.cat(words))]
+    found = [Vectors(START if model.attends else FIXED, torch.stack(whole))]
+    if model.attends:
+        found.append(Vectors(ANNOTATIONS, torch.cat(words)))
+    if not all(vectors.rows.isfinite().all() for vectors in found):
+        raise RunError("the model's vectors are not finite; its weights are damaged")
+    return found
