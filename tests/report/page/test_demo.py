@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.helpers import ROOT
 from tests.helpers.browser import IN_BROWSER, Opened, until
@@ -26,11 +27,16 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
     )  # the line that a person would type
     labels = {run["label"] for run in demo.packed("overview")["runs"]}
     assert labels == {"RNNencdec-50", "RNNsearch-50"}
+    updates = yaml.safe_load((ROOT / "conf/regime/laptop.yaml").read_text())["updates"]
+    for label, experiment in (("RNNencdec-50", "rnnencdec50"), ("RNNsearch-50", "rnnsearch50")):
+        row = f'<tr data-run="{label}"><th scope="row">{label}</th>'
+        assert f'{row}<td data-value="{updates[experiment]}">' in page
 
 
 @IN_BROWSER[0]
 @IN_BROWSER[1]
-def test_its_models_translate_what_is_typed(chromium: Any) -> None:
+def test_its_models_translate_what_is_typed_and_made_longer(chromium: Any) -> None:
+    """RNNsearch reads the words of a sentence that has become three times as long."""
     opened = Opened(chromium, DEMO)
     page = opened.page
     until(page, "document.documentElement.dataset.translated === '1'")
@@ -39,4 +45,11 @@ def test_its_models_translate_what_is_typed(chromium: Any) -> None:
     until(page, "document.documentElement.dataset.translated === '2'")
     written = page.locator(".live-column").nth(1).locator(".written button").all_inner_texts()
     assert written == ["La", "jeune", "femme", "mange", "une", "pomme", "rouge", ".", "</s>"]
+    for turn in (3, 4, 5):
+        page.click("#live-longer")
+        until(page, f"document.documentElement.dataset.translated === '{turn}'")
+    assert page.input_value("#live-text").startswith("The young woman eats a red apple, and ")
+    words, _, _, unread = page.locator("#live-table tbody tr").last.locator("th, td").all()
+    assert int(words.inner_text()) >= 20
+    assert int(unread.inner_text()) <= 2
     opened.close()

@@ -7,6 +7,7 @@ import { pieces, unmatched } from "../../../../nmt/report/page/js/diff.mjs";
 import { readLink, writeLink } from "../../../../nmt/report/page/js/explorer.mjs";
 import { fixed, percent, pValue, signed } from "../../../../nmt/report/page/js/format.mjs";
 import { layout } from "../../../../nmt/report/page/js/heatmap.mjs";
+import { joinClause } from "../../../../nmt/report/page/js/live/sentence.mjs";
 import * as series from "../../../../nmt/report/page/js/series.mjs";
 import { pairs, stars, verdict } from "../../../../nmt/report/page/js/significance.mjs";
 import { compare } from "../../../../nmt/report/page/js/tables.mjs";
@@ -136,6 +137,17 @@ test("differences read both ways round", () => {
   assert.equal(pairs([[0, 1, "all", 2, null, null, null, null, 5]], "all", ["a", "b"]).get("b\na").low, null);
   assert.deepEqual([[2, true], [2, false], [-2, false], [2, null]].map(([delta, up]) => verdict(delta, up)), ["better", "worse", "better", "level"]);
   assert.deepEqual([0.2, 0.04, 0.004, 0.0004, null].map(stars), ["", "*", "**", "***", ""]);
+});
+
+test("a sentence is joined on as a clause, where all models know the words that takes", async () => {
+  const knows = async (word) => ["and", "so", "the", "et"].includes(word);
+  const join = (text, more, language, turn) => joinClause(text, more, language, turn, knows);
+  assert.equal(await join("A dog sleeps .", "The cat sees it.", "en", 0), "A dog sleeps, and the cat sees it.");
+  assert.equal(await join(" A dog sleeps. ", "Mary smiles.", "en", 5), "A dog sleeps, so Mary smiles.");
+  assert.equal(await join("Un chien dort.", "Marie rit.", "fr", 3), "Un chien dort, et Marie rit.");
+  assert.equal(await join("A dog sleeps.", "The cat.", "en", 1), "A dog sleeps. The cat."); // "but" is unknown
+  assert.equal(await join("Ein Hund.", "Eine Katze.", "de", 0), "Ein Hund. Eine Katze.");
+  assert.equal(await join(" ", "The cat.", "en", 0), "The cat.");
 });
 
 test("empty cells stay last in either order", () => {

@@ -7,7 +7,7 @@ import { column } from "./column.mjs";
 import { readLink, writeLink } from "./link.mjs";
 import { startModels } from "./models.mjs";
 import { startPresenting } from "./present.mjs";
-import { mark } from "./sentence.mjs";
+import { joinClause, mark } from "./sentence.mjs";
 
 const SHORT = 20; // words of a sentence that is joined on
 const KEPT = 12; // rows of the history
@@ -42,11 +42,16 @@ export async function startLive(live) {
     ui.marks.textContent = text;
     read();
   }
-  function longer() {
-    const more = short[state.next++ % short.length].text;
-    state.joined.push(ui.text.value);
+  const knows = async (word) => (await Promise.all(state.columns.map(({ model }) => model.read(word)))).every(({ known }) => known[0] === true);
+  async function longer() {
+    const text = ui.text.value;
+    const turn = state.next++;
+    const more = short[turn % short.length].text;
+    const joined = await joinClause(text, more, models[0].about.languages[0], turn, knows);
+    if (text !== ui.text.value) return;
+    state.joined.push(text);
     ui.shorter.disabled = false;
-    type(`${ui.text.value.trim()} ${more}`.trim());
+    type(joined);
     translate();
   }
   function shorter() {

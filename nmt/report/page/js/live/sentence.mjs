@@ -24,3 +24,22 @@ export function mark(element, text, words, known) {
   });
   element.replaceChildren(...parts, text.slice(done), "\n"); // a last line of its own keeps the field's height
 }
+
+/** Words that join a clause to a sentence, by language. */
+const JOINTS = { en: ["and", "but", "so"], fr: ["et", "mais", "donc"] };
+
+/**
+ * A text with another sentence as a further clause: models that were trained on single sentences end at an inner full stop.
+ * Without a word that joins them, the other sentence stands behind the text.
+ * @param {number} turn which of the words joins them
+ * @param {(word: string) => Promise<boolean>} knows whether all models know a word
+ */
+export async function joinClause(text, more, language, turn, knows) {
+  const joints = JOINTS[language] ?? [];
+  const joint = joints[turn % joints.length];
+  const bare = text.trim().replace(/\s*\.$/, "");
+  if (!bare || !joint || !(await knows(joint))) return `${text.trim()} ${more}`.trim();
+  const [first] = more.match(/^\S*/);
+  const small = first.toLowerCase();
+  return `${bare}, ${joint} ${(await knows(small)) ? small : first}${more.slice(first.length)}`;
+}
