@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from nmt.utils.printable import printable
+
 MOST_ROWS = 1000  # of a table that people read; one of every pair of many runs is left to its CSV
 
 
@@ -71,7 +73,7 @@ class Table:
 
     def markdown(self) -> str:
         """The table with its title and notes in Markdown."""
-        lines = [f"### {self.title}", ""]
+        lines = [f"### {_one_line(self.title)}", ""]
         if self.elsewhere:
             return (
                 "\n".join([*lines, self.elsewhere, *(f"\n{_markdown(n)}" for n in self.notes)])
@@ -107,14 +109,14 @@ class Table:
         heading: list[str] = []
         for column in self.columns:
             heading += [column.key, *(f"{column.key}_{end}" for end in beside[column.key])]
-        writer.writerow(heading)
+        writer.writerow(map(_csv, heading))
         for row in self.rows:
             cells: list[Any] = []
             for column in self.columns:
                 value = row.get(column.key)
                 parts = list(value) if isinstance(value, tuple) else [value]
                 cells += parts + [None] * (1 + len(beside[column.key]) - len(parts))
-            writer.writerow(["" if cell is None else cell for cell in cells])
+            writer.writerow(map(_csv, cells))
         return out.getvalue()
 
 
@@ -123,7 +125,7 @@ def show(value: Any, column: Column) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool | str):
-        return column.titles.get(str(value), str(value))
+        return printable(column.titles.get(str(value), str(value)))
     # a true minus sign, which a hyphen is not, and none before what is rounded to 0
     return _number(value, column).replace("-", "\N{MINUS SIGN}")
 
@@ -209,13 +211,18 @@ def _latex(text: str) -> str:
     >>> _latex("a_b & 5 % [−1, 2]")
     'a\\_b \\& 5 \\% [$-$1, 2]'
     """
-    escaped = "".join(_LATEX.get(character, character) for character in text)
+    escaped = "".join(_LATEX.get(character, character) for character in printable(text))
     return f"{{}}{escaped}" if escaped.startswith("[") else escaped
 
 
+def _csv(cell: Any) -> Any:
+    return printable(cell) if isinstance(cell, str) else cell
+
+
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _markdown(text: str) -> str:
+    text = printable(text)
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -43,6 +43,18 @@ def test_markup_and_bars_are_harmless_in_markdown() -> None:
     assert table.markdown().splitlines()[-1] == "| &lt;b>x\\|y&lt;/b> z |"
 
 
+def test_what_would_steer_a_terminal_is_written_out_in_every_kind_of_table() -> None:
+    column = Column("a", "A\x07", text=True)
+    table = Table("t", "T\x1b[2J", [column], [{"a": "\x1b]0;x\x07\u202eé"}], ["N\x9b."])
+    written = {"md": table.markdown(), "tex": table.latex(), "csv": table.csv()}
+    written["html"] = html_table(table, "a")
+    for text in written.values():
+        assert not set(text) & set("\x1b\x07\x9b\u202e")
+    assert written["csv"] == "a\n\\x1b]0;x\\x07\\u202eé\n"
+    assert "| \\\\x1b]0;x\\\\x07\\\\u202eé |" in written["md"]
+    assert "\\x1b]0;x\\x07\\u202eé</th>" in written["html"]
+
+
 def test_deviations_have_a_column_in_csv() -> None:
     columns = [Column("group", "Group", text=True), Column("all", "BLEU", 1)]
     table = Table(
