@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nmt.utils.printable import printable
+
+_FORMULA = re.compile(r"[=+\-@\t].", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 MOST_ROWS = 1000  # of a table that people read; one of every pair of many runs is left to its CSV
 
@@ -216,7 +220,15 @@ def _latex(text: str) -> str:
 
 
 def _csv(cell: Any) -> Any:
-    return printable(cell) if isinstance(cell, str) else cell
+    """A cell of CSV; a text that a spreadsheet would compute is marked as text, as one marks it by hand.
+
+    >>> _csv("=1+1"), _csv("-1e-3"), _csv("–"), _csv(-1.0)
+    ("'=1+1", '-1e-3', '–', -1.0)
+    """
+    if not isinstance(cell, str):
+        return cell
+    cell = printable(cell)
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def _one_line(text: str) -> str:
