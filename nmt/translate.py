@@ -20,6 +20,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
+from nmt.utils.printable import printable
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ def main(composed: DictConfig) -> None:
 
 def ask(language: str) -> None:
     """Asks the person at a terminal for the next line, on stderr: stdout holds translations only."""
-    print(f"{language}> ", end="", file=sys.stderr, flush=True)
+    print(f"{printable(language)}> ", end="", file=sys.stderr, flush=True)
 
 
 def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:

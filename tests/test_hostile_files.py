@@ -384,6 +384,7 @@ def test_a_run_of_an_odd_name(run, tmp_path, name):
     (folder / "results.json").write_text(json.dumps(content))
     said = refusal(partial(shown, folder))
     assert not said or "results.json" in said
+    assert said or not set(read_run(folder).label) & set("\u202e\x1b\x00")
 
 
 def test_a_section_that_is_null_and_a_score_beyond_all_numbers(run):

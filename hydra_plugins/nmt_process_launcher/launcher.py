@@ -149,7 +149,13 @@ class ProcessLauncher(Launcher):
             same = by_signature.get(signature(overrides))
             before = same.popleft() if same else None
             jobs.append(self._job(number, list(overrides), sweep, before, taken))
-        self.used |= {job.folder for job in jobs}
+        for job in jobs:
+            if job.folder in self.used:
+                raise CompactHydraException(
+                    f"hydra.sweep.subdir: two jobs would write to {job.folder}; name folders by"
+                    " what differs, such as ${hydra.job.num}"
+                )
+            self.used.add(job.folder)
         return jobs
 
     def _job(

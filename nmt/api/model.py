@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -201,7 +202,8 @@ def open_model(
 
 def _file(path: str | Path) -> str | Path:
     """The checkpoint that a path stands for; a W&B artifact as it is named."""
-    return Path(path) / "checkpoints" / "best.ckpt" if Path(path).is_dir() else path
+    # os.path's answer is False for a name that no file can have, which reading refuses
+    return Path(path) / "checkpoints" / "best.ckpt" if os.path.isdir(path) else path
 
 
 def _result(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
@@ -82,9 +84,10 @@ class ClaimFolder(Callback):
         self.command = command
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Refuses a sweep whose folder cannot be made, by its key."""
+        """Refuses a sweep without jobs, and one whose folder cannot be made, by the key."""
         folder = Path(str(config.hydra.sweep.dir))
         try:
+            _refuse_empty(config.hydra.overrides.task)
             check_utf8("hydra.sweep.dir", folder)
             folder.mkdir(parents=True, exist_ok=True)
         except InputError as error:
@@ -110,6 +113,14 @@ class ClaimFolder(Callback):
                 config.hydra.run.dir = str(folder)
         except Exception as error:
             raise NotClaimed(error) from error
+
+
+def _refuse_empty(typed: Sequence[str]) -> None:
+    """Refuses an override that sweeps over no value: Hydra would do nothing, and end well."""
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    for override in parser.parse_overrides(list(typed)):
+        if override.is_discrete_sweep() and next(override.sweep_iterator(), None) is None:
+            raise InputError(f"{override.input_line}: no value to sweep over")
 
 
 @contextlib.contextmanager

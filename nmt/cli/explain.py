@@ -137,7 +137,9 @@ def _at_its_key(error: BaseException, schema: type, lines: Sequence[str]) -> str
     said = re.search(r"full_key: (\S+)", "\n".join(_chain(error)))
     if not said:
         return "\n".join(dict.fromkeys(lines[:2]))
-    key = said[1]
+    key, reason = said[1], str(error.__cause__ or "")
+    if lines[0].startswith("Error in call to target") and reason:  # a launcher's or a sweeper's
+        return reason if reason.startswith(key) else f"{key}: {reason}"
     where = f"{file[1]}: " if file else ""
     problem = lines[1 if file and len(lines) > 1 else 0]
     return f"{where}{key}: {problem}{_takes(key.partition('[')[0], schema)}"

@@ -211,11 +211,15 @@ def read_checkpoint(
             outside `nmt` and `trust`, or a field of it is missing or wrong; naming file and field.
     """
     path = Path(path)
-    if path.is_dir():
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise InputError(f"checkpoint={path}: cannot be read ({error.strerror})") from error
+    if is_folder:
         raise InputError(
             f"checkpoint={path}: a folder; a run's checkpoints are in its folder checkpoints"
         )
-    if not path.is_file():
+    if not is_file:
         raise InputError(f"checkpoint={path}: no such file")
     sha256 = verify(path)
     content = _loaded(path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from nmt.evaluation import results
 from nmt.report.runs import FinishedRun, label_apart
 from nmt.utils.errors import InputError
+from nmt.utils.printable import printable
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def read_run(folder: str | Path) -> FinishedRun:
             f"runs: {folder} is not a folder; name run folders, sweep folders or globs"
         )
     content = results.read(folder)
-    return FinishedRun(str(content.get("name") or folder.name), content, folder)
+    return FinishedRun(printable(str(content.get("name") or folder.name)), content, folder)
 
 
 def find_runs(patterns: Iterable[str | Path]) -> Found:

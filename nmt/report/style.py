@@ -6,6 +6,7 @@ Text that comes from data is shown as it is: no dollar sign or backslash starts 
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import write_atomically
 
 FORMATS = ("png", "svg", "pdf")
+LONGEST_STEM = 230  # bytes of a file's name, of 255 with its ending and that of its first writing
 
 # Okabe and Ito's colours, the yellow left out (too pale for a line on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -120,7 +122,8 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
     for name in formats:
         if name not in FORMATS:
             endings = ", ".join(f".{known}" for known in FORMATS)
-            raise InputError(f"{path}.{name} must end in one of {endings}")
+            given = f"{path}.{name}" if name else path
+            raise InputError(f"{given} must end in one of {endings}")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.draw_without_rendering()
     figure.set_layout_engine(None)  # laid out and measured once, and not again for each file
@@ -136,8 +139,15 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
 
 
 def file_name(text: str) -> str:
-    """`text` with everything but letters, digits, dots and dashes turned into `_`."""
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in text) or "_"
+    """`text` with everything but letters, digits, dots and dashes turned into `_`.
+
+    Of a text that no file can be named after there is the start, and a part of its digest.
+    """
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in text) or "_"
+    if len(name.encode()) <= LONGEST_STEM:
+        return name
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    return f"{name.encode()[: LONGEST_STEM - 13].decode(errors='ignore')}-{digest}"
 
 
 def shown(text: str, longest: int = 24) -> str:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from nmt.utils.printable import printable
+
+_FORMULA = re.compile(r"[=+\-@\t].", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 MOST_ROWS = 1000  # of a table that people read; one of every pair of many runs is left to its CSV
 
@@ -71,7 +77,7 @@ class Table:
 
     def markdown(self) -> str:
         """The table with its title and notes in Markdown."""
-        lines = [f"### {self.title}", ""]
+        lines = [f"### {_one_line(self.title)}", ""]
         if self.elsewhere:
             return (
                 "\n".join([*lines, self.elsewhere, *(f"\n{_markdown(n)}" for n in self.notes)])
@@ -107,14 +113,14 @@ class Table:
         heading: list[str] = []
         for column in self.columns:
             heading += [column.key, *(f"{column.key}_{end}" for end in beside[column.key])]
-        writer.writerow(heading)
+        writer.writerow(map(_csv, heading))
         for row in self.rows:
             cells: list[Any] = []
             for column in self.columns:
                 value = row.get(column.key)
                 parts = list(value) if isinstance(value, tuple) else [value]
                 cells += parts + [None] * (1 + len(beside[column.key]) - len(parts))
-            writer.writerow(["" if cell is None else cell for cell in cells])
+            writer.writerow(map(_csv, cells))
         return out.getvalue()
 
 
@@ -123,7 +129,7 @@ def show(value: Any, column: Column) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool | str):
-        return column.titles.get(str(value), str(value))
+        return printable(column.titles.get(str(value), str(value)))
     # a true minus sign, which a hyphen is not, and none before what is rounded to 0
     return _number(value, column).replace("-", "\N{MINUS SIGN}")
 
@@ -209,13 +215,26 @@ def _latex(text: str) -> str:
     >>> _latex("a_b & 5 % [−1, 2]")
     'a\\_b \\& 5 \\% [$-$1, 2]'
     """
-    escaped = "".join(_LATEX.get(character, character) for character in text)
+    escaped = "".join(_LATEX.get(character, character) for character in printable(text))
     return f"{{}}{escaped}" if escaped.startswith("[") else escaped
 
 
+def _csv(cell: Any) -> Any:
+    """A cell of CSV; a text that a spreadsheet would compute is marked as text, as one marks it by hand.
+
+    >>> _csv("=1+1"), _csv("-1e-3"), _csv("–"), _csv(-1.0)
+    ("'=1+1", '-1e-3', '–', -1.0)
+    """
+    if not isinstance(cell, str):
+        return cell
+    cell = printable(cell)
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _markdown(text: str) -> str:
+    text = printable(text)
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

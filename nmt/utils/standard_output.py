@@ -8,6 +8,7 @@ import os
 import sys
 
 from nmt.utils.errors import InputError, RunError
+from nmt.utils.printable import printable
 
 
 def open_output() -> None:
@@ -63,7 +64,7 @@ def say(message: str) -> None:
     if sys.stderr is None:  # `print` would take standard output
         return
     with contextlib.suppress(OSError):
-        print(f"nmt: {message}", file=sys.stderr)
+        print(f"nmt: {printable(message)}", file=sys.stderr)
 
 
 def _discard_output() -> None:

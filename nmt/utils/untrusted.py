@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from nmt.utils.errors import InputError
+from nmt.utils.printable import printable
 
 DEEPEST = 100  # levels of nesting; the files of this program have fewer than ten
 INTEGERS = 2**63
@@ -121,7 +122,7 @@ def _place(value: Any, loc: Sequence[int | str], kind: str) -> Iterator[int | st
 def dotted(path: Any) -> str:
     """A path of keys as people write it, cut where it is long."""
     text = ".".join(map(str, path)).encode("ascii", "backslashreplace").decode()
-    return " ".join(text.split())[:120]
+    return printable(" ".join(text.split()))[:120]
 
 
 def _lone_surrogate(text: str) -> bool:

@@ -137,6 +137,10 @@ def test_what_is_no_model_is_refused(run, tmp_path):
     (tmp_path / "x").write_text("words")
     with pytest.raises(nmt.InputError, match="not a checkpoint of nmt"):
         nmt.load(tmp_path / "x")
+    with pytest.raises(
+        nmt.InputError, match=r"^checkpoint=x+: cannot be read \(File name too long"
+    ):
+        nmt.load("x" * 5000)
     for threads in ("two", True, 1.5):
         with pytest.raises(nmt.InputError, match=f"threads={threads}: must be a whole number, or"):
             nmt.load(run, threads=threads)
@@ -162,6 +166,8 @@ def test_an_alignment_is_drawn(model, tmp_path):
     [empty] = model.translate([""])
     with pytest.raises(ValueError, match="no attention"):
         nmt.plot_alignment(empty)
+    with pytest.raises(nmt.InputError, match=r"/cat must end in one of"):
+        nmt.plot_alignment(result, tmp_path / "cat")
     with pytest.raises(nmt.InputError, match=r"cat\.bmp must end in one of \.png, \.svg, \.pdf"):
         nmt.plot_alignment(result, tmp_path / "cat.bmp")
 

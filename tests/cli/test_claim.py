@@ -10,11 +10,12 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
 from omegaconf import OmegaConf
 
 from nmt.cli.claim import ClaimFolder, NotClaimed, claims
-from nmt.cli.composition import register_configs
+from nmt.cli.composition import conf_folder, register_configs
 from nmt.utils.errors import InputError
 from nmt.utils.locks import FolderLock
 from tests.helpers.processes import TINY, run
@@ -87,8 +88,9 @@ def test_a_sweeps_folder_that_cannot_be_made_is_refused(tmp_path):
 
 
 def sweep_into(folder: Path) -> None:
-    with claims():
-        made = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}})
+    with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"), claims():
+        typed = {"task": ["seed=1,2"]}
+        made = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}, "overrides": typed}})
         ClaimFolder("train").on_multirun_start(made)
 
 

@@ -72,6 +72,7 @@ class TestCompare:
         [
             (("runs=[nowhere]",), "runs: nothing matches nowhere"),
             (("runs=[]",), "runs: empty; name run folders, sweep folders or globs"),
+            (("runs=[rnnsearch]", "output="), "output=: empty; name a folder"),
             ((), "runs: must be given (run folders, sweep folders, or globs of them)"),
             (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
             (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),
@@ -88,7 +89,7 @@ class TestCompare:
     )
     def test_refusals(self, program, rnnsearch, typed, said):
         (program.folder / "short.txt").write_text("une ligne\n")
-        ended = program("compare", *typed, "output=refused-page")
+        ended = program("compare", "output=refused-page", *typed)
         assert ended.code == 2, ended.err
         assert said in last_line(ended.err)
         assert "Traceback" not in ended.err

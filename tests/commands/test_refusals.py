@@ -142,6 +142,23 @@ class TestRefusals:
         assert last_line(ended.err).startswith("nmt: ")
         assert "Traceback" not in ended.err
 
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ("hydra.launcher.n_jobs=0", "hydra.launcher.n_jobs=0: must be at least 1"),
+            ("hydra.launcher.grace_seconds=-1", "hydra.launcher.grace_seconds=-1.0: must be at"),
+            ("seed=range(1,1)", "seed=range(1,1): no value to sweep over\n"),
+            ("+experiment=glob(x*)", "+experiment=glob(x*): no value to sweep over\n"),
+            ("hydra/launcher=basic size=glob(x*)", "size=glob(x*): no value to sweep over\n"),
+        ],
+    )
+    def test_a_sweep_whose_launcher_is_set_wrong_or_that_has_no_jobs(self, program, typed, said):
+        ended = program("train", "-m", "seed=1,2", *typed.split(), "hydra.sweep.dir=no-jobs")
+        assert ended.code == 2, ended.err
+        assert ended.err.startswith(f"nmt: {said}")
+        assert len(ended.err.splitlines()) == 1
+        assert not files(program.folder / "no-jobs")
+
     @pytest.mark.slow
     def test_a_sweep_over_weights_shares_the_number_that_is_kept(self, program):
         """The job that keeps all of them gets as far as its checkpoint."""

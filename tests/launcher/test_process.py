@@ -159,6 +159,14 @@ def test_a_job_is_no_rank_of_the_sweep(app):
         assert "--multirun" not in result["argv"]
 
 
+@pytest.mark.parametrize("typed", [("seed=1,2",), ("seed=1,2", "hydra.sweeper.max_batch_size=1")])
+def test_two_jobs_in_one_folder_are_refused(app, typed):
+    code, output = app.sweep(SWEEP, *typed, "hydra.sweep.subdir=./same")
+    assert code == 1
+    assert "hydra.sweep.subdir: two jobs would write to s/same; name folders by" in output
+    assert len(app.results()) == len(typed) - 1  # a batch is known when the one before has ended
+
+
 def test_a_sweep_is_not_started_once_a_rank(app):
     code, output = app.sweep(SWEEP, "seed=1,2", WORLD_SIZE="2")
     assert code == 1

@@ -17,7 +17,7 @@ from nmt.report.comparison import compare_set
 from nmt.report.figures import draw_for_papers, draw_run
 from nmt.report.finding import find_runs, read_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.style import draw_figure, file_name, shown, style
+from nmt.report.style import LONGEST_STEM, draw_figure, file_name, shown, style
 from nmt.utils.progress import TimeLeft
 from tests.helpers.run_folders import make_run
 
@@ -133,6 +133,18 @@ def test_runs_whose_names_differ_in_signs_alone_have_figures_of_their_own(tmp_pa
     ]
 
 
+def test_a_run_of_a_long_name_has_figures_whose_names_are_cut(tmp_path):
+    folder = make_run(tmp_path / "run", pairs=40, kept=8)
+    long = [dataclasses.replace(read_run(folder), label="漢" * 900 + end) for end in "ab"]
+    files = draw_for_papers([compare_set(long, "newstest", resamples=0)], tmp_path / "f", ["svg"])
+    fours = [file for file in files if "漢" in file.name]
+    assert len(set(fours)) == 2
+    for file in fours:
+        assert file.is_file()
+        assert file.name.startswith("newstest-漢漢")
+        assert file_name(file.stem) == file.stem
+
+
 def test_a_figure_that_is_too_wide_is_shrunk_with_its_letters():
     wide = [row([f"w{i}" for i in range(31)], ["a", "b"], number) for number in range(4)]
     with style():
@@ -222,6 +234,7 @@ def test_without_weights_a_heatmap_is_refused():
 
 def test_names_and_labels():
     assert file_name("a=b/c:d é-1.x") == "a_b_c_d_é-1.x"
+    assert file_name("x" * LONGEST_STEM) == "x" * LONGEST_STEM
     assert shown("x" * 30, 10) == "xxxxxxxxx…"
     assert shown("a\x1b[0m\n") == "a\N{REPLACEMENT CHARACTER}[0m\N{REPLACEMENT CHARACTER}"
 

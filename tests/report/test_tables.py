@@ -43,6 +43,41 @@ def test_markup_and_bars_are_harmless_in_markdown() -> None:
     assert table.markdown().splitlines()[-1] == "| &lt;b>x\\|y&lt;/b> z |"
 
 
+def test_what_would_steer_a_terminal_is_written_out_in_every_kind_of_table() -> None:
+    column = Column("a", "A\x07", text=True)
+    table = Table("t", "T\x1b[2J", [column], [{"a": "\x1b]0;x\x07\u202eé"}], ["N\x9b."])
+    written = {"md": table.markdown(), "tex": table.latex(), "csv": table.csv()}
+    written["html"] = html_table(table, "a")
+    for text in written.values():
+        assert not set(text) & set("\x1b\x07\x9b\u202e")
+    assert written["csv"] == "a\n\\x1b]0;x\\x07\\u202eé\n"
+    assert "| \\\\x1b]0;x\\\\x07\\\\u202eé |" in written["md"]
+    assert "\\x1b]0;x\\x07\\u202eé</th>" in written["html"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("@SUM(1,1)", "'@SUM(1,1)"),
+        ("+1+cmd", "'+1+cmd"),
+        ("-2+3", "'-2+3"),
+        ("\t=1", "'\t=1"),
+        ("=1\n2", "'=1\n2"),
+        ("\r=1", "\\r=1"),
+        *((same, same) for same in ("-1", "+.5e-3", "-", "–", "\N{MINUS SIGN}3", "a=1", "")),
+        (-0.5, "-0.5"),
+    ],
+)
+def test_no_cell_of_csv_is_computed_by_a_spreadsheet(cell, written) -> None:
+    columns = [Column("n", "N"), Column("a", "A", text=True)]
+    _, row = csv.reader(io.StringIO(Table("t", "T", columns, [{"n": 1, "a": cell}]).csv()))
+    assert row == ["1", written]
+    if isinstance(cell, str):  # a run's name heads a column
+        header, _ = csv.reader(io.StringIO(Table("t", "T", [Column(cell, "A")], [{}]).csv()))
+        assert header == [written]
+
+
 def test_deviations_have_a_column_in_csv() -> None:
     columns = [Column("group", "Group", text=True), Column("all", "BLEU", 1)]
     table = Table(

@@ -7,6 +7,8 @@ from html import escape
 from string import Template
 from typing import Any
 
+from nmt.utils.printable import printable
+
 
 class Markup(str):
     """Text that is markup: of this program's own files, or made by `element`."""
@@ -20,7 +22,7 @@ def text(value: Any) -> Markup:
     >>> text('"><b>'), text(Markup("<b>"))
     ('&quot;&gt;&lt;b&gt;', '<b>')
     """
-    return value if isinstance(value, Markup) else Markup(escape(str(value)))
+    return value if isinstance(value, Markup) else Markup(escape(printable(str(value))))
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:

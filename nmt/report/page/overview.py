@@ -15,6 +15,7 @@ from nmt.report.runs import FinishedRun
 from nmt.report.table import heading, levels
 from nmt.report.tables import shown_scores
 from nmt.utils.commands import override_key
+from nmt.utils.printable import printable
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
 """Keys of results.json that runs are filtered by, before any other key that was swept."""
@@ -90,7 +91,7 @@ def _typed(run: FinishedRun) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    return "–" if value is None else str(value)
+    return "–" if value is None else printable(str(value))
 
 
 def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any]:
