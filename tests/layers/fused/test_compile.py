@@ -31,6 +31,7 @@ KERNELS = {
     "next_state_kernel": 1,
     "candidate_backward_kernel": 2,
     "reset_backward_kernel": 2,
+    "lookup_backward_kernel": 1,
 }
 OF_FLOAT32 = {"word_nll_kernel": 4, "adadelta_kernel": 2}  # gradients clipped or not
 OF_BFLOAT16 = {
