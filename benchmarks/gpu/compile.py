@@ -186,8 +186,9 @@ def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
     from nmt.layers.fused import backend, kernels
 
     found: dict[str, Any] = {}
-    chosen = backend.steps_for
+    chosen, warps = backend.steps_for, kernels.likelihood.WARPS
     backend.steps_for = lambda example: kernels
+    kernels.likelihood.WARPS = 1024 // gpu_target(target).warp_size
     try:
         for dtype in TYPES:
             for source in LENGTHS:
@@ -200,7 +201,7 @@ def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
                 for kernel in list(found.values())[known:]:
                     yield measured(kernel, target, source, dtype)
     finally:
-        backend.steps_for = chosen
+        backend.steps_for, kernels.likelihood.WARPS = chosen, warps
 
 
 def measured(kernel: Any, target: str, source: int, dtype: str) -> Specialisation:
