@@ -61,7 +61,7 @@ def run_units(
     dtype: torch.dtype,
     graph_cache: GraphCache | None = None,
 ) -> Tensor:
-    """The states after each step (D, S, B, H) of D gated units run side by side, in `dtype`.
+    """The states after each step (D, S, B, H) of D gated units run side by side.
 
     Takes the terms that depend on no state (D, S, B, 3H), the first states (D, B, H), the stacked
     matrices `U_gates` (D, 2H, H) and `U` (D, H, H), optionally 1 at real and 0 at padded positions
@@ -123,7 +123,7 @@ class FusedUnit(Function):
 def run_forward(
     projected: Tensor, initial: Tensor, U_gates: Tensor, U: Tensor, real: Tensor | None
 ) -> tuple[Tensors, Tensors]:
-    """The loop: (states (D, S, B, H) as products read them,) and what its derivative needs."""
+    """The loop: (states (D, S, B, H),) and what its derivative needs."""
     steps = backend.steps_for(projected)
     dtype = projected.dtype
     accumulate = accumulate_dtype(dtype)
@@ -150,7 +150,7 @@ def run_forward(
             None if compute_states is states else compute_states[:, t + 1],
         )  # fmt: skip
     saved = (states, compute_states, gates, candidates, resets, U_gates, U)
-    return (compute_states[:, 1:],), saved
+    return (states[:, 1:],), saved
 
 
 def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:

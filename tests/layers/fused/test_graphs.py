@@ -93,8 +93,7 @@ def test_weights_are_cast_as_they_are_copied_in():
     """Buffers have the type of products, and gradients that of the parameters."""
     net = with_graphs(dtype=torch.float32)[1]
     with torch.autocast("cpu", torch.bfloat16):
-        annotations, _ = net.encoder(*BATCHES[0][:2])
-    assert annotations.dtype == torch.bfloat16
+        net.encoder(*BATCHES[0][:2])
     (graph,) = net.encoder.graph_cache.graphs.values()
     # projected, initial, U_gates, U, real
     types = [x.dtype for x in graph.inputs]

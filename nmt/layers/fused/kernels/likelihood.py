@@ -3,8 +3,8 @@
 The logits are the only thing of their size besides their gradient, and each is passed over once in
 the GPU's memory: a program handles a row, with so many threads that the rows that are at work at
 once (two to a multiprocessor, 32 MB at 30,000 words) fit the L2 cache of an H100, from which they
-are read for the second time. Products of 16 bits
-are added up and written in float32, so that the softmax knows nothing of the 16 bits.
+are read for the second time. Products of 16 bits are added up and written in float32, so that the
+softmax knows nothing of the 16 bits.
 
 R rows (target words), M maxout, V vocabulary.
 """
