@@ -168,6 +168,7 @@ PRIVATE = {
     "data/sources/remote.py",  # sacrebleu's test sets have no public path of their files
     "phrase_based/system.py",  # sil-machine's tuner of weights
     "layers/fused/steps.py",  # an operator of torch
+    "layers/fused/embedding.py",  # hooks: tests/layers/fused/test_embedding.py
     "models/shares.py",  # hooks: tests/models/test_shares.py
 }
 # of named tuples; Hydra's key; of `os`

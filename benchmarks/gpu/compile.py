@@ -30,7 +30,8 @@ from typing import Any
 LENGTHS = (8, 16, 32, 52, 200)  # S
 TYPES = ("float32", "bfloat16")
 BATCH, TARGET, BEAM = 80, 3, 12  # T - 1 steps of the decoder are like each other
-HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT, VOCABULARY = 1000, 2000, 1000, 500, 30002
+HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
+EMBEDDING, VOCABULARY = 620, 30002
 
 
 @dataclass
@@ -116,7 +117,8 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 def runs(source: int, dtype: Any) -> None:
     """Forward and backward of encoder, decoder with each scoring, and output; a step of a search.
 
-    And an update of Adadelta, whose parameters are in float32 whatever the type of products.
+    And the gradient of word vectors, and an update of Adadelta, whose parameters are in float32
+    whatever the type of products.
     """
     import torch
 
@@ -155,6 +157,7 @@ def runs(source: int, dtype: Any) -> None:
         new(BATCH, BEAM, ALIGNMENT), new(BATCH, source, ALIGNMENT), new(ALIGNMENT, dtype=float32)
     )
     words = new(TARGET, dtype=torch.int64)
+    kernels.lookup_backward(new(TARGET, EMBEDDING), words, VOCABULARY)
     output = new(VOCABULARY, MAXOUT, dtype=float32), new(VOCABULARY, dtype=float32)
     for weight in (None, new(TARGET, dtype=float32)):
         for with_gradients in (False, True):
@@ -183,8 +186,9 @@ def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
     from nmt.layers.fused import backend, kernels
 
     found: dict[str, Any] = {}
-    chosen = backend.steps_for
+    chosen, warps = backend.steps_for, kernels.likelihood.WARPS
     backend.steps_for = lambda example: kernels
+    kernels.likelihood.WARPS = 1024 // gpu_target(target).warp_size
     try:
         for dtype in TYPES:
             for source in LENGTHS:
@@ -197,7 +201,7 @@ def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
                 for kernel in list(found.values())[known:]:
                     yield measured(kernel, target, source, dtype)
     finally:
-        backend.steps_for = chosen
+        backend.steps_for, kernels.likelihood.WARPS = chosen, warps
 
 
 def measured(kernel: Any, target: str, source: int, dtype: str) -> Specialisation:

@@ -24,8 +24,8 @@ WITH_KERNELS = ("additive", "dot", "scaled_dot")  # general is dot; cosine has n
 
 
 def kernels(setting: Setting, findings: Findings) -> None:
-    """Attention for each scoring, gates and loss, both ways, a search's scores, and an update of
-    Adadelta; microseconds.
+    """Attention for each scoring, gates and loss, both ways, the gradient of word vectors, a search's
+    scores, and an update of Adadelta; microseconds.
     """
     if find_spec("triton") is None:
         if setting.rehearse:
@@ -39,6 +39,7 @@ def kernels(setting: Setting, findings: Findings) -> None:
         name = str(dtype).removeprefix("torch.")
         compare(f"gates {name}", gates, (setting, dtype), setting, dtype, findings)
         compare(f"loss {name}", loss, (setting, dtype), setting, dtype, findings)
+        compare(f"word vectors {name}", word_vectors, (setting, dtype), setting, dtype, findings)
         for scoring in WITH_KERNELS:
             for length in lengths if scoring != "scaled_dot" else lengths[:1]:
                 label = f"{scoring} {name} S={length}"
@@ -178,6 +179,21 @@ def loss(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor]
         backend.steps_for = chosen
     assert gradients is not None
     return {"nll": nll, **gradients._asdict()}
+
+
+def word_vectors(module: Any, setting: Setting, dtype: torch.dtype) -> dict[str, Tensor]:
+    """The gradient of a table by the words of a batch, some of them often, added up twice."""
+    torch.manual_seed(6)
+    size, words = setting.size, setting.rows * setting.lengths[0]
+    grad = drawn(setting, words, size.embedding, dtype=dtype)
+    common = torch.randint(8, (words,), device=setting.device)
+    found = torch.randint(size.vocabulary, (words,), device=setting.device)
+    found[::2] = common[::2]
+    if not hasattr(module, "lookup_backward"):  # the definition
+        total = torch.zeros(size.vocabulary, size.embedding, device=setting.device)
+        return {"table": total.index_add_(0, found, grad.float()), "again": torch.zeros(())}
+    once, again = (module.lookup_backward(grad, found, size.vocabulary) for _ in range(2))
+    return {"table": once, "again": torch.zeros(()) if torch.equal(once, again) else torch.ones(())}
 
 
 def optimizer(setting: Setting, findings: Findings) -> None:

@@ -20,6 +20,7 @@ from nmt.layers.attention import (
     normalise_rows,
 )
 from nmt.layers.dropout import Dropout, time_first
+from nmt.layers.fused.embedding import look_up
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.gated_unit import GatedUnit
@@ -211,7 +212,7 @@ class Decoder(nn.Module):
         """`forward` with the loop in one `torch.autograd.Function`, time first."""
         start = self.initial(memory)
         with time_first():
-            words = self.dropout(self.embedding(target.t()))  # (T, B, E)
+            words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
         previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.layers.dropout import Dropout
+from nmt.layers.fused.embedding import look_up
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.unit import read_in_all_directions
 from nmt.layers.gated_unit import GatedUnit
@@ -57,7 +58,8 @@ class Encoder(nn.Module):
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         """h (B, S, H) of each direction at every position."""
-        words = self.dropout(self.embedding(source))  # (B, S, E)
+        words = look_up(self.embedding, source) if self.fused else self.embedding(source)
+        words = self.dropout(words)  # (B, S, E)
         if self.fused:
             return read_in_all_directions([*self.units], words, mask, self.graph_cache)
         return [

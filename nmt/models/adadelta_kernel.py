@@ -1,5 +1,7 @@
 """An update of Adadelta as a Triton kernel: all tensors in one launch, each read and written once.
 
+A block of parameters that its gradient leaves where they are is not read at all.
+
 Importing this module imports Triton. As with `nmt.layers.fused.kernels`, the interpreter runs the
 kernel on CPU tensors. It finds the tensors by a table of their addresses, and a program handles one
 block of entries of one of them.
@@ -60,11 +62,13 @@ def adadelta_kernel(
         factor = tl.load(clip)
     i = tl.arange(0, ENTRIES)
     if left >= ENTRIES:  # a mask that ends anywhere would make loads narrow
-        p, v, u = stepped(
-            tl.load(p_at + i), tl.load(g_at + i), tl.load(v_at + i), tl.load(u_at + i),
-            lr, rho, rest, eps, weight_decay, factor,
-        )  # fmt: skip
-        tl.store(p_at + i, p)
+        g, v, u = tl.load(g_at + i), tl.load(v_at + i), tl.load(u_at + i)
+        moved = tl.sum((g * factor != 0).to(tl.int32), 0) > 0  # also by what is no number
+        if moved | (weight_decay != 0):
+            p, v, u = stepped(tl.load(p_at + i), g, v, u, lr, rho, rest, eps, weight_decay, factor)
+            tl.store(p_at + i, p)
+        else:  # vectors of words that are not in the batch: most of a table
+            v, u = rho * v, rho * u
         tl.store(v_at + i, v)
         tl.store(u_at + i, u)
     else:

@@ -109,6 +109,47 @@ def test_without_clipping_and_with_a_closure(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("clipped", [False, True])
+def test_blocks_without_a_gradient_have_the_bits_of_an_update(clipped, device):
+    """The same entries as whole blocks and as halves, of which none is left out."""
+    torch.manual_seed(1)
+    whole = torch.nn.Parameter(torch.randn(64, device=device))
+    halves = [torch.nn.Parameter(part.clone()) for part in whole.detach().split(8)]
+    rules = FusedAdadelta([whole], lr=0.7), FusedAdadelta(halves, lr=0.7)
+    for update in range(4):
+        whole.grad = torch.randn(64, device=device)
+        if update:
+            whole.grad[16 * update : 16 * update + 16] = 0
+            whole.grad[:8] = 0  # half of a block
+        for half, part in zip(halves, whole.grad.split(8), strict=True):
+            half.grad = part.clone()
+        for rule in rules:
+            if clipped:
+                rule.clip(torch.tensor(3.0, device=device), 1.0)
+            rule.step()
+        assert torch.equal(whole, torch.cat(halves))
+        for name in ("square_avg", "acc_delta"):
+            parts = torch.cat([rules[1].state[half][name] for half in halves])
+            assert torch.equal(rules[0].state[whole][name], parts)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_parameters_without_a_gradient_are_not_read_but_to_decay(device):
+    """Nor is a gradient or a factor that is no number taken for 0."""
+    for case, left_out in (
+        ({}, True), ({"weight_decay": 0.1}, False), ({"norm": "nan"}, False), ({"g": "nan"}, False),
+    ):  # fmt: skip
+        weight = torch.nn.Parameter(torch.full((16,), float("nan"), device=device))
+        rule = FusedAdadelta([weight], lr=1.0, weight_decay=case.get("weight_decay", 0.0))
+        weight.grad = torch.zeros(16, device=device)
+        weight.grad[3] = float(case.get("g", 0))
+        if "norm" in case:
+            rule.clip(torch.tensor(float(case["norm"]), device=device), 1.0)
+        rule.step()
+        assert rule.state[weight]["square_avg"].isfinite().all() == left_out
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_frozen_groups_strides_and_addresses(device):
     """A frozen parameter, learning rates by group, a transposed gradient, an odd address."""
     torch.manual_seed(0)

@@ -11,6 +11,7 @@ from torch import Tensor
 Tensors = tuple[Tensor, ...]
 Inputs = Sequence[Tensor | None]
 Shape = Sequence[int]
+Types = Sequence[torch.dtype | None]
 Forward = Callable[..., tuple[Tensors, Tensors]]  # inputs -> (outputs, what backward needs)
 Backward = Callable[[Tensors, Tensors], Tensors]  # (saved, gradients of the first outputs) -> grads
 
@@ -76,15 +77,25 @@ class CapturedGraph:
 
 
 def fill(buffer: Tensor, given: Tensor) -> None:
-    """Writes `given` to the front of a buffer, and zeros behind it."""
-    if buffer.shape != given.shape:
-        buffer.zero_()
-    buffer[tuple(map(slice, given.shape))].copy_(given)
+    """Writes `given`, in the buffer's type, to the front of a buffer, and zeros behind it."""
+    for dim, (whole, size) in enumerate(zip(buffer.shape, given.shape, strict=True)):
+        if size < whole:
+            buffer.narrow(dim, size, whole - size).zero_()
+            buffer = buffer.narrow(dim, 0, size)
+    buffer.copy_(given)
 
 
-def cut(buffer: Tensor, shape: Shape) -> Tensor:
-    """A copy of the front of a buffer."""
-    return buffer[tuple(map(slice, shape))].clone()
+def cut(buffer: Tensor, shape: Shape, dtype: torch.dtype | None = None) -> Tensor:
+    """A copy of the front of a buffer, in its own type unless another is given."""
+    return buffer[tuple(map(slice, shape))].to(dtype or buffer.dtype, copy=True)
+
+
+def cast(inputs: Inputs, types: Types) -> list[Any]:
+    """The inputs, each in its entry of `types`; None there leaves it as it is."""
+    return [
+        x if x is None or dtype is None else x.to(dtype)
+        for x, dtype in zip(inputs, types, strict=True)
+    ]
 
 
 class CudaFunction:

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear, pad
 
 from nmt.layers.fused import backend
-from nmt.layers.fused.captured import Tensors
+from nmt.layers.fused.captured import Tensors, cast
 from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
 from nmt.layers.fused.scans import has_scan
 from nmt.layers.fused.steps import Product
@@ -105,12 +105,11 @@ class FusedDecoder(Function):
         hidden, annotation = U.shape[0], C.shape[1]
         ctx.scoring, ctx.replay = scoring, None
         with torch.autocast(projected.device.type, enabled=False):
-            from_state = torch.cat([W_a, U_gates]).to(dtype)  # [W_a; U_z; U_r] as one matrix
-            inputs = (
-                projected.to(dtype), initial, annotations.to(dtype), keys,
-                from_state, U.to(dtype), C.to(dtype), mask,
-            )  # fmt: skip
-            ctx.shapes = [x.shape for x in inputs[:7]] + [p.shape for p in parameters]
+            from_state = torch.cat([W_a, U_gates])  # [W_a; U_z; U_r] as one matrix
+            inputs = (projected, initial, annotations, keys, from_state, U, C, mask)
+            types = (dtype, None, dtype, None, dtype, dtype, dtype, None)
+            ctx.shapes = [x.shape for x in (*inputs[:7], *parameters)]
+            ctx.types = [x.dtype for x in (*inputs[:7], *parameters)]
             forward = partial(run_forward, scoring)
             if graph_cache is not None and any(ctx.needs_input_grad):
                 padded, rows = rounded(max(length, source)), rounded(batch, SENTENCES)
@@ -123,7 +122,7 @@ class FusedDecoder(Function):
                         (rows, padded, annotation), (rows, padded, keys.shape[2]),
                         *ctx.shapes[4:7], (rows, padded),
                     ],
-                    2, tuple(p.data_ptr() for p in parameters),
+                    2, tuple(p.data_ptr() for p in parameters), types,
                 )  # fmt: skip
             if ctx.replay is not None:
                 steps = (length, batch)
@@ -131,7 +130,7 @@ class FusedDecoder(Function):
                     [(*steps, hidden), (*steps, annotation), (*steps, source), steps]
                 )
             else:
-                outputs, saved = forward(*inputs)
+                outputs, saved = forward(*cast(inputs, types))
                 ctx.save_for_backward(*saved)
         ctx.mark_non_differentiable(*outputs[2:])
         return outputs
@@ -146,7 +145,8 @@ class FusedDecoder(Function):
             if replay is None:
                 grads = run_backward(ctx.scoring, ctx.saved_tensors, (grad_states, grad_contexts))
             else:
-                grads = replay.backward((grad_states, grad_contexts), ctx.shapes)
+                upstream = (grad_states, grad_contexts)
+                grads = replay.backward(upstream, ctx.shapes, ctx.types)
         projected, initial, annotations, keys, from_state, U, C, *parameters = grads
         query = len(from_state) - 2 * len(U)
         return (

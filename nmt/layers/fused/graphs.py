@@ -28,7 +28,16 @@ import torch
 from torch import Tensor
 from torch.utils import deterministic
 
-from nmt.layers.fused.captured import Backward, CapturedGraph, Forward, Inputs, Shape, Tensors, cut
+from nmt.layers.fused.captured import (
+    Backward,
+    CapturedGraph,
+    Forward,
+    Inputs,
+    Shape,
+    Tensors,
+    Types,
+    cut,
+)
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +87,7 @@ class GraphCache:
         shapes: Sequence[Shape],
         gradients: int,
         key: Any = None,
+        types: Types | None = None,
     ) -> GraphReplay | None:
         """Runs `forward(*inputs)` in a graph; None where the caller must run it himself.
 
@@ -88,14 +98,18 @@ class GraphCache:
             inputs: may hold None; each is padded at its ends with zeros to its entry in `shapes`.
             gradients: how many outputs, from the first on, have a gradient.
             key: what else a graph depends on.
+            types: what each input is cast to as it is copied in; None leaves one, or all, as given.
         """
         example = next(x for x in inputs if x is not None)
         if not (example.is_cuda or self.eager) or self._waiting():
             return None
-        dtypes = tuple(None if x is None else x.dtype for x in inputs)
+        dtypes = tuple(
+            None if x is None else dtype or x.dtype
+            for x, dtype in zip(inputs, types or [None] * len(inputs), strict=True)
+        )
         key = (tuple(map(tuple, shapes)), dtypes, example.device, key)
         graph = self.graphs.get(key) or self._capture(
-            key, forward, backward, inputs, shapes, gradients
+            key, forward, backward, inputs, shapes, gradients, dtypes
         )
         if graph is None:
             return None
@@ -131,6 +145,7 @@ class GraphCache:
         inputs: Inputs,
         shapes: Sequence[Shape],
         gradients: int,
+        dtypes: Types,
     ) -> CapturedGraph | None:
         """A new graph; None where the cache is full, or becomes full because memory runs out."""
         if self._full:
@@ -141,8 +156,8 @@ class GraphCache:
             self._pool = torch.cuda.graph_pool_handle()
         try:
             buffers = tuple(
-                None if x is None else self._buffer(place, x, tuple(shape))
-                for place, (x, shape) in enumerate(zip(inputs, shapes, strict=True))
+                None if x is None else self._buffer(place, x.device, dtype, tuple(shape))
+                for place, (x, dtype, shape) in enumerate(zip(inputs, dtypes, shapes, strict=True))
             )
             with _empty_memory_left_as_it_is():
                 graph = CapturedGraph(
@@ -165,11 +180,13 @@ class GraphCache:
         )
         return None
 
-    def _buffer(self, place: int, example: Tensor, shape: Shape) -> Tensor:
+    def _buffer(
+        self, place: int, device: torch.device, dtype: torch.dtype | None, shape: Shape
+    ) -> Tensor:
         """The memory of one input, the same for all graphs that take it in this shape."""
-        key = (place, shape, example.dtype, example.device)
+        key = (place, shape, dtype, device)
         if key not in self._buffers:
-            self._buffers[key] = example.new_zeros(shape)
+            self._buffers[key] = torch.zeros(shape, dtype=dtype, device=device)
         return self._buffers[key]
 
     def _limit_on(self, device: torch.device) -> float:
@@ -225,8 +242,10 @@ class GraphReplay:
         """Copies of the outputs."""
         return tuple(map(cut, self._graph.outputs, shapes))
 
-    def backward(self, upstream: Tensors, shapes: Sequence[Shape]) -> Tensors:
-        """Copies of the gradients, in the order and the shapes of the inputs that have one."""
+    def backward(
+        self, upstream: Tensors, shapes: Sequence[Shape], types: Sequence[torch.dtype]
+    ) -> Tensors:
+        """Copies of the gradients, in the order, shapes and types of the inputs that have one."""
         if not self._cache.is_current(self):
             raise RuntimeError(
                 "a second backward pass through a recurrence whose memory a later batch has taken; "
@@ -234,4 +253,4 @@ class GraphReplay:
             )
         self._graph.backward(upstream)
         self.done = True
-        return tuple(map(cut, self._graph.gradients, shapes))
+        return tuple(map(cut, self._graph.gradients, shapes, types))

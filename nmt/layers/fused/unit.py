@@ -16,7 +16,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nmt.layers.fused import backend
-from nmt.layers.fused.captured import Tensors
+from nmt.layers.fused.captured import Tensors, cast
 from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
 from nmt.layers.fused.steps import Product, total
 from nmt.layers.precision import accumulate_dtype, compute_dtype
@@ -46,7 +46,9 @@ def read_in_all_directions(
         dtype,
         graph_cache,
     )  # (D, S, B, H)
-    by_position = [states[0], states[1].flip(0)] if len(units) == 2 else [states[0]]
+    # one gradient of all directions: that of an index is as large as `states`, and mostly zeros
+    ahead, *back = states.unbind(0)
+    by_position = [ahead, *(direction.flip(0) for direction in back)]
     return [direction.transpose(0, 1) for direction in by_position]
 
 
@@ -84,10 +86,12 @@ class FusedUnit(Function):
         dtype: torch.dtype,
         graph_cache: GraphCache | None,
     ) -> Tensor:
-        inputs = (projected.to(dtype), initial, U_gates.to(dtype), U.to(dtype), real)
+        inputs = (projected, initial, U_gates, U, real)
+        types = (dtype, None, dtype, dtype, None)
         directions, length, batch, hidden = *projected.shape[:3], U.shape[2]
         ctx.replay = None
         ctx.shapes = [projected.shape, initial.shape, U_gates.shape, U.shape]
+        ctx.types = [projected.dtype, initial.dtype, U_gates.dtype, U.dtype]
         with torch.autocast(projected.device.type, enabled=False):
             if graph_cache is not None and length and any(ctx.needs_input_grad):
                 padded, rows = rounded(length), rounded(batch, SENTENCES)
@@ -95,10 +99,12 @@ class FusedUnit(Function):
                     (directions, padded, rows, 3 * hidden), (directions, rows, hidden),
                     *ctx.shapes[2:], (directions, padded, rows, 1),
                 ]  # fmt: skip
-                ctx.replay = graph_cache.replay(run_forward, run_backward, inputs, shapes, 1)
+                ctx.replay = graph_cache.replay(
+                    run_forward, run_backward, inputs, shapes, 1, types=types
+                )
             if ctx.replay is not None:
                 return ctx.replay.outputs([(directions, length, batch, hidden)])[0]
-            (states,), saved = run_forward(*inputs)
+            (states,), saved = run_forward(*cast(inputs, types))
         ctx.save_for_backward(*saved)
         return states
 
@@ -110,7 +116,7 @@ class FusedUnit(Function):
             if replay is None:
                 grads = run_backward(ctx.saved_tensors, (grad_states,))
             else:
-                grads = replay.backward((grad_states,), ctx.shapes)
+                grads = replay.backward((grad_states,), ctx.shapes, ctx.types)
         return *grads, None, None, None
 
 

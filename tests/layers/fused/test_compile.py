@@ -31,6 +31,7 @@ KERNELS = {
     "next_state_kernel": 1,
     "candidate_backward_kernel": 2,
     "reset_backward_kernel": 2,
+    "lookup_backward_kernel": 1,
 }
 OF_FLOAT32 = {"word_nll_kernel": 4, "adadelta_kernel": 2}  # gradients clipped or not
 OF_BFLOAT16 = {
@@ -88,7 +89,8 @@ def test_all_kernels_compile(target):
                 threads = 256 if target.startswith("gfx") else 128
                 assert each["vector_loads"] >= (64 + 16) * 128 * 2 // 16 // threads, each
             if each["kernel"] == "word_nll_kernel":
-                assert each["vector_loads"] >= (1 if target.startswith("gfx") else 2), each
+                # 4096 logits by 1024 threads, in each pass over them
+                assert each["vector_loads"] >= 1, each
             if each["kernel"] == "adadelta_kernel":
                 # parameter, gradient and two averages: 2048 entries by 256 threads (AMD: 512)
                 assert each["vector_loads"] >= 4 * (1 if target.startswith("gfx") else 2), each

@@ -13,7 +13,7 @@ import torch
 from torch.utils import deterministic
 
 from nmt.layers.fused import captured
-from nmt.layers.fused.captured import CapturedGraph, cut, fill
+from nmt.layers.fused.captured import CapturedGraph, cast, cut, fill
 from nmt.layers.fused.graphs import MULTIPLE, SENTENCES, GraphCache, rounded
 from tests.layers.nets import batch, gradients, make
 
@@ -71,6 +71,33 @@ def test_fill_and_cut():
     copied = cut(buffer, (2, 3))
     buffer.zero_()
     assert copied.sum() == 6
+
+
+def test_fill_and_cut_in_other_types():
+    """As two passes would: a cast, and a copy."""
+    torch.manual_seed(0)
+    buffer = torch.full((3, 4), 7.0, dtype=torch.bfloat16)
+    given = torch.randn(3, 2)
+    fill(buffer, given)
+    assert torch.equal(buffer[:, :2], given.bfloat16())
+    assert (buffer[:, 2:] == 0).all()
+    copied = cut(buffer, (2, 2), torch.float32)
+    assert torch.equal(copied, buffer[:2, :2].float())
+    assert cut(buffer, (3, 4), torch.bfloat16).data_ptr() != buffer.data_ptr()
+    (left, right) = cast([given, None], [torch.bfloat16, torch.float32])
+    assert left.dtype == torch.bfloat16
+    assert right is None
+
+
+def test_weights_are_cast_as_they_are_copied_in():
+    """Buffers have the type of products, and gradients that of the parameters."""
+    net = with_graphs(dtype=torch.float32)[1]
+    with torch.autocast("cpu", torch.bfloat16):
+        net.encoder(*BATCHES[0][:2])
+    (graph,) = net.encoder.graph_cache.graphs.values()
+    # projected, initial, U_gates, U, real
+    types = [x.dtype for x in graph.inputs]
+    assert types == [torch.bfloat16, torch.float32, torch.bfloat16, torch.bfloat16, torch.float32]
 
 
 @pytest.mark.parametrize("device", DEVICES)

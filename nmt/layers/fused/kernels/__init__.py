@@ -1,5 +1,7 @@
 """`nmt.layers.fused.steps` as Triton kernels: attention, the gates, and the likelihood of words.
 
+And the gradient of word vectors, for which the steps have no function: elsewhere it is PyTorch's.
+
 Importing this package imports Triton. With TRITON_INTERPRET=1 set before that, the kernels work on
 CPU tensors, which is how they are tested without a GPU.
 """
@@ -18,6 +20,7 @@ from nmt.layers.fused.kernels.likelihood import (
     operand,
     word_nll,
 )
+from nmt.layers.fused.kernels.lookup import lookup_backward
 
 __all__ = [
     "accumulate_columns",
@@ -26,6 +29,7 @@ __all__ = [
     "attention_steps",
     "candidate_backward",
     "logits_memory",
+    "lookup_backward",
     "next_state",
     "open_gates",
     "operand",
