@@ -15,10 +15,18 @@ from omegaconf.errors import OmegaConfBaseException
 from nmt.config.keys import bounds, entries, type_name
 from nmt.config.overrides import GROUPS, NAMES
 from nmt.config.renamed import renamed_to
+from nmt.config.validation import NOT_LIGHTNINGS
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what is explained
 CHOICES = (*GROUPS, *NAMES)
 NOT_A_NAME = "Config group override must be a string or a list"
+# Names that Lightning's users type, and the keys that stand for them
+ELSEWHERE = {
+    **NOT_LIGHTNINGS,
+    **dict.fromkeys(("ckpt_path", "resume_from_checkpoint"), "type resume=RUN_FOLDER"),
+    "early_stopping": "type trainer.patience",
+    "learning_rate": "type optimizer.lr",
+}
 NOISE = ("object_type=", "full_key:", "reference_type=", "See https://")
 
 
@@ -103,11 +111,13 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
         inner = re.search(r"Key '([^']+)' is not in struct", "\n".join(lines))
         new = f"{path}.{inner[1] if inner else 'NAME'}"
         return f"{new}: no such entry; to add one, type +{new}=…, and to remove one, ~{path}.NAME"
+    section, _, last = path.rpartition(".")
+    if section in ("", "trainer") and last in ELSEWHERE:
+        return f"{path}: no such key; {ELSEWHERE[last]}"
     names = list(dict.fromkeys([*hints, *CHOICES]))
     if path.startswith(("trainer.lightning.", "callbacks.", "optimizer.options.")):
         return f"{path}: no such entry; to add one, type +{path}=…"
     near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)
-    last = path.rpartition(".")[2]
     near += [name for name in names if name.rpartition(".")[2] == last and name not in near]
     hint = f"did you mean {' or '.join(near[:3])}?" if near else "see docs/configuration.md"
     if path.startswith("trainer."):

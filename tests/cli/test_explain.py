@@ -53,3 +53,20 @@ def test_a_file_that_is_no_yaml_is_named_with_its_line(program, tmp_path, conten
     file.write_text(content)
     ended = program("study", "--config-dir", str(tmp_path), "+study=mine", "study.plan_only=true")
     assert (ended.code, ended.err.splitlines()[-1]) == (2, f"nmt: {file}{said}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        ("trainer.gradient_clip_val=1.0", "type optimizer.clip_norm"),
+        ("trainer.max_epochs=3", "type trainer.max_steps"),
+        ("trainer.ckpt_path=a.ckpt", "type resume=RUN_FOLDER"),
+        ("ckpt_path=a.ckpt", "type resume=RUN_FOLDER"),
+        ("learning_rate=0.1", "type optimizer.lr"),
+        ("trainer.early_stopping=true", "type trainer.patience"),
+    ],
+)
+def test_the_key_for_what_lightning_calls_otherwise(program, typed, instead):
+    ended = program("train", typed)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1] == f"nmt: {typed.partition('=')[0]}: no such key; {instead}"

@@ -119,7 +119,8 @@ def log_test(
                 curves = {length_metric(name, column): value for column, value in found.items()}
                 counts = {length_metric(name, "sentences"): bucket["sentences"]}
                 for metric in {**counts, **curves}.keys() - defined:
-                    run.define_metric(metric, step_metric=LENGTH, step_sync=False)
+                    # the summary would have the last bucket's, as if it were of the set
+                    run.define_metric(metric, step_metric=LENGTH, step_sync=False, summary="none")
                     defined.add(metric)
                 run.log({LENGTH: words, **counts, **curves})
         run.log({TABLE: table})

@@ -126,6 +126,8 @@ def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypa
     logged = {name for each in records for name in (each.get("history") or {}).get("item", {})}
     curves = {name for name in logged if name.startswith("length/")}
     assert over_length == curves - {"length/words"} != set()
+    # the last bucket's score is not that of the set
+    assert all(exact[name]["summary"] == {"none": True} for name in over_length)
     bests = {
         name: kept
         for name in exact
