@@ -13,7 +13,7 @@ import logging
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
-from nmt.cli.composition import output_folder
+from nmt.utils.environment import output_folder
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ if __name__ == "__main__":  # before the imports below, which take a second
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
-from nmt.cli.composition import output_folder
 from nmt.training.signals import Stop, stoppable
+from nmt.utils.environment import output_folder
 
 
 @command("train")

@@ -59,5 +59,5 @@ def disagreement(
     with setting.autocast(bf16):
         memory = net.encode(*words[:2])
         nll = net.output.nll(net.decoder(target, mask, memory).readout, target, mask).sum(1)
-    claimed = torch.tensor([sum(each.log_probabilities) for each in found])
+    claimed = torch.tensor([each.score for each in found])  # their sums: no length penalty
     return float(((nll.cpu() + claimed).abs() / claimed.abs()).max())

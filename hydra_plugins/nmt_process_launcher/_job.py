@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 import shlex
 import signal
 import sys
@@ -14,8 +13,9 @@ from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import DictConfig
+
+from nmt.utils.commands import override
 
 CONSOLE = "console.log"
 RETURN = "NMT_RETURN"
@@ -113,11 +113,6 @@ class Job:
             return f"failed (exit code {self.code})"
 
 
-def quote(text: str) -> str:
-    """A value that Hydra's override grammar reads as exactly this text."""
-    return QuotedString(text=text, quote=Quote.single).with_quotes()
-
-
 def program() -> list[str]:
     """The running program, as Python is told to run it again."""
     main = sys.modules["__main__"]
@@ -141,9 +136,7 @@ def without(overrides: Sequence[str], keys: set[str]) -> list[str]:
     """The overrides that set none of these keys."""
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     return [
-        line
-        for line, override in zip(overrides, parsed, strict=True)
-        if override.key_or_group not in keys
+        line for line, each in zip(overrides, parsed, strict=True) if each.key_or_group not in keys
     ]
 
 
@@ -164,8 +157,8 @@ def command(job: Job, sweep: str, hydra_overrides: Sequence[str]) -> list[str]:
         *without(hydra_overrides, _OWN_KEYS),
         *job.overrides,
         "hydra.mode=RUN",
-        f"hydra.run.dir={quote(str(job.folder))}",
-        f"hydra.sweep.dir={quote(sweep)}",
+        override("hydra.run.dir", str(job.folder)),
+        override("hydra.sweep.dir", sweep),
         f"hydra.job.num={job.number}",
         f"hydra.job.id={job.number}",
         f"++hydra.callbacks.return_value._target_={RETURN_CALLBACK}",
@@ -175,8 +168,7 @@ def command(job: Job, sweep: str, hydra_overrides: Sequence[str]) -> list[str]:
 def again(sweep: str) -> str:
     """The shell command that starts the running sweep again in its folder."""
     typed = [part for part in sys.argv[1:] if not part.startswith("hydra.sweep.dir=")]
-    folder = sweep if re.fullmatch(r"[\w./-]+", sweep, re.ASCII) else quote(sweep)
-    words = ["python", *program()[1:], *typed, f"hydra.sweep.dir={folder}"]
+    words = ["python", *program()[1:], *typed, override("hydra.sweep.dir", sweep)]
     return shlex.join(words)
 
 

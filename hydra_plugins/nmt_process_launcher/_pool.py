@@ -10,22 +10,20 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import FrameType
 from typing import BinaryIO
 
 from hydra_plugins.nmt_process_launcher._devices import Gpus
 from hydra_plugins.nmt_process_launcher._job import Job, State
+from nmt.utils.processes import on_stopping_signals
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
 LEFTOVER_SECONDS = 5.0
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
 def duration(seconds: float) -> str:
@@ -83,7 +81,7 @@ class Pool:
             the signal that stopped the sweep, if one did.
         """
         waiting = list(jobs)
-        with self._signals():
+        with on_stopping_signals(self.signals.append):
             try:
                 while (waiting and not self.signals) or self.running:
                     while waiting and not self.signals and self._start(waiting[0]):
@@ -97,22 +95,6 @@ class Pool:
                 for running in self.running:
                     _end_group(running.process.pid, signal.SIGKILL)
         return self.signals[0] if self.signals else None
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        def note(number: int, frame: FrameType | None) -> None:
-            self.signals.append(number)
-
-        before = {}
-        if threading.current_thread() is threading.main_thread():
-            for number in _STOPPING:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays in force
-                    before[number] = signal.signal(number, note)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _start(self, job: Job) -> bool:
         """Starts a job, unless it has to wait for its turn."""

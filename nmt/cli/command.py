@@ -24,7 +24,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.claim import Claim, claimed, claims
-from nmt.cli.composition import conf_folder, output_folder, register_configs
+from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.cli.sweep import pages
 from nmt.config import Config, StudyConfig
@@ -35,7 +35,7 @@ from nmt.config.validation import validate, validate_keys
 from nmt.training.ranks import STARTER, watch_ranks
 from nmt.utils.commands import override_key
 from nmt.utils.cores import set_up_libraries
-from nmt.utils.environment import rank
+from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 from nmt.utils.standard_output import open_output, say, write_output
 from nmt.utils.startup import obey_signals

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 
 from hydra.core.config_store import ConfigStore
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from nmt.config.schema import SCHEMAS, register
@@ -23,11 +22,6 @@ def conf_folder() -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
-
-
-def output_folder() -> Path:
-    """The folder that Hydra has made for the running command."""
-    return Path(HydraConfig.get().runtime.output_dir)
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:

@@ -69,6 +69,17 @@ def is_within(path: str, prefixes: Iterable[str]) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
 
 
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one mapping with dotted keys; an empty mapping stays a value."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
     """All keys of a schema in its order: dotted name, field and annotation."""
     hints = get_type_hints(schema)

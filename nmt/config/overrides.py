@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any, cast
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,7 +17,7 @@ from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from nmt.config.keys import inherited, is_within, marked
+from nmt.config.keys import flatten, inherited, is_within, marked
 from nmt.config.model import SizeConfig
 from nmt.config.schema import Config, EvaluateConfig, TrainConfig
 from nmt.utils.errors import InputError
@@ -151,7 +152,7 @@ def refuse_changes(stored: DictConfig, config: DictConfig) -> None:
     Raises:
         InputError: naming the first key that differs, the stored value and the typed one.
     """
-    before, now = dict(_flat(stored, "")), dict(_flat(config, ""))
+    before, now = _flat(stored), _flat(config)
     for path in sorted(before.keys() | now.keys()):
         free = is_within(path, RESUMABLE) and path not in FROZEN
         if before.get(path) != now.get(path) and not free:
@@ -194,15 +195,7 @@ def _part(path: str, only: Sequence[str]) -> list[str]:
     return [inner for inner in only if inner.startswith(f"{path}.")]
 
 
-def _flat(config: DictConfig, path: str) -> list[tuple[str, object]]:
-    pairs: list[tuple[str, object]] = []
-    for name in map(str, config):
-        where = f"{path}{name}"
-        value = OmegaConf.select(config, name)
-        if isinstance(value, DictConfig):
-            pairs += _flat(value, f"{where}.")
-        else:
-            pairs.append(
-                (where, OmegaConf.to_container(value) if OmegaConf.is_list(value) else value)
-            )
-    return pairs
+def _flat(config: DictConfig) -> dict[str, Any]:
+    """Values by dotted key; an empty section has none."""
+    found = flatten(cast(dict[str, Any], OmegaConf.to_container(config, resolve=True)))
+    return {path: value for path, value in found.items() if value != {}}

@@ -88,9 +88,9 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         normalise, in_domain = tokenizer.normalise, None
         if data.selection != "none":  # the small text first: what is wrong with it shows at once
             with _stage("preparing data.in_domain", progress):
-                in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise, raw=False)
+                in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise)
         with _stage("preparing data.train", progress):
-            text = _tokenised(data.train, data, "data.train", normalise, raw=False)
+            text = _tokenised(data.train, data, "data.train", normalise)
         with _stage("filtering data.train", progress):
             text = filter_text(text, data, in_domain)
         with _stage("encoding data.train", progress):
@@ -186,7 +186,7 @@ def prepare_held_out(
         InputError: where the text cannot be had.
     """
     with progress_bars(progress), _stage(f"preparing {key}", progress):
-        tokenised = _tokenised(text, data, key, normalise, raw=True)
+        tokenised = _tokenised(text, data, key, normalise)
     name = key.removeprefix("data.").removeprefix("test.")
     rows = cast(Any, tokenised.rows)
     split = HeldOut(name, rows, source_vocabulary, target_vocabulary, tokenised.lines)
@@ -211,29 +211,22 @@ def _stage(title: str, progress: bool) -> Stage:
     return Stage(title, shown=progress and not has_terminal())
 
 
-def _languages(data: DataConfig) -> tuple[str, str]:
-    source, target = data.languages
-    return source, target
-
-
 def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:
     return {"data.valid": data.valid} | {
         f"data.test.{name}": section for name, section in data.test.items()
     }
 
 
-def _tokenised(
-    text: TextConfig, data: DataConfig, key: str, normalise: bool, raw: bool
-) -> TokenisedText:
+def _tokenised(text: TextConfig, data: DataConfig, key: str, normalise: bool) -> TokenisedText:
     split = {"data.train": "train", "data.in_domain": "train", "data.valid": "valid"}.get(
         key, "test"
     )
-    corpus = open_corpus(text, data, key, split)
+    source, target = data.languages
     return tokenise_corpus(
-        corpus,
-        _languages(data),
+        open_corpus(text, data, key, split),
+        (source, target),
         cache=Path(data.cache),
         normalise=normalise,
-        raw=raw,
+        raw=split != "train",
         verify=data.verify,
     )

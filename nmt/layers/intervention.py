@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nmt.layers.attention import Attention, AttentionOutput, normalise_rows
 from nmt.layers.memory import Memory
 
-INTERVENTIONS = ("as_trained", "uniform", "argmax", "top_k", "permuted", "shifted")
+INTERVENTIONS = ("uniform", "argmax", "top_k", "permuted", "shifted")
 
 
 class Intervention(nn.Module):
@@ -31,8 +31,8 @@ class Intervention(nn.Module):
 
     Each keeps the sum of a step's weights: 1, or where the attention was trained with less, as in
     a window, that, so that contexts keep their scale and it is seen what rests on the places of the
-    weights alone. `as_trained` changes nothing. The log-normaliser stays that of the scores. Nothing
-    here depends on the other sentences of a batch. Raises ValueError for another kind, or a k below 1.
+    weights alone. The log-normaliser stays that of the scores. Nothing here depends on the other
+    sentences of a batch. Raises ValueError for another kind, or a k below 1.
     """
 
     def __init__(self, attention: Attention, kind: str, top_k: int = 1) -> None:
@@ -65,8 +65,6 @@ class Intervention(nn.Module):
 
     def changed(self, weights: Tensor, mask: Tensor) -> Tensor:
         """Other weights (B, K, S) than those of attention, given the mask (B, S)."""
-        if self.kind == "as_trained":
-            return weights
         if self.kind in ("permuted", "shifted"):
             order = shifted(mask) if self.kind == "shifted" else permuted(mask)
             return weights.gather(2, order.unsqueeze(1).expand_as(weights))

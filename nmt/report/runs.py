@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import EvaluationConfig
-from nmt.config.keys import CONFIDENCE, is_within
+from nmt.config.keys import CONFIDENCE, flatten, is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
@@ -163,17 +163,6 @@ def differing_keys(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
         if len({_comparable(run.flat.get(key, MISSING)) for run in configured}) > 1:
             differing[key] = [run.flat.get(key, MISSING) for run in runs]
     return differing
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one mapping with dotted keys; an empty mapping stays a value."""
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping) and value:
-            flat.update(flatten(value, f"{prefix}{name}."))
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
 
 
 def is_incidental(key: str) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hydra.core.hydra_config import HydraConfig
-
 from nmt.evaluation import results
 from nmt.training.checkpoint_folder import CheckpointFolder
-from nmt.utils.environment import rank
+from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import remove_partial
 
@@ -23,7 +21,7 @@ class RunFolder:
     @classmethod
     def of_this_command(cls) -> RunFolder:
         """The folder that Hydra has made for the running command."""
-        return cls(Path(HydraConfig.get().runtime.output_dir))
+        return cls(output_folder())
 
     @property
     def checkpoints(self) -> CheckpointFolder:

@@ -126,7 +126,7 @@ def beam_search(
         forbidden = {word: where for word, where in forbidden.items() if where.any()}
         chosen = best_continuations(model.output.logits(readout), totals, widths, forbidden)
 
-        nodes = trellis.add(along(nodes, chosen.parents), chosen.words, chosen.log_probabilities)
+        nodes = trellis.add(along(nodes, chosen.parents), chosen.words)
         totals = chosen.totals
         ended = (chosen.words == END) & (totals > -np.inf)
         for row, slot in np.argwhere(ended):
@@ -199,7 +199,7 @@ def _ranked(sentence: _Sentence, trellis: Trellis, settings: SearchConfig) -> li
     # ties with the last one returned are traced back too: the order of their words decides
     last = ends[min(settings.nbest, len(ends)) - 1][:2]
     hypotheses = [
-        Hypothesis(*trellis.backtrace(node), -negative_score, not is_open)
+        Hypothesis(trellis.backtrace(node), -negative_score, not is_open)
         for is_open, negative_score, node in ends
         if (is_open, negative_score) <= last
     ]

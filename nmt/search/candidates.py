@@ -32,7 +32,6 @@ class Continuations(NamedTuple):
 
     parents: np.ndarray  # (B, W) slot of the hypothesis that is continued
     words: np.ndarray  # (B, W)
-    log_probabilities: np.ndarray  # (B, W) of the word alone
     totals: np.ndarray  # (B, W) of the hypothesis with this word; -inf: no such continuation
 
 
@@ -88,16 +87,13 @@ def best_continuations(
 
     count = cells.shape[1]
     last, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)
-    log_probabilities = copied[:, count + 1 :]
     offered = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes)
     # words of the last stripe that the one before has
     covered = offered[:, :, -1] < starts[-2] + size
     origin = np.repeat(cell // size, len(starts), axis=1)
-    scores = along(totals, origin) + log_probabilities
+    scores = along(totals, origin) + copied[:, count + 1 :]
     scores.reshape(offered.shape)[:, :, -1][covered] = -np.inf
-    kept = _ordered(
-        Continuations(origin, offered.reshape(scores.shape), log_probabilities, scores), widths
-    )
+    kept = _ordered(Continuations(origin, offered.reshape(scores.shape), scores), widths)
     if count < slots * size:
         lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
         slack = 8 * torch.finfo(dtype).eps * np.abs(lowest)
@@ -142,7 +138,7 @@ def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:
         count = int((falling <= least).sum(1).max())
         found = np.argpartition(falling, count - 1, axis=1)[:, :count]
         candidates = Continuations(*(along(array, found) for array in candidates))
-    parents, words, _, scores = candidates
+    parents, words, scores = candidates
     order = np.lexsort((parents, words, -scores), axis=1)[:, :width]
     best = Continuations(*(along(array, order) for array in candidates))
     best.totals[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
@@ -159,11 +155,10 @@ def _rank_all_words(
 ) -> None:
     """Puts the best of all words (logits (K, V)) of one sentence into its row of `kept`."""
     exact = (logits.to(normaliser.dtype) - normaliser.unsqueeze(1)).clamp(max=0)
-    log_probabilities = exact.double().cpu().numpy()
-    scores = totals[:, None] + log_probabilities
+    scores = totals[:, None] + exact.double().cpu().numpy()
     least = np.partition(scores, scores.size - width, axis=None)[scores.size - width]
     parents, words = np.nonzero(scores >= least)
-    found = Continuations(parents, words, log_probabilities[parents, words], scores[parents, words])
+    found = Continuations(parents, words, scores[parents, words])
     best = _ordered(Continuations(*(array[None] for array in found)), np.array([width]))
     for whole, part in zip(kept, best, strict=True):
         whole[row, :width] = part[0]

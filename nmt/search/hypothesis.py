@@ -13,13 +13,11 @@ class Hypothesis:
 
     Attributes:
         tokens: ids of the words written; the last is `END` if and only if `finished`.
-        log_probabilities: log p(y_i | y_<i, x) of each token, in nats.
-        score: their sum, divided by len(tokens) ** length_penalty.
+        score: the sum of log p(y_i | y_<i, x) in nats, divided by len(tokens) ** length_penalty.
         finished: whether `</s>` was written before the search had to stop.
     """
 
     tokens: list[int]
-    log_probabilities: list[float]
     score: float
     finished: bool
 
@@ -43,29 +41,23 @@ class Trellis:
     ROOT = -1
     _parents: list[np.ndarray] = field(default_factory=list)
     _words: list[np.ndarray] = field(default_factory=list)
-    _log_probabilities: list[np.ndarray] = field(default_factory=list)
     _starts: list[int] = field(default_factory=lambda: [0])
 
-    def add(
-        self, parents: np.ndarray, words: np.ndarray, log_probabilities: np.ndarray
-    ) -> np.ndarray:
-        """Adds a step's nodes (three arrays of one shape) and returns their numbers."""
+    def add(self, parents: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Adds a step's nodes (two arrays of one shape) and returns their numbers."""
         start = self._starts[-1]
         self._parents.append(parents.ravel())
         self._words.append(words.ravel())
-        self._log_probabilities.append(log_probabilities.ravel())
         self._starts.append(start + parents.size)
         return np.arange(start, start + parents.size).reshape(parents.shape)
 
-    def backtrace(self, node: int) -> tuple[list[int], list[float]]:
-        """Words and log-probabilities from the first word to `node`."""
+    def backtrace(self, node: int) -> list[int]:
+        """Words from the first word to `node`."""
         words: list[int] = []
-        log_probabilities: list[float] = []
         step = int(np.searchsorted(self._starts, node, side="right")) - 1
         while node != self.ROOT:
             place = node - self._starts[step]
             words.append(int(self._words[step][place]))
-            log_probabilities.append(float(self._log_probabilities[step][place]))
             node = int(self._parents[step][place])
             step -= 1
-        return words[::-1], log_probabilities[::-1]
+        return words[::-1]

@@ -9,9 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
@@ -24,14 +23,13 @@ from nmt.utils.commands import override, override_key
 from nmt.utils.errors import InputError, Interrupted
 from nmt.utils.files import write_json
 from nmt.utils.locks import FolderInUse, FolderLock
-from nmt.utils.processes import signal_at_parents_death
+from nmt.utils.processes import on_stopping_signals, signal_at_parents_death
 from nmt.utils.progress import counted
 
 log = logging.getLogger(__name__)
 
 JOBS = "jobs.json"
 PASSED_ON = ("hydra/launcher", "hydra.launcher.", "hydra.searchpath")  # of what was typed
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 PATIENCE = 600.0  # seconds that runs of an earlier start have to end
 
 
@@ -103,7 +101,14 @@ def make_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
         start_new_session=True,
         preexec_fn=lambda: signal_at_parents_death(signal.SIGTERM),
     )
-    with _signals_to(process) as received:
+    received: list[int] = []
+
+    def pass_on(number: int) -> None:  # to the sweep, which stops its runs
+        received.append(number)
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    with on_stopping_signals(pass_on):
         code = process.wait()
     (folder / JOBS).unlink(missing_ok=True)
     if received:
@@ -162,25 +167,3 @@ def _is_busy(folder: Path) -> bool:
     except FolderInUse:
         return True
     return False
-
-
-@contextlib.contextmanager
-def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Passes signals on to the sweep, which stops its runs; yields those that came."""
-    received: list[int] = []
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(number)
-
-    before = {
-        number: signal.signal(number, pass_on)
-        for number in STOPPING
-        if signal.getsignal(number) is not signal.SIG_IGN  # nohup stays in force
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import BaselineConfig, Config, TextConfig
-from nmt.config.keys import completed, is_within
+from nmt.config.keys import completed, flatten, is_within
 from nmt.config.renamed import upgrade
 from nmt.config.schema import REVERSE_CHECKPOINT, RUNTIME_KEYS, TrainConfig, to_containers
-from nmt.report.runs import flatten
 from nmt.utils.code import code_fingerprint
 from nmt.utils.commands import command_line, literal, override, override_key
 

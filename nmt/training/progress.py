@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from tqdm import tqdm
 
 from nmt.data.batch import Batch
 from nmt.training.lightning import accumulating
@@ -158,15 +160,8 @@ class Progress(pl.Callback):
             said.append(f"AER {scores['alignment_error_rate']:.3f}")
         if "eos_weight" in scores:
             said.append(f"attention on </s> {scores['eos_weight']:.2f}")
-        self.say(f"update {trainer.global_step}: development " + ", ".join(said))
-
-    def say(self, line: str) -> None:
-        """A line of the log that does not break the bar."""
-        if self._training is None:
-            log.info(line)
-            return
-        with self._training.aside():
-            log.info(line)
+        with tqdm.external_write_mode(sys.stderr):  # or the line would break the bar
+            log.info(f"update {trainer.global_step}: development " + ", ".join(said))
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self._validation_began is not None:

@@ -105,11 +105,11 @@ def watch_ranks() -> Watch:
     return _watch
 
 
-def who_died(seconds: float = 2) -> str | None:
-    """Which rank has died, where that can be seen within some seconds."""
+def who_died() -> str | None:
+    """Which rank has died, where that can be seen within two seconds."""
     if _watch is None:
         return None
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 2
     while (said := _watch.dead()) is None and time.monotonic() < end:
         time.sleep(POLL)
     return said

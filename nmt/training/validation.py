@@ -17,7 +17,7 @@ from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import Gold, gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
-from nmt.evaluation.records import choose_kept
+from nmt.evaluation.records import choose_kept, in_order
 from nmt.models.base import Decoded, Translator
 from nmt.report.wandb.panels import PICTURED, log_alignments
 from nmt.search import beam_search
@@ -159,7 +159,7 @@ class Validation(pl.Callback):
             scores["alignment_error_rate"] = found["alignment"]["alignment_error_rate"]
         for name, score in scores.items():
             pl_module.log(f"valid/{name}", score, logger=False)  # `Progress` does
-        heatmaps = sorted((row for part in gather(self.heatmaps) for row in part), key=by_id)
+        heatmaps = in_order(row for part in gather(self.heatmaps) for row in part)
         for logger in trainer.loggers:
             if isinstance(logger, ResumableWandbLogger):
                 with logger.row(trainer.global_step, LogEntry.PICTURES) as new:
@@ -172,7 +172,3 @@ def sum_of_all() -> SumMetric:
     metric = SumMetric(nan_strategy="disable")
     metric.set_dtype(torch.float64)
     return metric
-
-
-def by_id(row: dict[str, Any]) -> int:
-    return int(row["id"])

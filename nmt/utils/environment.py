@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 
@@ -38,6 +39,13 @@ def command_name() -> str | None:
     return HydraConfig.get().job.name if HydraConfig.initialized() else None
 
 
+def output_folder() -> Path:
+    """The folder that Hydra has made for the running command."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return Path(HydraConfig.get().runtime.output_dir)
+
+
 def sweep_folder() -> str | None:
     """The folder of the sweep that the running job belongs to; None for a run of its own.
 
@@ -63,10 +71,11 @@ def rank_and_world() -> tuple[int, int]:
 
 def gather(mine: Any) -> list[Any]:
     """What each rank has, in the order of ranks."""
+    _, world = rank_and_world()
+    if world == 1:
+        return [mine]
     import torch
 
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return [mine]
-    parts: list[Any] = [None] * torch.distributed.get_world_size()
+    parts: list[Any] = [None] * world
     torch.distributed.all_gather_object(parts, mine)
     return parts

@@ -1,9 +1,35 @@
-"""Processes that end when the one that started them does, however that ends."""
+"""Processes that end when the one that started them does, however that ends, or hear of its signals."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+@contextlib.contextmanager
+def on_stopping_signals(handle: Callable[[int], object]) -> Iterator[None]:
+    """Inside, signals that stop a process call `handle` with their number.
+
+    Those that are ignored stay so (nohup); outside the main thread nothing changes.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {
+            number: signal.signal(number, lambda number, frame: handle(number))
+            for number in STOPPING
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def signal_at_parents_death(number: int) -> None:

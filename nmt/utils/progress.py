@@ -123,15 +123,6 @@ class Stage:
         if self._bar is not None:
             self._bar.set_postfix_str(text)
 
-    @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
-        """Takes the bar away for what is written inside."""
-        if self._bar is not None:
-            self._bar.clear()
-        yield
-        if self._bar is not None:
-            self._bar.refresh()
-
     def line(self) -> str:
         """What is said of the stage where there is no bar."""
         if self._text is not None:

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
+from nmt.config.keys import flatten
 from nmt.config.renamed import upgrade
 from nmt.evaluation import records, results, results_v1
 from nmt.evaluation.results import bucket_score, score_of
-from nmt.report.runs import flatten
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import RUN_OF_SCHEMA_1
 

@@ -214,8 +214,8 @@ def test_force_decoding_gives_back_the_searchs_probabilities():
     assert not any(force_decode(model, [source] * 3, tokens)[0].others)
     decodings = force_decode(model, [source] * 3, tokens, runners_up=5)
     for hypothesis, decoding in zip(found, decodings, strict=True):
-        steps = len(hypothesis.log_probabilities)
-        assert decoding.log_probabilities[:steps] == pytest.approx(hypothesis.log_probabilities)
+        read = decoding.log_probabilities[: len(hypothesis.tokens)]
+        assert sum(read) == pytest.approx(hypothesis.score)
         assert decoding.weights.shape == (len(decoding.ids), 4)
         for written, own, others in zip(
             decoding.ids, decoding.log_probabilities, decoding.others, strict=True
@@ -297,7 +297,7 @@ def test_the_symbol_and_a_word_spelt_like_it_are_told_apart_by_their_ids(
     symbol, word = UNKNOWN, target.encode(["<unk>"])[0]
     source = ["the", "<unk>", "Smith"]
     model = make(target=target)
-    hypothesis = Hypothesis([word, symbol, symbol, 0], [-1.0] * 4, -4.0, True)
+    hypothesis = Hypothesis([word, symbol, symbol, 0], -4.0, True)
     decoded = test_loop.force_decode
 
     def one_to_one(*arguments, **options):

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from hydra_plugins.nmt_process_launcher import _devices
 from hydra_plugins.nmt_process_launcher._devices import Gpus, visible_gpus
 from hydra_plugins.nmt_process_launcher._earlier import find_earlier, signature
-from hydra_plugins.nmt_process_launcher._job import Job, State, environment, quote, without
+from hydra_plugins.nmt_process_launcher._job import Job, State, environment, without
 from hydra_plugins.nmt_process_launcher.launcher import UnfinishedJob
+from nmt.utils.commands import quoted
 
 
 @given(st.text(st.characters(blacklist_categories=["Cs", "Cc"])))
 def test_a_quoted_value_is_read_back(text):
-    (override,) = OverridesParser.create().parse_overrides([f"key={quote(text)}"])
+    (override,) = OverridesParser.create().parse_overrides([f"key={quoted(text)}"])
     assert override.value() == text
 
 

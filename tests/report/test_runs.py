@@ -5,13 +5,13 @@ import pytest
 from omegaconf import OmegaConf
 
 from nmt.config import EvaluationConfig
+from nmt.config.keys import flatten
 from nmt.models.checkpoint import stored_config
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import (
     MISSING,
     FinishedRun,
     differing_keys,
-    flatten,
     label_apart,
     outside_system,
 )

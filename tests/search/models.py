@@ -101,11 +101,11 @@ def reference_search(
     memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)
     minimum = min(int(options.min_ratio * len(sentence) + 1e-9), max(1, limit) - 1)
-    beam = [([], [], model.decoder.initial(memory))]
+    beam = [([], 0.0, model.decoder.initial(memory))]
     finished = []
     for _ in range(max(1, limit)):
         continuations = []
-        for place, (tokens, log_probabilities, state) in enumerate(beam):
+        for place, (tokens, total, state) in enumerate(beam):
             readout, attended = model.decoder.step(state, memory)
             logits = model.output.logits(readout)[0, 0]
             logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -115,13 +115,12 @@ def reference_search(
                     continue
                 if word == UNKNOWN and forbid_unknown:
                     continue
-                total = sum(log_probabilities) + value
-                continuations.append((-total, word, place, value, attended))
+                continuations.append((-total - value, word, place, attended))
         continuations.sort(key=lambda each: each[:3])
         following = []
-        for _, word, place, value, attended in continuations[: options.beam_size - len(finished)]:
-            tokens, log_probabilities, state = beam[place]
-            written = ([*tokens, word], [*log_probabilities, value])
+        for loss, word, place, attended in continuations[: options.beam_size - len(finished)]:
+            tokens, _, state = beam[place]
+            written = ([*tokens, word], -loss)
             if word == END:
                 finished.append((*written, True))
             else:
@@ -131,8 +130,8 @@ def reference_search(
         if not beam or len(finished) == options.beam_size:
             break
     found = [
-        Hypothesis(tokens, values, sum(values) / len(tokens) ** options.length_penalty, ended)
-        for tokens, values, ended in [*finished, *((t, v, False) for t, v, _ in beam)]
+        Hypothesis(tokens, total / len(tokens) ** options.length_penalty, ended)
+        for tokens, total, ended in [*finished, *((*kept, False) for *kept, _ in beam)]
     ]
     found.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
     return found[: options.nbest]

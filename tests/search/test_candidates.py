@@ -45,7 +45,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
     for b, best in enumerate(expected):
         kept = [
             (-total, word, parent)
-            for parent, word, _, total in zip(*(array[b] for array in found), strict=True)
+            for parent, word, total in zip(*(array[b] for array in found), strict=True)
             if total > -np.inf
         ]
         assert [each[1:] for each in kept] == [each[1:] for each in best]
@@ -65,7 +65,7 @@ def test_certain_words_never_gain_probability():
     logits = torch.zeros(1, 1, 5000)
     logits[0, 0, 7] = 200.0
     found = best_continuations(logits, np.zeros((1, 1)), np.array([1]), {})
-    assert (found.words[0, 0], found.log_probabilities[0, 0]) == (7, 0.0)
+    assert (found.words[0, 0], found.totals[0, 0]) == (7, 0.0)
 
 
 @pytest.mark.parametrize("word", [0, 282])
@@ -90,4 +90,4 @@ def test_a_forbidden_word_keeps_its_probability(word):
     found = best_continuations(logits, np.zeros((1, 2)), np.array([599]), forbidden)
     assert word not in found.words[found.totals > -np.inf]
     assert (found.totals > -np.inf).sum() == 2 * 299
-    np.testing.assert_allclose(found.log_probabilities[found.totals > -np.inf], -200)
+    np.testing.assert_allclose(found.totals[found.totals > -np.inf], -200)

@@ -25,12 +25,12 @@ BUCKETS = 3, 10  # Thot's weights depend on how often a history was seen: so man
 WEIGHT = 0.5  # of an order against all lower ones, in each range: what sil-machine starts from
 
 
-def frequent_words(sentences: Iterable[str], least: int = 2) -> frozenset[str]:
-    """Words that occur `least` times or more; those spelt like Thot's own symbols are left out."""
+def frequent_words(sentences: Iterable[str]) -> frozenset[str]:
+    """Words that occur more than once; those spelt like Thot's own symbols are left out."""
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(sentence.split(" "))
-    return frozenset(word for word, count in counts.items() if count >= least).difference(SYMBOLS)
+    return frozenset(word for word, count in counts.items() if count > 1).difference(SYMBOLS)
 
 
 def closed(words: Sequence[str], vocabulary: frozenset[str]) -> list[str]:

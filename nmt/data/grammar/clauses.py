@@ -6,10 +6,9 @@ from nmt.data.grammar import lexicon
 from nmt.data.grammar.french import Links
 from nmt.data.grammar.lexicon import Noun
 from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
-from nmt.data.grammar.predicates import Predicates
+from nmt.data.grammar.predicates import BASE, Predicates
 from nmt.data.grammar.stream import Weighted
 from nmt.data.grammar.verbs import (
-    CONDITIONAL,
     FUTURE,
     PAST,
     PLUPERFECT,
@@ -56,7 +55,6 @@ _RELATIVE = {
     PAST: Weighted([PAST, PROGRESSIVE, PLUPERFECT], [45, 25, 30]),
     FUTURE: Weighted([PRESENT, PAST], [75, 25]),
 }
-_BASE = {PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST}
 
 
 class Clauses(Predicates):
@@ -145,7 +143,7 @@ class Clauses(Predicates):
 
     def relative(self, noun: Referent, budget: int) -> None:
         """Writes a relative clause about `noun`."""
-        self.tense = _RELATIVE[_BASE.get(self.tense, self.tense)].pick(self.draw)
+        self.tense = _RELATIVE[BASE.get(self.tense, self.tense)].pick(self.draw)
         roll = self.draw() % 100
         acting = verbs_on(noun.noun_class)
         if noun.noun_class in ("area", "building") and roll < 40:

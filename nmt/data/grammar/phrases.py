@@ -163,11 +163,9 @@ class Nouns(ABC):
         self.used.append(item)
         return item
 
-    def name(self, noun_class: str | None = None) -> Referent:
+    def name(self) -> Referent:
         """A person's name."""
-        if noun_class is None:
-            noun_class = "man" if self.draw() < HALF else "woman"
-        name = lexicon.names[noun_class].pick(self.draw)
+        name = lexicon.names["man" if self.draw() < HALF else "woman"].pick(self.draw)
         self.put(name.english, name.french)
         return Referent(IL, name.feminine, False, "person")
 

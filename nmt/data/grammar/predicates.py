@@ -30,7 +30,7 @@ _REPORTED = {
     PAST: Weighted([PROGRESSIVE, PLUPERFECT, CONDITIONAL], [30, 40, 30]),
     FUTURE: Weighted([PRESENT, FUTURE], [60, 40]),
 }
-_BASE = {PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST}
+BASE = {PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST}
 _PERSON_PREDICATES = Weighted(
     ["transitive", "intransitive", "locative", "ditransitive", "be", "control", "report"],
     [44, 9, 11, 11, 9, 10, 8],
@@ -252,7 +252,7 @@ class Predicates(Descriptions):
         self.verb(verb, subject, tense)
         self.put("that", "que")
         outer = self.tense
-        base = _BASE.get(tense, tense)
+        base = BASE.get(tense, tense)
         inner = _REPORTED[base].pick(self.draw)
         if verb.coming:
             inner = CONDITIONAL if base == PAST else FUTURE

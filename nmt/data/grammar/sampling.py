@@ -24,6 +24,8 @@ _QUANTILES = (
 )  # fmt: skip
 _LAST = len(_QUANTILES) - 1
 
+_SHORTEST = 3  # words of a draw, of either side
+
 
 def share(source: Sequence[str]) -> int:
     """The sixteenth of the language (0 to 15) that a source sentence belongs to.
@@ -72,7 +74,6 @@ def draw(
     *,
     mean_length: float = 22.0,
     max_length: int = 80,
-    min_length: int = 3,
 ) -> AlignedPair:
     """Draw k of a split: the same pair on every machine, whatever else is drawn.
 
@@ -83,25 +84,22 @@ def draw(
         k: number of the draw, from 0.
         mean_length: mean number of source words (before the cut at `max_length`).
         max_length: longest sentence in words of either side.
-        min_length: shortest one.
 
     Raises:
-        InputError: for an unknown split or lengths that leave nothing.
+        InputError: for an unknown split or lengths that leave little.
     """
     shares = split_share(split)
-    if not 3 <= min_length <= max_length or max_length < 6:
-        raise InputError(
-            f"built-in corpus: lengths {min_length} to {max_length}: from 3 up, to 6 or more"
-        )
+    if max_length < 6:
+        raise InputError(f"built-in corpus: max_length={max_length}: must be 6 or more")
     if mean_length <= 0:
         raise InputError(f"built-in corpus: mean_length={mean_length}: must be above 0")
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
-        wanted = _wanted(numbers, mean_length, min_length, max_length)
+        wanted = _wanted(numbers, mean_length, _SHORTEST, max_length)
         pair = Derivation(numbers, wanted).write()
         if (
-            min_length <= len(pair.source) <= max_length
-            and min_length <= len(pair.target) <= max_length
+            _SHORTEST <= len(pair.source) <= max_length
+            and _SHORTEST <= len(pair.target) <= max_length
             and share(pair.source) in shares
         ):
             return pair

@@ -80,26 +80,15 @@ class LineAligned:
 
 
 @dataclass(frozen=True)
-class After:
-    """The rows of some parts but for the first `skip`."""
+class Slice:
+    """The rows of some parts from `start` on, up to `stop` or (None) to their end."""
 
     parts: tuple[Any, ...]
-    skip: int
+    start: int
+    stop: int | None
 
     def __iter__(self) -> Iterator[Row]:
-        return itertools.islice(read_parts(self.parts), self.skip, None)
-
-
-@dataclass(frozen=True)
-class First:
-    """No more than `limit` rows of some parts."""
-
-    parts: tuple[Any, ...]
-    limit: int
-
-    def __iter__(self) -> Iterator[Row]:
-        for _, row in zip(range(self.limit), read_parts(self.parts), strict=False):
-            yield row
+        return itertools.islice(read_parts(self.parts), self.start, self.stop)
 
 
 def digest(*parts: Any) -> str:

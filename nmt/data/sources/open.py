@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmt.config import DataConfig, TextConfig
-from nmt.data.sources.corpus import PART, After, Corpus, First, LineAligned, Row, digest
+from nmt.data.sources.corpus import PART, Corpus, LineAligned, Row, Slice, digest
 from nmt.data.sources.lines import OPENERS, Stamp, check_file
 from nmt.data.sources.remote import REMOTE, from_remote
 from nmt.utils.errors import InputError
@@ -34,7 +34,7 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
         stop = text.pairs and text.skip + text.pairs
         whole = open_corpus(replace(text, skip=None, pairs=stop), data, key, split)
         identity = digest(whole.identity, "skip", text.skip)
-        return replace(whole, identity=identity, parts=(After(whole.parts, text.skip),))
+        return replace(whole, identity=identity, parts=(Slice(whole.parts, text.skip, None),))
     ways = [way for way in ("source", "files", *REMOTE, "grammar") if getattr(text, way)]
     if not ways:
         raise InputError(
@@ -140,7 +140,7 @@ def _from_line_aligned(pairs: list[tuple[Path, ...]], text: TextConfig, key: str
     parts = tuple(LineAligned(pair, None) for pair in checked)
     contents = [[digest_of(path) for path in pair] for pair in checked]
     identity = digest("joined files", contents, text.tokenised, text.pairs)
-    limited = parts if text.pairs is None else (First(parts, text.pairs),)
+    limited = parts if text.pairs is None else (Slice(parts, 0, text.pairs),)
     return Corpus(key, identity, text.tokenised, limited)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nmt.config import DataConfig, TextConfig
-from nmt.data.sources.corpus import PART, Corpus, First, LineAligned, Row, digest
+from nmt.data.sources.corpus import PART, Corpus, LineAligned, Row, Slice, digest
 from nmt.data.sources.network import reachable
 from nmt.utils.errors import InputError
 from nmt.utils.files import sha256
@@ -214,7 +214,7 @@ def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:
         parts.append(LineAligned(_fetch_test_set(DATASETS[name], pair, where), None))
     contents = [[sha256(path) for path in part.paths] for part in parts]
     identity = digest("sacrebleu", contents, text.tokenised, text.pairs)
-    limited = tuple(parts) if text.pairs is None else (First(tuple(parts), text.pairs),)
+    limited = tuple(parts) if text.pairs is None else (Slice(tuple(parts), 0, text.pairs),)
     return Corpus(key, identity, text.tokenised, limited)
 
 

@@ -146,7 +146,7 @@ def test_buckets_are_filled_in_turn() -> None:
     "call",
     [
         lambda: draw(1, "dev", 0),
-        lambda: draw(1, "train", 0, min_length=9, max_length=8),
+        lambda: draw(1, "train", 0, max_length=5),
         lambda: draw(1, "train", 0, mean_length=0),
         lambda: draw_by_length(1, "test", 0, edges=[20, 10]),
         lambda: draw_by_length(1, "nothing:test", 0, edges=[10]),
