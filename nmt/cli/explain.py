@@ -111,14 +111,15 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
         inner = re.search(r"Key '([^']+)' is not in struct", "\n".join(lines))
         new = f"{path}.{inner[1] if inner else 'NAME'}"
         return f"{new}: no such entry; to add one, type +{new}=…, and to remove one, ~{path}.NAME"
-    section, _, last = path.rpartition(".")
-    if section in ("", "trainer") and last in ELSEWHERE:
-        return f"{path}: no such key; {ELSEWHERE[last]}"
     names = list(dict.fromkeys([*hints, *CHOICES]))
+    section, _, last = path.rpartition(".")
+    same = [name for name in names if name.rpartition(".")[2] == last]
+    if section in ("", "trainer") and last in ELSEWHERE and not same:
+        return f"{path}: no such key; {ELSEWHERE[last]}"
     if path.startswith(("trainer.lightning.", "callbacks.", "optimizer.options.")):
         return f"{path}: no such entry; to add one, type +{path}=…"
     near = difflib.get_close_matches(path, names, n=3, cutoff=0.6)
-    near += [name for name in names if name.rpartition(".")[2] == last and name not in near]
+    near += [name for name in same if name not in near]
     hint = f"did you mean {' or '.join(near[:3])}?" if near else "see docs/configuration.md"
     if path.startswith("trainer."):
         hint += f" (an argument of Lightning's Trainer is typed +trainer.lightning.{last}=…)"
