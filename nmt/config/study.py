@@ -64,7 +64,7 @@ class StudyClaim:
         choices=(*FIGURES, *LENGTHS),
     )
     score: str = key("bleu", "a registered score, bleu_no_unk, or one of your own as MODULE.NAME")
-    set: str = key("by_length", "test set")
+    set: str = key("by_length", "test set; left out: that of study.set")
     range: str = key(
         "all",
         "sentences of any length, up to the longest trained on, or beyond it",
@@ -95,6 +95,7 @@ class StudySection:
         {},
         "claims by name: claim, source, runs, statistic, score, set, range, longer_than, rule, margin",
     )
+    set: str = key("by_length", "test set of the claims that name none")
     resamples: int = key(
         1000, "bootstrap resamples behind each figure", minimum=100, maximum=MOST_RESAMPLES
     )

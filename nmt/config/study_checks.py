@@ -28,7 +28,10 @@ def load_study(config: DictConfig) -> StudySection:
             where = f"study.{section}.{name}"
             if not re.fullmatch(r"\w[\w-]*", str(name), re.ASCII):
                 raise InputError(f"{where}: a name is of letters, digits, '_' and '-'")
-            study[section][name] = _typed(entry, schema, where)
+            typed = _typed(entry, schema, where)
+            if schema is StudyClaim and "set" not in entry:
+                typed.set = study.set
+            study[section][name] = typed
     validate_keys(config)
     loaded = OmegaConf.to_object(study)
     assert isinstance(loaded, StudySection)

@@ -311,6 +311,40 @@ def test_a_study_of_ones_own_with_an_option_of_ones_own(tmp_path):
     assert (run.config.model.hidden, run.seed) == (7, 5)
 
 
+def test_claims_that_name_no_test_set_are_about_that_of_the_study():
+    """The claims of `tiny` are about two, of which the second is named."""
+    claims = planned("study.set=test").section.claims
+    assert {name: claim.set for name, claim in claims.items()} == {
+        "attention-wins": "test",
+        "no-magic": "test",
+    }
+    with pytest.raises(InputError, match=r"^study\.claims\.attention-wins\.set=mine: rnnsearch50 "):
+        planned("study.set=mine")
+
+
+def test_the_papers_claims_on_a_corpus_of_ones_own(tmp_path):
+    """As docs/study.md has it."""
+    text = {name: {side: f"{name}.{side}" for side in ("source", "target")} for name in "abc"}
+    data = {
+        "title": "ours",
+        "languages": ["en", "fr"],
+        "train": text["a"],
+        "valid": text["b"],
+        "test": {"mine": text["c"]},
+    }
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/mine.yaml").write_text(yaml.safe_dump(data))
+    words = '"data=mine","regime=tiny","trainer=cpu","logger=none"'
+    typed = ("study=own", "study.set=mine", f"study.overrides=[{words}]")
+    study = planned(*typed, f"hydra.searchpath=[file://{tmp_path}]")
+    assert {claim.set for claim in study.section.claims.values()} == {"mine"}
+    runs = [run.config for group in study.groups.values() for run in group.runs]
+    assert len(runs) == 4 * 3
+    assert {(config.data.title, config.regime) for config in runs} == {("ours", "tiny")}
+    caps = {config.data.max_length for config in runs}
+    assert caps == {30, 50}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bahdanau", "scoring"])
 def test_the_studies_that_come_with_it(name):
