@@ -32,7 +32,7 @@ def test_the_plan_is_shown_and_nothing_is_trained(program):
     [
         ((), "nmt: study: none is chosen; type +study=NAME, such as +study=bahdanau\n"),
         (("study=tiny",), "nmt: study: this group has no default; type +study=…\n"),
-        (("+study=large",), "nmt: study=large: no such; available: bahdanau, europarl, multi30k, scoring, tiny\n"),
+        (("+study=large",), "nmt: study=large: no such; available: bahdanau, europarl, multi30k, own, scoring, tiny\n"),
         (("+study=tiny", "study.only=[x]"), "nmt: study.only=[x]: no such claim; there are attention"),
         (("+study=tiny", "study.take=[no]"), "nmt: study.take: nothing matches no; name run fol"),
         (("-m", "+study=tiny"), "nmt: -m: nmt.study cannot be swept; run it once for each value\n"),
