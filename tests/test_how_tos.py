@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
@@ -430,5 +431,10 @@ class TestLightning:
         model = nmt.load(played.folder / "mine.ckpt").trained.model
         for name, weight in names["model"].state_dict().items():
             assert torch.equal(weight, model.state_dict()[name]), name
+        logged = pd.read_csv(next(played.folder.glob("lightning_logs/*/metrics.csv")))
+        scores = logged.set_index("step")["valid/bleu"].dropna()
+        assert list(scores.index) == [10, 20]
+        assert scores.max() == pytest.approx(float(names["best"].best_model_score))
+        assert logged["train/nll_per_word"].count() == 4
         with pytest.raises(nmt.InputError, match=r"is loaded by nmt\.load\('mine\.ckpt'\)"):
             type(model).load_from_checkpoint("mine.ckpt")

@@ -29,6 +29,7 @@ from nmt.models.checkpoint import (
 from nmt.training.checkpoint_folder import CheckpointFolder, defect
 from nmt.training.lightning import accumulating, complete_loops, is_trial
 from nmt.training.signals import Stop
+from nmt.training.validation import validation_scores
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.errors import RunError
 
@@ -141,12 +142,10 @@ class Checkpoints(pl.Callback):
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         entry = {"update": float(trainer.global_step)}
-        for name, value in trainer.callback_metrics.items():
-            score = name.removeprefix("valid/")
-            if score != name and "/" not in score:
-                entry[score] = float(value)
-            elif name == "train/nll_per_word":
-                entry["train_nll_per_word"] = float(value)
+        scores = validation_scores(trainer)
+        entry |= {name: score for name, score in scores.items() if "/" not in name}
+        if "train/nll_per_word" in trainer.callback_metrics:
+            entry["train_nll_per_word"] = float(trainer.callback_metrics["train/nll_per_word"])
         if not math.isfinite(entry["nll_per_word"]):
             raise RunError(
                 f"the development NLL is not finite at update {trainer.global_step}; "

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from nmt.data.batch import Batch
 from nmt.training.lightning import accumulating
+from nmt.training.validation import validation_scores
 from nmt.utils.progress import Stage, TimeLeft
 
 log = logging.getLogger(__name__)
@@ -144,15 +145,7 @@ class Progress(pl.Callback):
             self._validation.end()
         if not trainer.is_global_zero:
             return
-        metrics = {
-            name: float(value)
-            for name, value in trainer.callback_metrics.items()
-            if name.startswith("valid/")  # of training there are rows of its own
-        }
-        for logger in trainer.loggers:
-            # Lightning would count the update before this one
-            logger.log_metrics(metrics, step=trainer.global_step)
-        scores = {name.removeprefix("valid/"): value for name, value in metrics.items()}
+        scores = validation_scores(trainer)
         said = [f"nll/word {scores['nll_per_word']:.3f}", f"perplexity {scores['perplexity']:.2f}"]
         if "bleu" in scores:
             said.append(f"greedy BLEU {scores['bleu']:.1f}")

@@ -34,8 +34,9 @@ class Validation(pl.Callback):
     """NLL, perplexity, greedy BLEU by length, and where the attention lies.
 
     Scores are sums of all sentences, each counted once, over all devices; they are logged as
-    `valid/…`. `eos_weight` and `last_word_weight` are mean weights of attention on `</s>` and on the
-    last source word: attention that has not formed sits there.
+    `valid/…`, and are among the Trainer's `callback_metrics`. `eos_weight` and `last_word_weight`
+    are mean weights of attention on `</s>` and on the last source word: attention that has not
+    formed sits there.
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
@@ -158,13 +159,30 @@ class Validation(pl.Callback):
         if "alignment_error_rate" in found["alignment"]:
             scores["alignment_error_rate"] = found["alignment"]["alignment_error_rate"]
         for name, score in scores.items():
-            pl_module.log(f"valid/{name}", score, logger=False)  # `Progress` does
+            pl_module.log(f"valid/{name}", score, logger=False)  # `on_validation_end` does
         heatmaps = in_order(row for part in gather(self.heatmaps) for row in part)
         for logger in trainer.loggers:
             if isinstance(logger, ResumableWandbLogger):
                 with logger.row(trainer.global_step, LogEntry.PICTURES) as new:
                     if new:
                         log_alignments(logger.experiment, trainer.global_step, heatmaps)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.sanity_checking:
+            return
+        metrics = {f"valid/{name}": score for name, score in validation_scores(trainer).items()}
+        for logger in trainer.loggers:
+            # Lightning would count the update before this one
+            logger.log_metrics(metrics, step=trainer.global_step)
+
+
+def validation_scores(trainer: pl.Trainer) -> dict[str, float]:
+    """What was logged of the last validation as `valid/…`, by name."""
+    return {
+        name.removeprefix("valid/"): float(value)
+        for name, value in trainer.callback_metrics.items()
+        if name.startswith("valid/")
+    }
 
 
 def sum_of_all() -> SumMetric:
