@@ -176,3 +176,13 @@ def test_markup_in_text_is_shown_as_text(page: Any) -> None:
         assert MARKUP in page.inner_text("#explorer-energies")
     assert page.title() == title
     assert page.locator("script").count() == 6 + 1  # and the chart library, which the page starts
+
+
+def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
+    """Of few sentences nothing is said of the fall with length."""
+    shown = page.locator("nav a:visible")
+    links = [link.get_attribute("href") for link in shown.all()]
+    assert "#length-section" in links
+    assert "#falls-section" not in links
+    for link in links:
+        assert page.is_visible(link), link

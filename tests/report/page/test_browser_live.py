@@ -214,6 +214,31 @@ def test_the_panel_can_be_presented_on_the_whole_screen(live: Any) -> None:
     assert live.is_visible("#live-panel .see")
 
 
+@pytest.mark.parametrize("section", ["live", "explorer", "scores"])
+def test_an_address_that_names_a_section_opens_there(
+    chromium: Any, live_page: Path, section: str
+) -> None:
+    opened = Opened(chromium, live_page, f"#{section}-section")
+    opened.page.wait_for_selector("html[data-translated]")
+    opened.page.wait_for_timeout(300)
+    assert abs(opened.page.locator(f"#{section}-section").bounding_box()["y"]) <= 80
+    opened.close()
+
+
+@pytest.mark.parametrize("width", [1024, 1366, 1920])
+def test_on_a_projector_both_models_stand_side_by_side(
+    chromium: Any, live_page: Path, width: int
+) -> None:
+    opened = Opened(chromium, live_page, viewport={"width": width, "height": 768})
+    opened.page.wait_for_selector("html[data-translated]")
+    opened.page.click("#live-present")
+    until(opened.page, "document.fullscreenElement?.id === 'live-panel'")
+    left, right = (opened.page.locator(".live-column").nth(n).bounding_box() for n in (0, 1))
+    assert left["y"] == right["y"]
+    assert right["x"] + right["width"] <= width
+    opened.close()
+
+
 STRANGE = {
     "markup": "</script><img src=x onerror=\"document.title='broken'\"> & <b>",
     "no known word": "xyzzy plugh",

@@ -46,7 +46,9 @@ export function startFalls(falls, data, overview) {
 
   async function redraw() {
     const scores = falls.sets[overview.set.value] ?? {};
-    byId("falls-section").hidden = Object.keys(scores).length === 0;
+    const none = Object.keys(scores).length === 0; // too few sentences
+    byId("falls-section").hidden = none;
+    document.querySelector("a[href='#falls-section']").parentElement.hidden = none;
     setOptions(score, Object.entries(scores).map(([name, { title }]) => [name, title]));
     const found = scores[score.value];
     const rows = fallsRows(found, overview.on);

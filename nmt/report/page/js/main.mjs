@@ -9,7 +9,17 @@ import { startOverview } from "./overview.mjs";
 import { startTheme } from "./theme.mjs";
 import { startTranslations } from "./translations.mjs";
 
+/** Keeps the section that the address names where it is read, as what stands above it is drawn. */
+function holdNamedSection() {
+  const section = location.hash && document.getElementById(location.hash.slice(1));
+  if (!section) return;
+  const hold = new ResizeObserver(() => section.scrollIntoView());
+  hold.observe(document.body);
+  for (const act of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(act, () => hold.disconnect(), { once: true });
+}
+
 async function start() {
+  holdNamedSection();
   const data = await unpack("overview");
   const overview = data ? startOverview(data) : null;
   let live = null;
