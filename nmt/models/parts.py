@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from hydra.utils import get_class, get_object, instantiate
 from torch import nn
 
 from nmt.config import ModelConfig
+from nmt.config.keys import is_within
 from nmt.config.schema import SCORINGS, scoring_of
 from nmt.config.targets import named_by
 from nmt.layers import Attention
@@ -55,6 +57,8 @@ def build_attention(model: ModelConfig, annotation: int) -> Attention:
         scoring: nn.Module = instantiate(
             model.scoring, **dict(zip(("query_size", "key_size"), sizes, strict=True))
         )
+        if not is_within(target, ["nmt"]):
+            try_scoring(scoring, *sizes)
     options = {name: value for name, value in (model.attention or {}).items() if name != "_target_"}
     attention: type[Attention] = chosen_class(model, "attention", Attention, Attention)
     with named_by(f"model.attention._target_={attention.__module__}.{attention.__name__}"):
@@ -66,4 +70,21 @@ def build_attention(model: ModelConfig, annotation: int) -> Attention:
             init_exponent=model.projection_init_exponent,
             lr_exponent=model.projection_lr_exponent,
             **options,
+        )
+
+
+def try_scoring(scoring: nn.Module, query_size: int, key_size: int) -> None:
+    """Calls a scoring function once: one of a wrong shape could be broadcast, and train nonsense.
+
+    Raises:
+        ValueError: saying what shape its scores have, and should have.
+    """
+    query, keys = torch.zeros(2, 3, query_size), torch.zeros(2, 4, key_size)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        scores = scoring(query, keys)
+    shape = tuple(getattr(scores, "shape", ()))
+    if shape != (2, 3, 4):
+        raise ValueError(
+            f"its scores of a query {tuple(query.shape)} and keys {tuple(keys.shape)} must have "
+            f"the shape (2, 3, 4), not {shape}"
         )

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 import torch
 from hydra.utils import get_object
+from torch import Tensor, nn
 
 from nmt.config import Config, ModelConfig
 from nmt.config.schema import to_containers
@@ -76,6 +77,16 @@ def test_what_a_scoring_compares(scoring, parameters, compared):
     assert built.scoring(queries, keys).shape == (2, 3, 4)
 
 
+class Summed(nn.Module):
+    """Scores that would be broadcast over the source words."""
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query.sum(2, keepdim=True)
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [
@@ -89,6 +100,11 @@ def test_what_a_scoring_compares(scoring, parameters, compared):
         (
             {"attention": {"_target_": "nmt.layers.LocalAttention", "window": 0}},
             "model.attention._target_=nmt.layers.local_attention.LocalAttention: window is 0",
+        ),
+        (
+            {"scoring": {"_target_": f"{__name__}.Summed"}},
+            f"model.scoring._target_={__name__}.Summed: its scores of a query (2, 3, 7) and keys "
+            "(2, 4, 7) must have the shape (2, 3, 4), not (2, 3, 1)",
         ),
         (
             {"attention": {"_target_": "nmt.layers.Dot"}},
