@@ -149,6 +149,16 @@ def test_scores_are_those_of_the_runs(comparison: SetComparison) -> None:
     assert "beam size 12" in notes
 
 
+@pytest.mark.parametrize(("pairs", "few"), [(29, True), (30, False)])
+def test_intervals_of_few_sentences_are_said_to_be_too_narrow(
+    comparison: SetComparison, pairs: int, few: bool
+) -> None:
+    results = {label: {**each, "pairs": pairs} for label, each in comparison.results.items()}
+    notes = scores_table(replace(comparison, results=results)).notes
+    said = f"{pairs} sentences: intervals of fewer than 30 sentences are too narrow."
+    assert (said in notes) == few
+
+
 def test_links_stand_beside_the_models_own(runs: list[FinishedRun], tmp_path: Path) -> None:
     """Of runs with and without attention, and of one beside which there are none."""
     folders = [shutil.copytree(runs[n].folder, tmp_path / str(n)) for n in (1, 2, 3)]
