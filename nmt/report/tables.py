@@ -115,7 +115,7 @@ def alignment_table(comparison: SetComparison) -> Table:
 def seeds_table(comparison: SetComparison) -> Table:
     """Mean and standard deviation over the seeds of each group of runs; no rows where no group has two runs."""
     groups = grouped(comparison.runs)
-    names = _buckets(comparison)
+    names = bucket_names(comparison)
     rows = []
     for group, runs in groups.items():
         results = [comparison.results[run.label] for run in runs]
@@ -180,7 +180,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
         Column("best", "Best bucket", text=True),
         Column("drop", "Fall, best to last"),
         Column("slope", "Slope per 10 words", None),
-        *(Column(name, name, None) for name in _buckets(comparison)),
+        *(Column(name, name, None) for name in bucket_names(comparison)),
     ]
     notes = [
         f"Scores with their {levels(comparison.confidence.values())} interval by number of words; "
@@ -347,7 +347,7 @@ def _search(settings: dict[str, Any] | None) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in (settings or {}).items())
 
 
-def _buckets(comparison: SetComparison) -> list[str]:
+def bucket_names(comparison: SetComparison) -> list[str]:
     """Names of all buckets, short sentences first."""
     rows = (row for result in comparison.results.values() for row in result["by_length"])
     starts = {bucket_name(row): row["from"] for row in rows}
