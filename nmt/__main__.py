@@ -42,6 +42,10 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in ("-h", "--help"):
         sys.exit(print_whole(list_of_commands(known)))
+    if name == "--version":
+        from nmt.cli.command import print_versions
+
+        sys.exit(print_versions())
     if name not in known:
         say(f"{name}: no such command; there are: {', '.join(known)}")
         sys.exit(2)

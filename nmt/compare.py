@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 @command("compare")
 def main(composed: DictConfig) -> None:
     from nmt.evaluation.scores import choose_scores
+    from nmt.report.brief import brief_table
     from nmt.report.comparison import compare_sets
     from nmt.report.disambiguation import disambiguate_test_sets
     from nmt.report.figures import draw_for_papers
@@ -62,7 +63,11 @@ def main(composed: DictConfig) -> None:
             unfinished=found.unfinished,
             comparisons=comparisons,
         )
-    log.info("%s compared: %s", counted(len(everyone), "run"), page)
+    brief = brief_table(everyone, comparisons, found.unfinished)
+    log.info(
+        "%s compared: %s\n%s:\n%s",
+        counted(len(everyone), "run"), page, brief.title, brief.text(),
+    )  # fmt: skip
     if project is not None:
         for run in found.runs:
             if dashboards.wandb_id(run) is None:

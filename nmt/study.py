@@ -29,7 +29,6 @@ def main(composed: DictConfig) -> None:
     from nmt.studies.registration import register_claims, registrations_of
     from nmt.studies.report import StudyReport
     from nmt.studies.verdicts import decide
-    from nmt.studies.wording import figure_of
     from nmt.utils.errors import RunError
     from nmt.utils.files import remove_partial
     from nmt.utils.progress import counted
@@ -50,10 +49,7 @@ def main(composed: DictConfig) -> None:
         found = make_missing(found, folder)
     report = StudyReport(found, decide(found), registrations)
     page = write_report(report, folder)
-    for verdict in report.verdicts:
-        if verdict.name in study.section.only:
-            log.info("%s: %s, %s", verdict.name, verdict.verdict, figure_of(verdict))
-    log.info("%s: %s", report.summary, page)
+    log.info("%s: %s\n%s", report.summary, page, report.table(study.section.only).text())
     if study.section.missing == "run" and found.missing():
         raise RunError(
             f"{counted(len(found.missing()), 'run')} could not be finished, see console.log in "

@@ -66,6 +66,8 @@ def main() -> None:
         done = subprocess.run([sys.executable, "-m", "nmt.study", *typed], check=False)
         if done.returncode:  # it has said why
             raise SystemExit(done.returncode)
+        if "study.plan_only=true" in map(str.lower, args.typed):
+            return
         study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
         content = record(args.text, study, said_of_earlier(args.made_here))
         refuse_other_commits(content, args.made_here)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -186,7 +185,7 @@ def open_model(
             where the vocabularies of several differ.
     """
     paths = [path] if isinstance(path, str | Path) else path
-    members = read_members([_file(each) for each in paths], listed(trust, "trust"))
+    members = read_members(list(paths), listed(trust, "trust"))
     config = members[0].config.copy()
     check_accelerator(accelerator)
     if threads != "auto" and (isinstance(threads, bool) or not isinstance(threads, Integral)):
@@ -198,12 +197,6 @@ def open_model(
     if precision is not None:
         config.trainer.precision = precision
     return Model(members, config)
-
-
-def _file(path: str | Path) -> str | Path:
-    """The checkpoint that a path stands for; a W&B artifact as it is named."""
-    # os.path's answer is False for a name that no file can have, which reading refuses
-    return Path(path) / "checkpoints" / "best.ckpt" if os.path.isdir(path) else path
 
 
 def _result(

@@ -11,6 +11,7 @@ import pandas as pd
 from nmt.api.arguments import listed
 from nmt.config import CompareConfig
 from nmt.config.validation import section
+from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import choose_scores
 from nmt.report.comparison import SetComparison, compare_sets
@@ -18,7 +19,7 @@ from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import known_scores
 
-COLUMNS = ["run", "set", "score", "from", "to", "value", "low", "high", "sentences"]
+COLUMNS = ["run", "set", "score", "bucket", "from", "to", "value", "low", "high", "sentences"]
 """Of `read_results` and `compare_runs`."""
 
 
@@ -30,8 +31,9 @@ def read_results(run: str | Path) -> pd.DataFrame:
 
     Returns:
         A frame with the columns `run` (its name), `set`, `score` (`bleu`, `bleu_no_unk`, and the
-        other keys of results.json), `from` and `to` (words of the bucket; missing for the whole
-        set, and `to` for the open bucket), `value`, `low` and `high` (its interval), `sentences`.
+        other keys of results.json), `bucket` (`11-20`, `61+`, or `all`: the whole set), `from` and
+        `to` (its words; missing for the whole set, and `to` for the open bucket), `value`, `low`
+        and `high` (its interval), `sentences`.
 
     Raises:
         InputError: where the run has not finished, or its results cannot be read.
@@ -126,6 +128,7 @@ def _rows(result: Mapping[str, Any], keys: Iterable[str]) -> Iterator[dict[str, 
 def _row(key: str, score: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "score": key,
+        "bucket": bucket_name(where) if "from" in where else "all",
         **{name: where.get(name) for name in ("from", "to", "sentences")},
         "value": score["score"],
         "low": score.get("low"),

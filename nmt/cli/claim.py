@@ -87,7 +87,9 @@ class ClaimFolder(Callback):
         """Refuses a sweep without jobs, and one whose folder cannot be made, by the key."""
         folder = Path(str(config.hydra.sweep.dir))
         try:
-            _refuse_empty(config.hydra.overrides.task)
+            given = OmegaConf.select(config, "hydra.sweeper.params") or {}
+            swept = [f"{key}={values}" for key, values in given.items()]
+            _refuse_empty([*swept, *config.hydra.overrides.task])
             check_utf8("hydra.sweep.dir", folder)
             folder.mkdir(parents=True, exist_ok=True)
         except InputError as error:
@@ -101,6 +103,7 @@ class ClaimFolder(Callback):
             return
         try:
             folder = Path(str(config.hydra.run.dir))
+            _refuse_file(config.get("resume"))
             given = OmegaConf.to_container(config.hydra.run, resolve=False)
             assert isinstance(given, dict)
             ours = "${run_folder:" in str(given["dir"])
@@ -113,6 +116,14 @@ class ClaimFolder(Callback):
                 config.hydra.run.dir = str(folder)
         except Exception as error:
             raise NotClaimed(error) from error
+
+
+def _refuse_file(resume: str | None) -> None:
+    """Refuses a checkpoint to resume from: a run goes on from the newest one of its folder."""
+    if resume not in (None, "auto") and os.path.isfile(resume):
+        path = Path(resume)
+        folder = path.parent.parent if path.parent.name == "checkpoints" else "RUN_FOLDER"
+        raise InputError(f"resume={path}: a file; name the run folder, resume={folder}")
 
 
 def _refuse_empty(typed: Sequence[str]) -> None:

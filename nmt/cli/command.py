@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import traceback
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.claim import Claim, claimed, claims
 from nmt.cli.composition import conf_folder, register_configs
-from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
+from nmt.cli.explain import COMPOSING, UNCLASSED, explain
 from nmt.cli.sweep import pages
 from nmt.config import Config, StudyConfig
 from nmt.config.idle import refuse_idle, refuse_lists
@@ -37,7 +38,7 @@ from nmt.utils.commands import override_key
 from nmt.utils.cores import set_up_libraries
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError, Interrupted, RunError
-from nmt.utils.standard_output import open_output, say, write_output
+from nmt.utils.standard_output import open_output, print_whole, say, write_output
 from nmt.utils.startup import obey_signals
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ NOT_SWEPT = (*WITHOUT_FOLDER, "probe", "study")  # a study sweeps itself
 LONGEST_KEY = 240  # bytes: Hydra looks for a file of its name
 
 # what has Hydra print and end
-PRINTING = {"-h", "--help", "--hydra-help", "--version", "-c", "--cfg", "-i", "--info"}
+PRINTING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info"}
 
 # an InputError's own words are said; those of the libraries are explained
 REFUSALS = (InputError, *COMPOSING)
@@ -117,12 +118,20 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                         f"the working folder cannot be used ({gone.strerror}); change to another"
                     ) from gone
                 keys = [word.partition("=")[0] for word in sys.argv[1:]]
+                if "--version" in keys:
+                    sys.exit(print_versions())
                 if PRINTING & set(keys):
                     open_output()
                 for key in keys:
                     if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
                         raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
-                if is_sweep():
+                typed = get_args_parser().parse_known_args()[0]
+                if typed.experimental_rerun is not None:
+                    raise InputError(
+                        "--experimental-rerun: a pickle may run any code; type what "
+                        ".hydra/overrides.yaml of the run's folder lists"
+                    )
+                if is_sweep(typed):
                     if name in NOT_SWEPT:
                         raise InputError(
                             f"-m: nmt.{name} cannot be swept; run it once for each value"
@@ -143,9 +152,17 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
     return decorate
 
 
-def is_sweep() -> bool:
+def print_versions() -> int:
+    """Prints the versions of this program and of what its results may depend on; an exit code."""
+    import nmt
+    from nmt.evaluation.results import versions
+
+    found = {"nmt": nmt.__version__} | versions()
+    return print_whole("".join(f"{name} {version}\n" for name, version in found.items()))
+
+
+def is_sweep(typed: Namespace) -> bool:
     """Whether the command line asks for several runs; Hydra takes abbreviations, and `hydra.mode`."""
-    typed = get_args_parser().parse_known_args()[0]
     modes = [word for word in typed.overrides if override_key(word) == "hydra.mode"]
     return typed.multirun or any(not word.upper().endswith("=RUN") for word in modes)
 
@@ -245,7 +262,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         _say("stopped by Ctrl-C")
         return 130
     except Exception as error:
-        if str(error).startswith(NOT_A_NAME):  # Hydra's, of no class of its own
+        if str(error).startswith(UNCLASSED):
             _say(explain(error, SCHEMAS[name], typed))
             return 2
         if str(error).startswith("Unable to configure handler"):  # the log: Hydra's words for it

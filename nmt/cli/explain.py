@@ -20,6 +20,8 @@ from nmt.config.validation import NOT_LIGHTNINGS
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what is explained
 CHOICES = (*GROUPS, *NAMES)
 NOT_A_NAME = "Config group override must be a string or a list"
+# Errors of Hydra's own that have no class, by how they begin
+UNCLASSED = (NOT_A_NAME, "The --resolve flag", "Only one of --run")
 # Names that Lightning's users type, and the keys that stand for them
 ELSEWHERE = {
     **NOT_LIGHTNINGS,
@@ -34,7 +36,7 @@ def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
     """What to tell the person who typed a command that could not be composed.
 
     Args:
-        error: one of `COMPOSING`.
+        error: one of `COMPOSING`, or one whose text begins as one of `UNCLASSED`.
         schema: dataclass of the command's keys.
         typed: the command line's arguments.
     """
@@ -87,8 +89,12 @@ def _grammar(override: str, lines: Sequence[str]) -> str:
     wrong = f"{override}: cannot be read ({lines[0]})"
     if not re.search(r"[][{}()=,:'\" \\]", value):
         return wrong
-    quoted = value.replace('"', '\\"')
-    return f"{wrong}\nspecial characters of a value take two pairs of quotes: '{key}=\"{quoted}\"'"
+    items = re.fullmatch(r"\[([^][{}'\"\\]+)\]", value)
+    if items:  # a list: each of its items is a value
+        quoted = "[" + ",".join(f'"{item.strip()}"' for item in items[1].split(",")) + "]"
+    else:
+        quoted = '"' + value.replace('"', '\\"') + '"'
+    return f"{wrong}\nspecial characters of a value take two pairs of quotes: '{key}={quoted}'"
 
 
 def _not_a_name(typed: Sequence[str]) -> str:

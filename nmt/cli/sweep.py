@@ -70,6 +70,7 @@ class ComparisonPage(Callback):
 
     def _make(self) -> None:
         # Charts and tables load libraries that a job, which has this callback too, never needs.
+        from nmt.report.brief import brief_table
         from nmt.report.comparison import compare_sets
         from nmt.report.disambiguation import disambiguate_test_sets
         from nmt.report.finding import find_runs
@@ -88,11 +89,14 @@ class ComparisonPage(Callback):
             unfinished=found.unfinished,
             comparisons=comparisons,
         )
+        brief = brief_table(runs, comparisons, found.unfinished)
         log.info(
-            "comparison of %s%s: %s",
+            "comparison of %s%s: %s\n%s:\n%s",
             counted(len(runs), "run"),
             f", {len(found.unfinished)} unfinished" if found.unfinished else "",
             self.sweep / PAGE,
+            brief.title,
+            brief.text(),
         )
 
     @property

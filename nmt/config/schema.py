@@ -40,7 +40,10 @@ ATTENTION_KEYS = (
 REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
 # How a command computes that starts from a checkpoint
 COMPUTING = ("trainer.accelerator", "trainer.precision", "trainer.threads", "trainer.progress")
-CHECKPOINT = "file of the trained model, or wandb:ENTITY/PROJECT/NAME:ALIAS; several, as [a,b,c]: their ensemble"
+CHECKPOINT = (
+    "file of the trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS; "
+    "several, as [a,b,c]: their ensemble"
+)
 
 
 @dataclass
@@ -147,7 +150,7 @@ class ProbeConfig(Config):
         "data.verify",
     )
 
-    checkpoint: str = key(MISSING, "file of the trained model")
+    checkpoint: str = key(MISSING, "file of the trained model, or a run folder (its best one)")
     sets: list[str] = key([], "test sets that the probes read, by name; empty: all")
     sentences: int = key(10000, "training sentences that the probes learn from", minimum=1)
     positions: int = key(

@@ -41,6 +41,7 @@ from nmt.evaluation.resampling import (
 
 TIE = 1e-9  # two scores nearer than this are the same but for rounding
 FEWEST = 30  # sentences whose bootstrap has a p
+FEW_SENTENCES = f"intervals of fewer than {FEWEST} sentences are too narrow"
 
 
 @dataclass(frozen=True)

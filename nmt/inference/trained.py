@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,11 +103,16 @@ def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
 
 
 def checkpoint_names(named: Any) -> Sequence[str | Path]:
-    """What `checkpoint=FILE` or `checkpoint=[a,b,c]` names; raises InputError for neither."""
+    """What `checkpoint=FILE` or `checkpoint=[a,b,c]` names; raises InputError for neither.
+
+    A run folder stands for its best checkpoint.
+    """
     files = [named] if isinstance(named, str | Path) else named
     if not isinstance(files, Sequence) or not files:
         raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
-    return files
+    best = [os.path.join(str(file), "checkpoints", "best.ckpt") for file in files]
+    # os.path's answer is False for a name that no file can have, which reading refuses
+    return [path if os.path.isfile(path) else file for file, path in zip(files, best, strict=True)]
 
 
 def _read(file: str | Path, trust: Sequence[str]) -> Checkpoint:

@@ -217,7 +217,7 @@ def read_checkpoint(
         raise InputError(f"checkpoint={path}: cannot be read ({error.strerror})") from error
     if is_folder:
         raise InputError(
-            f"checkpoint={path}: a folder; a run's checkpoints are in its folder checkpoints"
+            f"checkpoint={path}: a folder without checkpoints/best.ckpt; name a run folder or a file"
         )
     if not is_file:
         raise InputError(f"checkpoint={path}: no such file")

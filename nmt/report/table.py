@@ -91,6 +91,17 @@ class Table:
         lines += [f"\n{_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
+    def text(self) -> str:
+        """The rows for a terminal, below the columns' titles; text to the left, numbers to the right."""
+        lines = [[_one_line(column.title) for column in self.columns]]
+        lines += [[show(row.get(c.key), c.of(row)) for c in self.columns] for row in self.rows]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        forms = [
+            f"{{:{'<' if column.text else '>'}{width}}}"
+            for column, width in zip(self.columns, widths, strict=True)
+        ]
+        return "\n".join("  ".join(forms).format(*cells).rstrip() for cells in lines)
+
     def latex(self) -> str:
         """The table as a LaTeX `tabular`; its rules need the package booktabs, its notes are comments."""
         spec = "".join("l" if column.text else "r" for column in self.columns)

@@ -13,7 +13,7 @@ from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.link_scores import LINK_SCORES, links_beside, scored_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import NO_UNK, REGISTERED
-from nmt.evaluation.significance import FEWEST
+from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
 from nmt.report.fall_tables import falls_table, slope_differences_table
@@ -31,7 +31,7 @@ from nmt.report.table import (
     score_column,
 )
 from nmt.utils.files import write_text
-from nmt.utils.progress import enumeration
+from nmt.utils.progress import counted, enumeration
 
 WRITTEN = re.compile(
     r"(scores|alignment|seeds|by_length|by_unknown_words|falls|slope_differences|significance)_.+|training|published|differences"
@@ -115,7 +115,7 @@ def alignment_table(comparison: SetComparison) -> Table:
 def seeds_table(comparison: SetComparison) -> Table:
     """Mean and standard deviation over the seeds of each group of runs; no rows where no group has two runs."""
     groups = grouped(comparison.runs)
-    names = _buckets(comparison)
+    names = bucket_names(comparison)
     rows = []
     for group, runs in groups.items():
         results = [comparison.results[run.label] for run in runs]
@@ -180,7 +180,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
         Column("best", "Best bucket", text=True),
         Column("drop", "Fall, best to last"),
         Column("slope", "Slope per 10 words", None),
-        *(Column(name, name, None) for name in _buckets(comparison)),
+        *(Column(name, name, None) for name in bucket_names(comparison)),
     ]
     notes = [
         f"Scores with their {levels(comparison.confidence.values())} interval by number of words; "
@@ -302,10 +302,13 @@ def _score_notes(comparison: SetComparison) -> list[str]:
         found = (score_of(result, key) or {} for result in comparison.results.values())
         signatures = {str(score["signature"]) for score in found if score.get("signature")}
         notes += [f"{about['title']} signature: {signature}" for signature in sorted(signatures)]
+    sentences = max((each.get("pairs") or 0 for each in comparison.results.values()), default=0)
+    if 0 < sentences < FEWEST:
+        notes.append(f"{counted(sentences, 'sentence')}: {FEW_SENTENCES}.")
     searches = {_search(result.get("search")) for result in comparison.results.values()}
     if comparison.recounted:
-        counted = ", ".join(comparison.recounted)
-        notes.append(f"By length as the first run's sentences are counted: {counted}.")
+        others = ", ".join(comparison.recounted)
+        notes.append(f"By length as the first run's sentences are counted: {others}.")
     notes += [f"Search: {search}." for search in sorted(searches) if search]
     related = correlation_of_alignment(comparison)
     if related is not None:
@@ -344,7 +347,7 @@ def _search(settings: dict[str, Any] | None) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in (settings or {}).items())
 
 
-def _buckets(comparison: SetComparison) -> list[str]:
+def bucket_names(comparison: SetComparison) -> list[str]:
     """Names of all buckets, short sentences first."""
     rows = (row for result in comparison.results.values() for row in result["by_length"])
     starts = {bucket_name(row): row["from"] for row in rows}

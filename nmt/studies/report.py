@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,8 +74,8 @@ class StudyReport:
         )
         return said
 
-    def table(self) -> Table:
-        """A row a claim."""
+    def table(self, only: Collection[str] = ()) -> Table:
+        """A row a claim; `only` names those to be shown, none: all."""
         columns = [
             Column("claim", "claim", text=True),
             Column("verdict", "verdict", text=True),
@@ -94,6 +94,7 @@ class StudyReport:
                 "seeds": each.seeds,
             }
             for each in self.verdicts
+            if not only or each.name in only
         ]
         return Table("verdicts", "Verdicts", columns, rows)
 

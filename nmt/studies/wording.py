@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.degradation.wording import MINUS
+from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.table import Column, show
 from nmt.studies.verdicts import Verdict
 from nmt.utils.progress import counted
@@ -99,7 +100,8 @@ def spoken_of(verdict: Verdict) -> str:
         else "of these trained models on other sentences: fewer than 3 seeds"
     )
     p = "" if verdict.p is None else f", {shown_p(verdict.p)}"
+    few = f"; {FEW_SENTENCES}" if (verdict.sentences or 0) < FEWEST else ""
     return (
         f" ({100 * verdict.confidence:g} % interval, {speaks}; {verdict.sentences:,} sentences, "
-        f"{counted(verdict.seeds or 0, 'seed')}{p})"
+        f"{counted(verdict.seeds or 0, 'seed')}{p}{few})"
     )

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import nmt
+from nmt.evaluation.buckets import bucket_name
 from nmt.report.finding import find_runs
 from tests.helpers.run_folders import make_run
 
@@ -37,6 +38,8 @@ def test_every_score_of_a_run_has_a_row(runs):
     assert buckets["from"].tolist() == [row["from"] for row in expected]
     assert buckets["value"].tolist() == [row["score"] for row in expected]
     assert buckets["sentences"].tolist() == [row["sentences"] for row in expected]
+    assert buckets["bucket"].tolist() == [bucket_name(row) for row in expected]
+    assert set(whole["bucket"]) == {"all"}
     assert buckets["to"].isna().tolist() == [row["to"] is None for row in expected]
 
 

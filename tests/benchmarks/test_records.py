@@ -334,6 +334,16 @@ def test_a_record_is_not_made_smaller_by_chance(kept):
         program.refuse_to_lose(kept, fewer)
 
 
+def test_a_plan_alone_ends_without_a_record(tmp_path, monkeypatch):
+    """There is no study.json, or one of an earlier time."""
+    monkeypatch.setattr(program, "RECORDS", tmp_path)
+    monkeypatch.setattr("subprocess.run", lambda typed, check: subprocess.CompletedProcess([], 0))
+    typed = ["tiny", "study.plan_only=True", "--folder", str(tmp_path / "study")]
+    monkeypatch.setattr("sys.argv", ["records", *typed])
+    program.main()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 @pytest.mark.slow
 def test_the_whole_of_a_text_is_made_once(tmp_path, monkeypatch):
     """Trains two runs of a study, evaluates them together, and finds all of it the second time."""

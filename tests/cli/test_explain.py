@@ -1,8 +1,12 @@
 """What is said of Hydra's and OmegaConf's errors: the file and the key that they are about."""
 
+import shlex
+
 import hydra
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import OverrideParseException
 
 from nmt.cli.command import REFUSALS, check_composed
 from nmt.cli.composition import conf_folder, register_configs
@@ -36,6 +40,24 @@ def test_the_key_is_named(tmp_path, study, said):
     ):
         check_composed(hydra.compose("study", overrides=typed))
     assert explain(refusal.value, StudyConfig, typed).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        ("study.overrides=[a=b]", """'study.overrides=["a=b"]'"""),
+        ("study.overrides=[a=b, c/d=[e]", """'study.overrides="[a=b, c/d=[e]"'"""),
+        ("study.overrides=[data=text, x.y=1]", """'study.overrides=["data=text","x.y=1"]'"""),
+        ("title=a=b", """'title="a=b"'"""),
+    ],
+)
+def test_how_a_value_of_special_characters_is_quoted(typed, instead):
+    with pytest.raises(OverrideParseException) as refusal:
+        OverridesParser.create().parse_overrides([typed])
+    said = explain(refusal.value, StudyConfig, [typed])
+    assert said.splitlines()[1].endswith(f" take two pairs of quotes: {instead}")
+    (read,) = OverridesParser.create().parse_overrides(shlex.split(instead))
+    assert read.key_or_group == typed.partition("=")[0]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
+import torch
 
+import nmt
 import nmt.__main__ as program
 from hydra_plugins.nmt_process_launcher import _job
 from nmt.cli import command
@@ -38,6 +40,14 @@ def test_the_list_has_every_command_with_what_it_does(run):
     assert set(lines) == files
     assert lines["evaluate"] == "Runs the whole test protocol on a trained model."
     assert all(line.endswith(".") for line in lines.values())
+
+
+def test_versions_are_those_of_this_program_and_of_what_results_depend_on(run):
+    code, out, err = run("--version")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"nmt {nmt.__version__}\npython ")
+    assert f"\ntorch {torch.__version__}\npytorch-lightning 2" in out
+    assert run("train", "--version") == (0, out, "")
 
 
 def test_another_name_is_refused_with_the_names_there_are(run):

@@ -29,6 +29,8 @@ def build_page(runs, path, **kwargs):
     if "3" in runs:
         raise RuntimeError("no page of this")
 
+table = types.SimpleNamespace(title="BLEU", text=lambda: "folder\\n0")
+module("nmt.report.brief", brief_table=lambda runs, made, unfinished: table)
 module("nmt.report.comparison", compare_sets=lambda runs: [0])
 module("nmt.report.page", build_page=build_page)
 module("nmt.report.finding", find_runs=lambda patterns: Found(*patterns))
@@ -72,7 +74,7 @@ def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
     assert code == 0, output
     assert (tmp_path / "s/comparison.html").read_text() == "0 1;"
     assert (tmp_path / "s/tables").is_dir()
-    assert str(tmp_path / "s/comparison.html") in output
+    assert f"{tmp_path}/s/comparison.html\nBLEU:\nfolder\n0\n" in output
     assert output.count("sweep: s\n") == 2
 
 

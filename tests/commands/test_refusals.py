@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.helpers.produced import BEST, QUICK, files, last_line
 
@@ -33,6 +34,34 @@ class TestRefusals:
         ended = program("compare", "runs=[x]", f"+external.{'n' * 300}.test=y")
         assert ended.code == 2
         assert ended.err == f"nmt: +external.{'n' * 30}…: a key of 315 letters; there is none\n"
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ("--resolve", "The --resolve flag can only be used in conjunction with --cfg"),
+            ("--run -m", "Only one of --run, --multirun, "),
+            ("--experimental-rerun missing.pickle", "--experimental-rerun: a pickle may run any"),
+        ],
+    )
+    def test_flags_of_hydras_that_cannot_be_followed(self, program, typed, said):
+        ended = program("train", *typed.split())
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"nmt: {said}")
+        assert ended.err.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        ("folder", "instead"), [("run/checkpoints", "run"), ("run", "RUN_FOLDER")]
+    )
+    def test_a_checkpoint_in_place_of_the_folder_of_a_resumed_run(
+        self, program, tmp_path, folder, instead
+    ):
+        file = tmp_path / folder / "last.ckpt"
+        file.parent.mkdir(parents=True)
+        file.touch()
+        ended = program("train", f"resume={file}")
+        instead = instead if instead.isupper() else tmp_path / instead
+        assert ended.code == 2
+        assert ended.err == f"nmt: resume={file}: a file; name the run folder, resume={instead}\n"
 
     def test_wmt14_without_network_is_refused_within_seconds(self, program):
         ended = program("prepare", "data=wmt14", "data.cache=elsewhere")
@@ -158,6 +187,14 @@ class TestRefusals:
         assert ended.err.startswith(f"nmt: {said}")
         assert len(ended.err.splitlines()) == 1
         assert not files(program.folder / "no-jobs")
+
+    def test_a_sweep_without_jobs_that_a_file_asks_for(self, program, tmp_path):
+        (tmp_path / "experiment").mkdir()
+        asked = {"hydra": {"sweeper": {"params": {"seed": "range(1,1)"}}}}
+        text = f"# @package _global_\n{yaml.safe_dump(asked)}"
+        (tmp_path / "experiment/none.yaml").write_text(text)
+        ended = program("train", "-m", "--config-dir", str(tmp_path), "+experiment=none")
+        assert (ended.code, ended.err) == (2, "nmt: seed=range(1,1): no value to sweep over\n")
 
     @pytest.mark.slow
     def test_a_sweep_over_weights_shares_the_number_that_is_kept(self, program):

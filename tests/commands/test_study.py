@@ -27,6 +27,18 @@ def test_the_plan_is_shown_and_nothing_is_trained(program):
     assert left == {".hydra", "study.log"}
 
 
+def test_the_verdicts_are_shown_a_line_a_claim(program):
+    typed = ("+study=tiny", "study.missing=leave")
+    ended = program("study", *typed)
+    assert ended.code == 0, ended.err
+    head, *claims = ended.err.splitlines()[-3:]
+    assert head.split() == ["claim", "verdict", "figure", "rule", "sentences", "seeds"]
+    assert claims[0].split() == ["attention-wins", "undecided", "–", "above", "0", "–", "–"]
+    ended = program("study", *typed, "study.only=[no-magic]")
+    assert ended.err.splitlines()[-2].startswith("claim ")
+    assert ended.err.splitlines()[-1].startswith("no-magic  undecided  ")
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

@@ -46,6 +46,15 @@ class TestTranslate:
         assert (ended.code, ended.out) == (2, "")
         assert "search.nbest: type nbest= instead" in ended.err
 
+    def test_a_run_folder_is_its_best_checkpoint(self, program, rnnsearch):
+        line = b"the cat sees the dog .\n"
+        ended = program("translate", "checkpoint=rnnsearch", stdin=line)
+        assert ended.code == 0, ended.err
+        assert ended.out == program("translate", BEST, stdin=line).out
+        ended = program("translate", "checkpoint=rnnsearch/checkpoints")
+        assert ended.code == 2
+        assert "a folder without checkpoints/best.ckpt; name a run folder or a file" in ended.err
+
     def test_nothing_in_nothing_out(self, program, rnnsearch):
         ended = program("translate", BEST)
         assert (ended.code, ended.out) == (0, "")

@@ -71,7 +71,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
         assert updates_of(path) is None
     with pytest.raises(InputError, match="no such file"):
         read_checkpoint(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="a folder; a run's checkpoints are in"):
+    with pytest.raises(InputError, match="a folder without checkpoints"):
         read_checkpoint(tmp_path)
 
 

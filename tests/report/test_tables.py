@@ -43,10 +43,21 @@ def test_markup_and_bars_are_harmless_in_markdown() -> None:
     assert table.markdown().splitlines()[-1] == "| &lt;b>x\\|y&lt;/b> z |"
 
 
+def test_a_table_for_the_terminal_stands_in_columns() -> None:
+    columns = [Column("a", "A", text=True), Column("b", "Figure", 1), Column("c", "C", text=True)]
+    table = Table("t", "T", columns, [{"a": "long", "b": 12.34}, {"b": -5.0, "c": "end"}])
+    assert table.text() == "A     Figure  C\nlong    12.3  –\n–       −5.0  end"
+
+
 def test_what_would_steer_a_terminal_is_written_out_in_every_kind_of_table() -> None:
     column = Column("a", "A\x07", text=True)
     table = Table("t", "T\x1b[2J", [column], [{"a": "\x1b]0;x\x07\u202eé"}], ["N\x9b."])
-    written = {"md": table.markdown(), "tex": table.latex(), "csv": table.csv()}
+    written = {
+        "text": table.text(),
+        "md": table.markdown(),
+        "tex": table.latex(),
+        "csv": table.csv(),
+    }
     written["html"] = html_table(table, "a")
     for text in written.values():
         assert not set(text) & set("\x1b\x07\x9b\u202e")
@@ -147,6 +158,16 @@ def test_scores_are_those_of_the_runs(comparison: SetComparison) -> None:
     assert "100 sentences" in notes
     assert "tok:13a" in notes
     assert "beam size 12" in notes
+
+
+@pytest.mark.parametrize(("pairs", "few"), [(29, True), (30, False)])
+def test_intervals_of_few_sentences_are_said_to_be_too_narrow(
+    comparison: SetComparison, pairs: int, few: bool
+) -> None:
+    results = {label: {**each, "pairs": pairs} for label, each in comparison.results.items()}
+    notes = scores_table(replace(comparison, results=results)).notes
+    said = f"{pairs} sentences: intervals of fewer than 30 sentences are too narrow."
+    assert (said in notes) == few
 
 
 def test_links_stand_beside_the_models_own(runs: list[FinishedRun], tmp_path: Path) -> None:

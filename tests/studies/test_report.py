@@ -13,6 +13,7 @@ from nmt.studies.page import write_report
 from nmt.studies.registration import register_claims
 from nmt.studies.report import StudyReport
 from nmt.studies.verdicts import decide
+from nmt.studies.wording import spoken_of
 from tests.studies.conftest import asked, make
 
 
@@ -52,6 +53,13 @@ def test_each_verdict_stands_with_figure_interval_rule_and_command(written):
     assert "- rule: above 0\n" in part
     assert "\n    python -m nmt.study +study=tiny 'study.only=[attention-wins]'\n" in part
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
+
+
+def test_an_interval_of_few_sentences_is_said_to_be_too_narrow(tiny, finished, look):
+    verdict = decide(look(tiny, finished))[0]
+    said = "intervals of fewer than 30 sentences are too narrow"
+    assert said in spoken_of(replace(verdict, sentences=29))
+    assert said not in spoken_of(replace(verdict, sentences=30))
 
 
 def test_the_same_runs_give_the_same_bytes_wherever_they_lie(written, tiny, look, tmp_path):
