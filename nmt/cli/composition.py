@@ -1,4 +1,4 @@
-"""Where `conf/` is, and what Hydra must know to compose it: the schemas, and how run folders are named."""
+"""Where `conf/` is, and what Hydra must know to compose it: the schemas, and the functions called there."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def conf_folder() -> Path:
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
-    """Makes the commands' schemas, and the functions that name run folders, known to Hydra."""
+    """Makes the commands' schemas, and the functions that `conf/` calls, known to Hydra."""
     register(commands)
     # Hydra copies the store for each group that `--help` lists; there is one, which nothing changes
     store = ConfigStore.instance()
     vars(store)["__deepcopy__"] = lambda copied: store
-    for resolver in (run_folder, config_subfolder, log_file):
+    for resolver in (run_folder, config_subfolder, log_file, wandb_mode, comma_separated):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
@@ -39,6 +39,16 @@ def run_folder(command: str, resume: str | None = None) -> str:
     if resume not in (None, "auto"):
         return str(resume)
     return f"outputs/{job_id(command) or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
+
+
+def wandb_mode(mode: str) -> str:
+    """A value of WANDB_MODE as `logger.mode` has it; Lightning's own logger still sets `dryrun`."""
+    return {"dryrun": "offline", "run": "online"}.get(mode, mode)
+
+
+def comma_separated(text: str | None) -> list[str]:
+    """The parts of a list in an environment variable, where it is set."""
+    return [] if text is None else [part.strip() for part in text.split(",")]
 
 
 def named_by_time(command: str, resume: str | None = None) -> bool:

@@ -91,7 +91,10 @@ IN_WHOLE = (
     Idle(
         tuple(
             f"logger.{key}"
-            for key in ("mode", "project", "entity", "group", "tags", "log_checkpoints")
+            for key in (
+                *("mode", "project", "entity", "run_name", "group", "tags", "notes"),
+                "log_checkpoints",
+            )
         ),
         lambda config: config.logger.name != "wandb",
         "without logger=wandb",

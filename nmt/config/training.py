@@ -99,8 +99,12 @@ class LoggerConfig:
     )
     project: str = key("nmt", "wandb: project")
     entity: str | None = key(None, "wandb: user or team")
+    run_name: str | None = key(
+        None, "wandb: name of the run; null: `name`, the seed, and what was typed for the model"
+    )
     group: str | None = key(None, "wandb: group; in a sweep the sweep's folder by default")
-    tags: list[str] = key([], "wandb: tags")
+    tags: list[str] = key([], "wandb: tags, besides the experiment and the regime")
+    notes: str | None = key(None, "wandb: notes")
     log_checkpoints: bool = key(
         True, "wandb: log best.ckpt and last.ckpt as artifacts when a training has finished"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from nmt.config.keys import CONFIDENCE, flatten, is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
+from nmt.utils.commands import override_key
 from nmt.utils.files import listed_digests
 
 MISSING = object()
@@ -165,6 +166,25 @@ def differing_keys(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
     return differing
 
 
+def setting(key: str, value: Any) -> str:
+    """A key and its value in few letters; a class goes by its own name and its section's.
+
+    >>> setting("optimizer.lr", 0.1), setting("model.scoring._target_", "mine.scores.Bilinear")
+    ('lr 0.1', 'scoring Bilinear')
+    """
+    *section, name = key.split(".")
+    shown = "–" if value is MISSING else str(value)
+    if name == "_target_" and section:
+        name, shown = section[-1], shown.rpartition(".")[2]
+    return f"{name} {shown}"
+
+
+def typed_keys(words: Iterable[str]) -> dict[str, str]:
+    """The keys and groups that overrides set: `+optimizer.lr=0.1` is {"optimizer.lr": "0.1"}."""
+    set_here = (word for word in words if "=" in word and not word.startswith("~"))
+    return {override_key(word): word.partition("=")[2] for word in set_here}
+
+
 def is_incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment.
 
@@ -196,22 +216,9 @@ def _by_keys(runs: list[FinishedRun]) -> list[str]:
         if len(told) > kinds and not is_incidental(key):
             few, kinds = more, len(told)
     parts = [
-        ", ".join(_setting(key, values[i]) for key, values in few.items()) for i in range(len(runs))
+        ", ".join(setting(key, values[i]) for key, values in few.items()) for i in range(len(runs))
     ]
     return [f" ({part})" if part else "" for part in parts]
-
-
-def _setting(key: str, value: Any) -> str:
-    """A key and its value in few letters; a class goes by its own name and its section's.
-
-    >>> _setting("optimizer.lr", 0.1), _setting("model.scoring._target_", "mine.scores.Bilinear")
-    ('lr 0.1', 'scoring Bilinear')
-    """
-    *section, name = key.split(".")
-    shown = "–" if value is MISSING else str(value)
-    if name == "_target_" and section:
-        name, shown = section[-1], shown.rpartition(".")[2]
-    return f"{name} {shown}"
 
 
 def _by_folder(runs: list[FinishedRun]) -> list[str]:

@@ -169,10 +169,10 @@ def at_work(run: Run) -> Iterator[None]:
     From here on files of the run folder change. A trial has a logger that logs nothing, so that
     callbacks which need one are tried, too.
     """
-    config, folder = run.config, run.folder.path
     if not rank():
         run.folder.remove_partial()
-    with nullcontext(DummyLogger()) if run.is_trial else logging_to(config, folder) as logger:
+    opened = logging_to(run.config, run.folder.path, _typed_for(run))
+    with nullcontext(DummyLogger()) if run.is_trial else opened as logger:
         run.logger = logger
         try:
             yield
@@ -183,6 +183,14 @@ def at_work(run: Run) -> Iterator[None]:
             raise
         finally:
             need_no_rank()
+
+
+def _typed_for(run: Run) -> Sequence[str]:
+    """What was typed for a run; that of an evaluation comes after what its one model was trained with."""
+    trains = run.stop is not None
+    if trains or run.checkpoint is None or run.others:
+        return run.typed
+    return [*run.checkpoint.typed, *run.typed]
 
 
 def watch(config: Config) -> None:

@@ -130,11 +130,6 @@ def forget_wandb_run(logger: WandbLogger) -> None:
     logger._experiment = None
 
 
-def is_offline(logger: WandbLogger) -> bool:
-    """Whether the rows of a W&B run are counted here, and not by a server."""
-    return bool(logger._offline)
-
-
 class WatchingLauncher(_SubprocessScriptLauncher):
     """Starts the other ranks, and has them watched by a thread that says which of them has died.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config import Config, LoggerConfig
+from nmt.config.overrides import group_paths
 from nmt.config.schema import to_containers
+from nmt.report.runs import is_incidental, setting, typed_keys
 from nmt.report.wandb.account import has_key
 from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
 from nmt.report.wandb.rows import read_rows
@@ -24,7 +27,6 @@ from nmt.report.wandb.service import forget, has_died
 from nmt.training.lightning import (
     forget_wandb_run,
     has_wandb_run,
-    is_offline,
     wandb_settings,
 )
 from nmt.training.metrics_file import ResumableCSVLogger
@@ -37,6 +39,16 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.1  # between two times that W&B writes its rows to disk
 PATIENCE_SECONDS = 5.0  # for it to have done so
+LONGEST_NAME = 128  # of a run or a group, in characters; W&B refuses a longer one
+# what W&B takes, and how to say it
+TAKEN = {
+    "project": (r"[^/\\#?%:]{1,128}", "must have 1 to 128 characters, none of / \\ # ? % :"),
+    "run_name": (rf".{{0,{LONGEST_NAME}}}", f"must have at most {LONGEST_NAME} characters"),
+    "group": (rf".{{0,{LONGEST_NAME}}}", f"must have at most {LONGEST_NAME} characters"),
+    "tags": (r".{1,64}", "must have 1 to 64 characters each"),
+}
+# keys that a run's name or its tags tell already
+TOLD = ("experiment", "regime", "model", "data.max_length")
 OWN = ("train/", "valid/", "test/", "length/")  # names of this program's scores
 
 
@@ -51,29 +63,41 @@ class LogEntry(IntEnum):
 
 
 @contextlib.contextmanager
-def logging_to(config: Config, folder: Path) -> Iterator[Logger | None]:
+def logging_to(config: Config, folder: Path, typed: Sequence[str] = ()) -> Iterator[Logger | None]:
     """The logger of a run, closed at its end however that comes; None on ranks other than 0.
+
+    Args:
+        config: of the run.
+        folder: what it writes into.
+        typed: overrides that made it what it is, which its name in W&B shows.
 
     Raises:
         InputError: when an extra or a key that the logger needs is missing.
     """
-    logger = None if rank() else make_logger(config, folder)
+    logger = None if rank() else make_logger(config, folder, typed)
+    exit_code = 1
     try:
         yield logger
+        exit_code = 0
     finally:
         if isinstance(logger, ResumableWandbLogger):
             with warn_on_error("closing the run"):
-                logger.close()
+                logger.close(exit_code)
 
 
 def check_logger(options: LoggerConfig) -> None:
-    """Refuses a logger whose extra or key is missing.
+    """Refuses a logger whose extra or key is missing, and names that W&B would refuse.
 
     Raises:
-        InputError: naming what is missing and what would do.
+        InputError: naming what is missing or wrong, and what would do.
     """
     if options.name == "tensorboard":
         need("tensorboard", "tensorboard", "logger=tensorboard")
+    for name, (pattern, problem) in TAKEN.items() if options.name == "wandb" else ():
+        value = getattr(options, name)
+        for text in value if isinstance(value, list) else [value]:
+            if text is not None and not re.fullmatch(pattern, text, re.DOTALL):
+                raise InputError(f"logger.{name}={text}: {problem}")
     if options.name == "wandb" and options.mode == "online" and not has_key():
         raise InputError(
             "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
@@ -81,8 +105,8 @@ def check_logger(options: LoggerConfig) -> None:
         )
 
 
-def make_logger(config: Config, folder: Path) -> Logger | None:
-    """The logger that the configuration asks for, or None. Raises as `logging_to`."""
+def make_logger(config: Config, folder: Path, typed: Sequence[str] = ()) -> Logger | None:
+    """The logger that the configuration asks for, or None. Arguments and errors as `logging_to`."""
     options = config.logger
     check_logger(options)
     if options.name in ("csv", "tensorboard"):
@@ -95,8 +119,10 @@ def make_logger(config: Config, folder: Path) -> Logger | None:
     os.environ.setdefault("WANDB_SILENT", "true")
     for mode in dict.fromkeys((options.mode, "offline")):
         with warn_on_error(f"starting the run, logger.mode={mode},"):
-            logger = ResumableWandbLogger(config, folder, mode)
+            logger = ResumableWandbLogger(config, folder, mode, typed)
             define_metrics(logger.experiment)
+            if not logger.experiment.offline:
+                log.info("W&B: %s", logger.experiment.url)
             return logger
     return None
 
@@ -123,7 +149,7 @@ class ResumableWandbLogger(WandbLogger):
     alone has died, another one goes on (`revive`).
     """
 
-    def __init__(self, config: Config, folder: Path, mode: str) -> None:
+    def __init__(self, config: Config, folder: Path, mode: str, typed: Sequence[str] = ()) -> None:
         options = config.logger
         self._folder = folder
         self._logged = LoggedRows(self._files())
@@ -133,15 +159,17 @@ class ResumableWandbLogger(WandbLogger):
         self._unsaved: list[tuple[int | None, Mapping[str, float]]] = []
         self._next_step = self._logged.step
         super().__init__(
-            name=f"{config.name}, seed {config.seed}",
+            name=options.run_name or run_name(config, typed),
             job_type=command_name(),
             save_dir=folder,
             id=run_id(folder),
             project=options.project,
-            entity=options.entity,
+            entity=options.entity or None,
             group=options.group or sweep_folder(),
             tags=[*options.tags, config.experiment, config.regime],
-            offline=mode == "offline",
+            notes=options.notes,
+            # Lightning's own `offline` says so in the environment, to whatever this process does later
+            mode=mode,
             config=to_containers(config),
             resume=None if mode == "offline" else "allow",
             settings={
@@ -150,9 +178,6 @@ class ResumableWandbLogger(WandbLogger):
                 "x_transaction_log_flush_interval": FLUSH_SECONDS,
             },
         )
-        if mode == "offline":
-            # Lightning says so in the environment, which W&B reads once a process
-            wandb_settings(self)["mode"] = mode
         # an option that Lightning hands on and W&B warns of at every start
         wandb_settings(self).pop("anonymous", None)
 
@@ -169,13 +194,9 @@ class ResumableWandbLogger(WandbLogger):
             super().finalize(status)
 
     def identity(self) -> dict[str, str | None]:
-        """What finds the run in W&B: its `entity` (None: the user's own), `project` and id (`run`)."""
-        settings = wandb_settings(self)
-        return {
-            "entity": settings["entity"],
-            "project": settings["project"],
-            "run": settings["id"],
-        }
+        """What finds the run in W&B: its `entity` (None: not known offline), `project` and id (`run`)."""
+        run = self.experiment
+        return {"entity": run.entity or None, "project": run.project, "run": run.id}
 
     @contextlib.contextmanager
     def row(self, update: int | None, entry: LogEntry) -> Iterator[bool]:
@@ -191,9 +212,10 @@ class ResumableWandbLogger(WandbLogger):
             self._logged.last = (update, entry)
 
     def _continue(self) -> None:
-        if self._next_step and is_offline(self):
+        if self._next_step:
             with warn_on_error("continuing the run"):
-                self.experiment.log({}, step=self._next_step)
+                if self.experiment.offline:  # else the server counts on
+                    self.experiment.log({}, step=self._next_step)
         self._next_step = 0
 
     def revive(self) -> None:
@@ -219,14 +241,14 @@ class ResumableWandbLogger(WandbLogger):
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("wandb/*run-*/run-*.wandb"), key=time_of)
 
-    def close(self) -> None:
-        """Ends the run, whose rows are all on disk then."""
+    def close(self, exit_code: int = 0) -> None:
+        """Ends the run, whose rows are all on disk then; W&B shows one whose code is not 0 as failed."""
         import wandb
 
         for _ in range(2):
             self.revive()
             try:
-                return wandb.finish()
+                return wandb.finish(exit_code)
             except Exception:
                 if not has_died(seconds=2):
                     raise
@@ -301,6 +323,23 @@ def entry_of(row: Iterable[str]) -> LogEntry:
     if any(key.startswith("valid/") for key in row):
         return LogEntry.VALIDATION
     return LogEntry.TRAINING
+
+
+def run_name(config: Config, typed: Iterable[str]) -> str:
+    """The W&B name of a run: what it is called, its seed, and what was typed for its model.
+
+    >>> run_name(Config(name="RNNsearch-50"), ["scoring=dot", "+optimizer.lr=0.1", "trainer=cpu"])
+    'RNNsearch-50, seed 1 (scoring dot, lr 0.1)'
+    """
+    keys = typed_keys(typed)
+    told = {"name", *(TOLD if "name" not in keys else ())}
+    settings = ", ".join(
+        setting(key, value)
+        for key, value in keys.items()
+        if key not in told and not all(map(is_incidental, group_paths(key)))
+    )
+    name = f"{config.name}, seed {config.seed}{f' ({settings})' if settings else ''}"
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def run_id(folder: Path) -> str:

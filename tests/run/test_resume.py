@@ -352,9 +352,8 @@ def test_offline_wandb_files_hold_each_row_once(work):
     assert len({part.name for part in parts}) == 1
     logged = [records(part) for part in parts]
     begun = [record["run"] for record in logged[2] if "run" in record]
-    assert [(each["job_type"], each["display_name"]) for each in begun] == [
-        ("train", "RNNsearch-50, seed 1")
-    ]
+    assert [each["job_type"] for each in begun] == ["train"]
+    assert begun[0]["display_name"].startswith("RNNsearch-50, seed 1 (")
     found = [history(part) for part in logged]
     assert len(found) == 3
     assert found[0][-1]["trainer/global_step"] >= 9

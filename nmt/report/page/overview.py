@@ -11,10 +11,9 @@ from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import SCORE_KEYS, bucket_score
 from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
-from nmt.report.runs import FinishedRun
+from nmt.report.runs import FinishedRun, typed_keys
 from nmt.report.table import heading, levels
 from nmt.report.tables import shown_scores
-from nmt.utils.commands import override_key
 from nmt.utils.printable import printable
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
@@ -66,7 +65,7 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     for key, title in FIRST.items():
         values = [None if run.external else run.results.get(key) for run in runs]
         found.append({"key": key, "title": title, "values": [_text(value) for value in values]})
-    typed = [_typed(run) for run in runs]
+    typed = [typed_keys(run.overrides) for run in runs]
     for key in dict.fromkeys(key for overrides in typed for key in overrides):
         if key not in _UNFILTERED and not is_within(key, ("hydra", *RUNTIME_KEYS)):
             values = [
@@ -82,12 +81,6 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
             kept.append(entry)
         cuts.add(cut)
     return kept
-
-
-def _typed(run: FinishedRun) -> dict[str, str]:
-    """The keys and groups set by a run's overrides: `+optimizer.lr=0.1` is {"optimizer.lr": "0.1"}."""
-    set_here = (word for word in run.overrides if "=" in word and not word.startswith("~"))
-    return {override_key(word): word.partition("=")[2] for word in set_here}
 
 
 def _text(value: Any) -> str:
