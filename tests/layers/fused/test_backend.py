@@ -3,6 +3,7 @@
 import logging
 import sys
 from types import ModuleType, SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -23,8 +24,7 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
     monkeypatch.setattr(backend, "has_triton", lambda: True)
     monkeypatch.setitem(sys.modules, "nmt.layers.fused.kernels", kernels := ModuleType("kernels"))
     monkeypatch.setattr(sys.modules["nmt.layers.fused"], "kernels", kernels, raising=False)
-    with fake_cuda():
-        monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
+    with fake_cuda(), patch.object(torch.cuda, "current_device", lambda: current):
         chosen = backend.steps_for(torch.zeros(1, device=GPU))
     assert chosen is (kernels if current == GPU.index else steps)
 
