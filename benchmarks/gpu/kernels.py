@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -27,11 +26,11 @@ def kernels(setting: Setting, findings: Findings) -> None:
     """Attention for each scoring, gates and loss, both ways, the gradient of word vectors, a search's
     scores, and an update of Adadelta; microseconds.
     """
-    if find_spec("triton") is None:
+    if not backend.has_triton():
         if setting.rehearse:
             findings.leave_out("kernels", "Triton is not installed")
         else:
-            findings.check("Triton is installed", False, equals=True)
+            findings.check("Triton is installed, and ready to launch", False, equals=True)
         return
     lengths = (5, 18) if setting.rehearse else (8, 16, 32, 52, 200)
     optimizer(setting, findings)

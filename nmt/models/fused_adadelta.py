@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adadelta
 
-from nmt.layers.fused.backend import has_triton
+from nmt.layers.fused.backend import launches_on
 
 TAKEN = {"rho", "eps", "weight_decay"}  # arguments of Adadelta, besides the learning rate
 
@@ -84,8 +84,8 @@ def is_fusible(parameters: list[Any], options: Iterable[str]) -> bool:
     """Whether `FusedAdadelta` with these options can take the place of `torch.optim.Adadelta`."""
     return (
         all(isinstance(p, Tensor) for p in parameters)
-        and all(p.is_cuda and p.dtype == torch.float32 and p.is_contiguous() for p in parameters)
+        and all(p.dtype == torch.float32 and p.is_contiguous() for p in parameters)
         and len({p.device for p in parameters}) == 1
         and set(options) <= TAKEN
-        and has_triton()
+        and launches_on(parameters[0].device)
     )

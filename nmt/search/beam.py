@@ -134,8 +134,9 @@ def beam_search(
             rows[row].finished.append((score, int(nodes[row, slot])))
         totals[ended] = -np.inf
 
+        highest = totals.max(1).tolist()
         active = np.array(
-            [_continues(row, step, totals[i].max(), settings) for i, row in enumerate(rows)]
+            [_continues(row, step, best, settings) for row, best in zip(rows, highest, strict=True)]
         )
         for i in np.flatnonzero(~active):
             rows[i].open = [

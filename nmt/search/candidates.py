@@ -135,8 +135,10 @@ def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:
     falling = -candidates.totals
     if width < falling.shape[1]:  # the others, equally good ones apart, need no order
         least = np.partition(falling, width - 1, axis=1)[:, width - 1 : width]
-        count = int((falling <= least).sum(1).max())
-        found = np.argpartition(falling, count - 1, axis=1)[:, :count]
+        worse = falling > least
+        count = int((~worse).sum(1).max())
+        # bools are sorted in a third of the time of `argpartition`
+        found = worse.argsort(axis=1, kind="stable")[:, :count]
         candidates = Continuations(*(along(array, found) for array in candidates))
     parents, words, scores = candidates
     order = np.lexsort((parents, words, -scores), axis=1)[:, :width]

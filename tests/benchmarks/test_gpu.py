@@ -8,6 +8,8 @@ import importlib.util
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -261,6 +263,15 @@ def test_memory_that_runs_out_in_a_capture(setting, monkeypatch):
     monkeypatch.setattr(graphs, "_out_of_memory", lambda error: False)
     with pytest.raises(torch.OutOfMemoryError):
         failed_of(recorded.out_of_memory, setting)
+
+
+def test_float32_is_float32(monkeypatch):
+    """Whatever a container says of TF32 to all programs in it."""
+    monkeypatch.setenv("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1")
+    code = "import benchmarks.gpu, torch; print(torch.get_float32_matmul_precision())"
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == "highest\n"
 
 
 def test_compile_without_triton(capsys, monkeypatch):

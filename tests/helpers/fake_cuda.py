@@ -139,6 +139,7 @@ def fake_cuda() -> Iterator[Launches]:
     replaced = {
         "Stream": FakeStream,
         "stream": lambda stream: _on(stream, current, launches),
+        "current_device": lambda: GPU.index,
         "current_stream": lambda device=None: current,
         "CUDAGraph": lambda: FakeGraph(launches),
         "graph": _capture,

@@ -6,6 +6,7 @@ define what a step is; `nmt.layers.fused.kernels` the same functions as Triton k
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -13,14 +14,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+log = logging.getLogger(__name__)
+
 
 def steps_for(example: Tensor) -> Any:
     """The module of steps for tensors like `example`.
 
-    That is kernels on CUDA where Triton is installed, but for float64, which is for checks of
-    gradients and which the kernels do not keep.
+    That is kernels where Triton can launch them, but for float64, which is for checks of gradients
+    and which the kernels do not keep.
     """
-    if example.is_cuda and example.dtype != torch.float64 and has_triton():
+    if example.dtype != torch.float64 and launches_on(example.device):
         from nmt.layers.fused import kernels  # imports Triton, which a CPU does without
 
         return kernels
@@ -29,6 +32,30 @@ def steps_for(example: Tensor) -> Any:
     return steps
 
 
+def launches_on(device: torch.device) -> bool:
+    """Whether Triton launches kernels on a device: on the current GPU, wherever the tensors are."""
+    return device.type == "cuda" and device.index == torch.cuda.current_device() and has_triton()
+
+
 @cache
 def has_triton() -> bool:
-    return find_spec("triton") is not None
+    """Whether Triton is installed and, where there is a GPU, ready to launch.
+
+    For that it builds a library of its own, once a machine, with a C compiler and Python's headers.
+    """
+    if find_spec("triton") is None:
+        return False
+    if not torch.cuda.is_available():
+        return True
+    from triton.runtime import driver
+
+    try:
+        driver.active.get_current_device()
+    except Exception as error:  # of the compiler, the linker, the files that they write
+        log.warning(
+            "Triton is not ready (%s: %s), and training will be several times as slow; it needs a C "
+            "compiler and Python's headers (the packages gcc and python3-dev)",
+            type(error).__name__, str(error).partition("\n")[0],
+        )  # fmt: skip
+        return False
+    return True

@@ -165,6 +165,7 @@ class GraphCache:
                 )
         except RuntimeError as error:
             if not _out_of_memory(error):
+                error.add_note("while a CUDA graph was captured; model.graphs=false does without")
                 raise
         else:
             self.graphs[key] = graph

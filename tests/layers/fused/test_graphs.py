@@ -358,8 +358,9 @@ def test_another_error_in_a_capture_is_raised(monkeypatch):
         raise Crash("an operation that is not permitted")
 
     monkeypatch.setattr(captured.EagerFunction, "__init__", fail)
-    with pytest.raises(Crash):
+    with pytest.raises(Crash) as raised:
         loss_of(with_graphs()[1], BATCHES[0])
+    assert any("model.graphs=false" in note for note in raised.value.__notes__)
 
 
 def test_deterministic_algorithms_fill_nothing_in_a_capture():
