@@ -5,6 +5,7 @@ B batch, K queries a sentence, S source length, H state, A annotation, Q query, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import torch
@@ -45,15 +46,21 @@ class AttentionOutput(NamedTuple):
 
     def reorder(self, parents: Tensor) -> AttentionOutput:
         """Query k of sentence b becomes the former query `parents[b, k]` (B, K')."""
-        rows = (None if field is None else index_hypotheses(field, parents) for field in self)
-        return AttentionOutput(*rows)
+        queries = next(field.shape[1] for field in self if field is not None)
+        take = hypotheses_at(parents, queries)
+        return AttentionOutput(*(None if field is None else take(field) for field in self))
 
 
-def index_hypotheses(field: Tensor, parents: Tensor) -> Tensor:
-    """`field[b, parents[b, k]]` for a field (B, K, ...) and parents (B, K')."""
-    first = torch.arange(field.shape[0], device=field.device).unsqueeze(1) * field.shape[1]
+def hypotheses_at(parents: Tensor, hypotheses: int) -> Callable[[Tensor], Tensor]:
+    """A function of fields (B, K, ...) that gives `field[b, parents[b, k]]` (B, K', ...).
+
+    Args:
+        parents: (B, K').
+        hypotheses: K.
+    """
+    first = torch.arange(parents.shape[0], device=parents.device).unsqueeze(1) * hypotheses
     rows = (first + parents).flatten()
-    return field.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
+    return lambda field: field.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
 
 
 def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from nmt.layers.attention import (
     Attention,
     AttentionOutput,
     FixedContext,
-    index_hypotheses,
+    hypotheses_at,
     normalise_rows,
 )
 from nmt.layers.dropout import Dropout, time_first
@@ -46,8 +46,8 @@ class DecoderState(NamedTuple):
 
     def reorder(self, parents: Tensor) -> DecoderState:
         """Hypothesis k of sentence b becomes the former hypothesis `parents[b, k]` (B, K')."""
-        hidden, word = (index_hypotheses(field, parents) for field in self)
-        return DecoderState(hidden, word)
+        take = hypotheses_at(parents, self.hidden.shape[1])
+        return DecoderState(take(self.hidden), take(self.word))
 
 
 class TeacherForced(NamedTuple):
