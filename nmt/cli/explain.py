@@ -87,6 +87,10 @@ def _grammar(override: str, lines: Sequence[str]) -> str:
     wrong = f"{override}: cannot be read ({lines[0]})"
     if not re.search(r"[][{}()=,:'\" \\]", value):
         return wrong
+    words = re.fullmatch(r"\[([^][{}\"']*)\]", value)
+    if words:  # in quotes of its own a list would be a text
+        listed = ",".join(f'"{word.strip()}"' for word in words[1].split(","))
+        return f"{wrong}\nspecial characters of a list's words take two pairs of quotes: '{key}=[{listed}]'"
     quoted = value.replace('"', '\\"')
     return f"{wrong}\nspecial characters of a value take two pairs of quotes: '{key}=\"{quoted}\"'"
 
