@@ -189,6 +189,7 @@ def check_composed(config: DictConfig) -> None:
     schema = OmegaConf.get_type(config)
     complete = isinstance(schema, type) and issubclass(schema, Config) and not schema.overridable
     if schema is StudyConfig:
+        refuse_lists(HydraConfig.get().overrides.task)
         load_study(config)
         return
     (validate if complete and not config.get("resume") else validate_keys)(config)
