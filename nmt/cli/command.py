@@ -122,6 +122,14 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                 for key in keys:
                     if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
                         raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
+                unread = get_args_parser().parse_known_args()[1]
+                if unread and not unread[0].startswith("-"):
+                    raise InputError(
+                        f"{unread[0]}: stands apart from the other overrides; "
+                        "options, such as -m, come before or after all of them"
+                    )
+                if unread:
+                    raise InputError(f"{unread[0]}: no such option; --help lists all")
                 if is_sweep():
                     if name in NOT_SWEPT:
                         raise InputError(
