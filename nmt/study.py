@@ -23,7 +23,7 @@ def main(composed: DictConfig) -> None:
     """The claims are hashed before the first run; the same command goes on where it was stopped."""
     from nmt.studies.cost import say_plan
     from nmt.studies.existing import count_runs, find_existing
-    from nmt.studies.launch import check_models, check_texts, make_missing
+    from nmt.studies.launch import check_models, check_texts, check_trainings, make_missing
     from nmt.studies.page import write_report
     from nmt.studies.plan import plan_of
     from nmt.studies.registration import register_claims, registrations_of
@@ -40,6 +40,7 @@ def main(composed: DictConfig) -> None:
     if study.section.plan_only:
         return
     if study.section.missing == "run":
+        check_trainings(found.missing())
         check_models(found.missing())
         check_texts(found.missing())
     remove_partial([folder])

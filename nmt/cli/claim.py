@@ -90,6 +90,8 @@ class ClaimFolder(Callback):
             given = OmegaConf.select(config, "hydra.sweeper.params") or {}
             swept = [f"{key}={values}" for key, values in given.items()]
             _refuse_empty([*swept, *config.hydra.overrides.task])
+            if not str(config.hydra.sweep.dir):
+                raise InputError("hydra.sweep.dir=: names no folder")
             check_utf8("hydra.sweep.dir", folder)
             folder.mkdir(parents=True, exist_ok=True)
         except InputError as error:
@@ -107,6 +109,8 @@ class ClaimFolder(Callback):
             given = OmegaConf.to_container(config.hydra.run, resolve=False)
             assert isinstance(given, dict)
             ours = "${run_folder:" in str(given["dir"])
+            if not str(config.hydra.run.dir):  # an unset variable of a shell, perhaps
+                raise InputError(f"{'resume' if ours else 'hydra.run.dir'}=: names no folder")
             if ours and named_by_time(self.command, config.get("resume")):
                 folder = _make_another(folder)
                 _claims.append(claim(folder, new=True))

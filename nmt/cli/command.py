@@ -125,12 +125,19 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                 for key in keys:
                     if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
                         raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
-                typed = get_args_parser().parse_known_args()[0]
+                typed, unread = get_args_parser().parse_known_args()
                 if typed.experimental_rerun is not None:
                     raise InputError(
                         "--experimental-rerun: a pickle may run any code; type what "
                         ".hydra/overrides.yaml of the run's folder lists"
                     )
+                if unread and not unread[0].startswith("-"):
+                    raise InputError(
+                        f"{unread[0]}: stands apart from the other overrides; "
+                        "options, such as -m, come before or after all of them"
+                    )
+                if unread:
+                    raise InputError(f"{unread[0]}: no such option; --help lists all")
                 if is_sweep(typed):
                     if name in NOT_SWEPT:
                         raise InputError(
@@ -206,6 +213,7 @@ def check_composed(config: DictConfig) -> None:
     schema = OmegaConf.get_type(config)
     complete = isinstance(schema, type) and issubclass(schema, Config) and not schema.overridable
     if schema is StudyConfig:
+        refuse_lists(HydraConfig.get().overrides.task)
         load_study(config)
         return
     (validate if complete and not config.get("resume") else validate_keys)(config)

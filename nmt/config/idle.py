@@ -145,7 +145,7 @@ def refuse_lists(overrides: Sequence[str]) -> None:
     """
     for override in parsed(overrides):
         name = override.key_or_group
-        if name in {*GROUPS, *NAMES} - set(LISTS) and isinstance(override.value(), list):
+        if name in {*GROUPS, *NAMES, "study"} - set(LISTS) and isinstance(override.value(), list):
             raise InputError(f"{override.input_line}: one option of the group {name}, not a list")
 
 

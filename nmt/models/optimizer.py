@@ -7,6 +7,7 @@ A schedule is called with the optimizer, its own arguments, and those of `warmup
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -92,11 +93,16 @@ def check_optimizer(config: OptimizerConfig, updates: int) -> None:
     if not config.options.get("capturable"):  # which torch takes on a GPU alone
         with named_by(f"optimizer._target_={config._target_}"):
             made["optimizer"].step(lambda: torch.zeros(()))  # Lightning gives a closure, too
-    ends = getattr(made["lr_scheduler"]["scheduler"], "total_steps", updates)
+    schedule = made["lr_scheduler"]["scheduler"]
+    ends = getattr(schedule, "total_steps", updates)
     if ends < updates:
         raise InputError(
             f"optimizer.schedule.total_steps={ends}: must be at least trainer.max_steps={updates}"
         )
+    key = f"optimizer.schedule._target_={config.schedule.get('_target_')}"
+    with named_by(key), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a schedule that is stepped before its optimizer
+        schedule.step()
 
 
 def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:

@@ -80,8 +80,15 @@ def try_scoring(scoring: nn.Module, query_size: int, key_size: int) -> None:
         ValueError: saying what shape its scores have, and should have.
     """
     query, keys = torch.zeros(2, 3, query_size), torch.zeros(2, 4, key_size)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        scores = scoring(query, keys)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            scores = scoring(query, keys)
+    except RuntimeError as error:
+        if query.is_meta and "meta" in str(
+            error
+        ):  # it looks at values, of which there are none yet
+            return
+        raise
     shape = tuple(getattr(scores, "shape", ()))
     if shape != (2, 3, 4):
         raise ValueError(

@@ -44,17 +44,25 @@ def check_early(config: Config) -> None:
     """Refuses at the start what would be found missing after hours of work.
 
     Raises:
-        InputError: as `check_storable`, and for an extra, a device, an argument of Lightning's, a key
-            of W&B, or a class that is not there.
+        InputError: as `check_anywhere`, and for an extra, a device, or a key of W&B that is not there.
+    """
+    check_anywhere(config)
+    if config.evaluation.alignment.statistical_aligners:
+        check_aligners()
+    check_logger(config.logger)
+    check_accelerator(config.trainer.accelerator)
+
+
+def check_anywhere(config: Config) -> None:
+    """Refuses what is wrong on every machine.
+
+    Raises:
+        InputError: as `check_storable`, and for an argument of Lightning's or a class that is not there.
     """
     check_storable(config)
     for name, length in itertools.product(config.data.test, config.stress.lengths):
         check_set_name(joined_name(name, length))
-    if config.evaluation.alignment.statistical_aligners:
-        check_aligners()
     choose_scores(config.evaluation.scores)
-    check_logger(config.logger)
-    check_accelerator(config.trainer.accelerator)
     lightning_arguments(config.trainer, Path())
     check_own(config.report)
     with torch.device("meta"):

@@ -17,6 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 
 from nmt.config.study import COMMANDS
 from nmt.data.sources.open import open_corpus, text_sections
+from nmt.run.early_checks import check_anywhere, check_training
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
 from nmt.studies.planned import PlannedEvaluation, PlannedRun
 from nmt.utils.commands import override, override_key
@@ -41,6 +42,25 @@ def check_texts(runs: Sequence[PlannedRun]) -> None:
             split = key.split(".")[1]
             if split != "in_domain":  # of filters alone
                 open_corpus(text, data, key, split)
+
+
+def check_trainings(runs: Sequence[PlannedRun]) -> None:
+    """Refuses what `nmt.train` would refuse at its start, but for what a machine lacks.
+
+    Raises:
+        InputError: naming the group.
+    """
+    different = {(run.group, run.identity): run for run in runs if run.made_by == "train"}
+    for run in different.values():
+        try:
+            check_anywhere(run.config)
+            check_training(run.config)
+            if run.config.trainer.lightning.get("fast_dev_run"):
+                raise InputError(
+                    "trainer.lightning.fast_dev_run: a trial, of which nothing is kept; leave it out"
+                )
+        except InputError as refusal:
+            raise InputError(f"study.runs.{run.group}: {refusal}") from refusal
 
 
 def check_models(runs: Sequence[PlannedRun]) -> None:

@@ -64,15 +64,26 @@ def make_callback(name: str, config: Config) -> pl.Callback:
         raise InputError(f"{key}: needs a logger; take logger=csv, wandb or tensorboard")
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
-        untranslated = monitor.startswith("valid/bleu") and not config.trainer.valid_translate
         libraries = ("pytorch_lightning", "torch")
         own = [  # which may log what it likes
             module
             for module in own_modules(to_containers(config))
             if not is_within(module, libraries)
         ]
-        if untranslated or not (own or monitor.startswith(("train/", "valid/"))):
+        if not (own or _is_logged(monitor, config)):
             raise InputError(
                 f"callbacks.{name}.monitor={monitor}: not logged; take one such as valid/nll_per_word"
             )
     return callback
+
+
+def _is_logged(monitor: str, config: Config) -> bool:
+    """Whether a validation logs a score of this name, as far as the configuration tells."""
+    scores = ["nll_per_word", "nll_per_sentence", "perplexity"]
+    if config.model.alignment is not None:
+        scores += ["eos_weight", "last_word_weight", "attention_entropy", "alignment_error_rate"]
+    if config.trainer.valid_translate:
+        scores += ["bleu"]
+        if monitor.startswith("valid/bleu_by_length/"):
+            return True
+    return monitor in ["train/nll_per_word", *(f"valid/{name}" for name in scores)]

@@ -35,3 +35,17 @@ def test_run_folders(monkeypatch, environment, command, folder):
     assert re.fullmatch(folder, run_folder(command))
     assert re.fullmatch(folder, run_folder(command, "auto"))
     assert run_folder(command, "runs/mine") == "runs/mine"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("seed=1", "-m", "size.hidden=8,9"),
+         "size.hidden=8,9: stands apart from the other overrides; options, such as -m, come before or "
+         "after all of them"),
+        (("seed=1", "--multi-run"), "--multi-run: no such option; --help lists all"),
+    ],
+)  # fmt: skip
+def test_what_hydra_does_not_read_is_said_in_a_line(program, typed, said):
+    ended = program("train", *typed)
+    assert (ended.code, ended.err) == (2, f"nmt: {said}\n")

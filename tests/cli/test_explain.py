@@ -92,3 +92,12 @@ def test_the_key_for_what_lightning_calls_otherwise(program, typed, instead):
     ended = program("train", typed)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[-1] == f"nmt: {typed.partition('=')[0]}: no such key; {instead}"
+
+
+def test_the_words_of_a_list_are_quoted_one_by_one(program):
+    """As a shell leaves `study.overrides=["data=mine","regime=tiny"]`; what is said composes."""
+    ended = program("study", "+study=own", "study.overrides=[data=mine,regime=tiny]")
+    said = ended.err.splitlines()
+    assert ended.code == 2
+    assert said[-2].startswith("nmt: study.overrides=[data=mine,regime=tiny]: cannot be read")
+    assert said[-1].endswith(""": 'study.overrides=["data=mine","regime=tiny"]'""")

@@ -119,7 +119,7 @@ def test_objects_of_translate_hold_what_would_be_printed(composer):
 
 
 @pytest.mark.parametrize(
-    "word", ["trainer=[cpu]", "logger=[csv,wandb]", "size=[]", "regime=[tiny]"]
+    "word", ["trainer=[cpu]", "logger=[csv,wandb]", "size=[]", "regime=[tiny]", "study=[own,tiny]"]
 )
 def test_a_group_is_one_choice(word):
     with pytest.raises(InputError) as refusal:

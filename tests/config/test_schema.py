@@ -39,7 +39,8 @@ def test_the_list_of_keys_names_all_of_them():
             assert f"| `{path}` | " in page
     assert "| `optimizer.decay_from` | number | `0.5` | from 0, below 1 | linear: share" in page
     assert (
-        "| `checkpoint` | value | must be given |  | file of the trained model, a run folder" in page
+        "| `checkpoint` | value | must be given |  | file of the trained model, a run folder"
+        in page
     )
 
 

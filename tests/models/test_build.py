@@ -87,6 +87,20 @@ class Summed(nn.Module):
         return query.sum(2, keepdim=True)
 
 
+class LookingAtValues(Summed):
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        scores = query @ keys.transpose(1, 2)
+        return scores - scores.max().item()
+
+
+def test_a_scoring_that_looks_at_values_can_be_checked_without_any():
+    """Before text is prepared models are built without memory."""
+    model = config(scoring={"_target_": f"{__name__}.LookingAtValues"})
+    with torch.device("meta"):
+        build_model(model, 11, 13)
+    assert type(build_model(model, 11, 13).decoder.context.scoring) is LookingAtValues
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [

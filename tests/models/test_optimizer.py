@@ -189,6 +189,10 @@ def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
             },
             "optimizer.schedule.total_steps=9: must be at least trainer.max_steps=10",
         ),
+        (
+            {"schedule": schedule("torch.optim.lr_scheduler.StepLR", step_size=0)},
+            "optimizer.schedule._target_=torch.optim.lr_scheduler.StepLR: ZeroDivisionError: ",
+        ),
         ({"_target_": "torch.optim.SparseAdam"}, "optimizer._target_=torch.optim.SparseAdam: "),
     ],
 )

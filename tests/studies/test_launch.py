@@ -17,9 +17,16 @@ import pytest
 from nmt.config import TextConfig
 from nmt.studies import launch
 from nmt.studies.existing import RUNS, find_existing
-from nmt.studies.launch import JOBS, check_models, check_texts, make_missing, sweep_command
+from nmt.studies.launch import (
+    JOBS,
+    check_models,
+    check_texts,
+    check_trainings,
+    make_missing,
+    sweep_command,
+)
 from nmt.utils.errors import InputError, Interrupted
-from tests.studies.conftest import TEXT, composed, make
+from tests.studies.conftest import TEXT, TINY, composed, make, planned
 
 
 def test_the_sweep_is_one_of_the_command_with_what_was_typed(monkeypatch):
@@ -154,6 +161,36 @@ def test_a_text_that_cannot_be_had_is_refused_before_any_run(tiny, tmp_path):
     other = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
     with pytest.raises(InputError, match=r"data\.train\.files: train\.en is not in"):
         check_texts([run, other])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("callbacks=[ema,swa]", "callbacks.swa: averages weights, as callbacks.ema does; take one"),
+        (
+            "+optimizer.options.no=1",
+            "optimizer.options.no: torch.optim.Adam takes no such argument",
+        ),
+        ("+trainer.lightning.no=1", "trainer.lightning.no: no argument of Lightning's Trainer"),
+        (
+            "+trainer.lightning.fast_dev_run=true",
+            "trainer.lightning.fast_dev_run: a trial, of which",
+        ),
+    ],
+)
+def test_what_a_training_would_refuse_is_refused_before_any_run(word, said):
+    study = planned("study.only=[no-magic]", overrides=[*TINY, word])
+    with pytest.raises(InputError) as refused:
+        check_trainings(study.groups["rnnencdec50"].runs)
+    assert str(refused.value).startswith(f"study.runs.rnnencdec50: {said}")
+
+
+def test_a_device_that_another_machine_may_have_is_not_looked_for(tiny):
+    run = tiny.groups["rnnencdec50"].runs[0]
+    trainer = dataclasses.replace(run.config.trainer, accelerator="gpu")
+    check_trainings(
+        [dataclasses.replace(run, config=dataclasses.replace(run.config, trainer=trainer))]
+    )
 
 
 def test_a_model_without_a_checkpoint_is_not_evaluated(evaluated, tmp_path, look):

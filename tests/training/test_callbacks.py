@@ -71,6 +71,10 @@ def test_the_callbacks_of_the_group(composer):
             lightnings("EarlyStopping", monitor="val_loss"),
             "monitor=val_loss: not logged; take one such as valid/nll_per_word",
         ),
+        (
+            lightnings("EarlyStopping", monitor="valid/nll"),
+            "monitor=valid/nll: not logged; take one such as valid/nll_per_word",
+        ),
     ],
 )
 def test_what_does_not_work_is_refused_by_its_key(callbacks, said):
