@@ -77,12 +77,14 @@ def test_what_cannot_be_claimed_is_said(tmp_path):
 
 def test_a_folder_without_a_name_is_refused(program):
     """What a shell makes of an unset variable; the working folder would be filled."""
+    (program.folder / "a_run").mkdir()  # of no sweep
     for typed in (["hydra.run.dir="], ["resume="], ["-m", "hydra.sweep.dir=", "seed=1,2"]):
         before = set(program.folder.iterdir())
         ended = program("train", *typed)
         key = next(word for word in typed if word.endswith("="))
         assert (ended.code, ended.err) == (2, f"nmt: {key}: names no folder\n")
         assert set(program.folder.iterdir()) == before
+    (program.folder / "a_run").rmdir()
 
 
 def test_a_sweeps_folder_that_cannot_be_made_is_refused(tmp_path):

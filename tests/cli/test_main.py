@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 
 import pytest
-import torch
 
 import nmt
 import nmt.__main__ as program
@@ -46,7 +46,7 @@ def test_versions_are_those_of_this_program_and_of_what_results_depend_on(run):
     code, out, err = run("--version")
     assert (code, err) == (0, "")
     assert out.startswith(f"nmt {nmt.__version__}\npython ")
-    assert f"\ntorch {torch.__version__}\npytorch-lightning 2" in out
+    assert f"\ntorch {metadata.version('torch')}\npytorch-lightning 2" in out
     assert run("train", "--version") == (0, out, "")
 
 
