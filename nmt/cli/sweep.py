@@ -50,8 +50,7 @@ class ComparisonPage(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         self.sweep = Path(str(config.hydra.sweep.dir)).absolute()
-        if str(config.hydra.sweep.dir):  # or the sweep is refused, and this is the working folder
-            _due.append(self)
+        _due.append(self)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self.make()
