@@ -74,7 +74,7 @@ def build_attention(model: ModelConfig, annotation: int) -> Attention:
 
 
 def try_scoring(scoring: nn.Module, query_size: int, key_size: int) -> None:
-    """Calls a scoring function once: one of a wrong shape could be broadcast, and train nonsense.
+    """Calls a scoring function once: scores (B, K, S) of a wrong shape could be broadcast.
 
     Raises:
         ValueError: saying what shape its scores have, and should have.
@@ -84,11 +84,10 @@ def try_scoring(scoring: nn.Module, query_size: int, key_size: int) -> None:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             scores = scoring(query, keys)
     except RuntimeError as error:
-        if query.is_meta and "meta" in str(
-            error
-        ):  # it looks at values, of which there are none yet
-            return
-        raise
+        # one that looks at values is called when there are some
+        if not (query.is_meta and "meta" in str(error)):
+            raise
+        return
     shape = tuple(getattr(scores, "shape", ()))
     if shape != (2, 3, 4):
         raise ValueError(
