@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 @command("compare")
 def main(composed: DictConfig) -> None:
     from nmt.evaluation.scores import choose_scores
-    from nmt.report.brief import brief_table
     from nmt.report.comparison import compare_sets
     from nmt.report.disambiguation import disambiguate_test_sets
     from nmt.report.figures import draw_for_papers
@@ -29,6 +28,7 @@ def main(composed: DictConfig) -> None:
     from nmt.report.outside import read_system
     from nmt.report.page import build_page
     from nmt.report.tables import write_tables
+    from nmt.report.terminal import terminal_table
     from nmt.report.wandb import dashboards
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable, remove_partial
@@ -63,10 +63,10 @@ def main(composed: DictConfig) -> None:
             unfinished=found.unfinished,
             comparisons=comparisons,
         )
-    brief = brief_table(everyone, comparisons, found.unfinished)
+    table = terminal_table(everyone, comparisons, found.unfinished)
     log.info(
         "%s compared: %s\n%s:\n%s",
-        counted(len(everyone), "run"), page, brief.title, brief.text(),
+        counted(len(everyone), "run"), page, table.title, table.text(),
     )  # fmt: skip
     if project is not None:
         for run in found.runs:

@@ -70,12 +70,12 @@ class ComparisonPage(Callback):
 
     def _make(self) -> None:
         # Charts and tables load libraries that a job, which has this callback too, never needs.
-        from nmt.report.brief import brief_table
         from nmt.report.comparison import compare_sets
         from nmt.report.disambiguation import disambiguate_test_sets
         from nmt.report.finding import find_runs
         from nmt.report.page import build_page
         from nmt.report.tables import write_tables
+        from nmt.report.terminal import terminal_table
         from nmt.utils.progress import counted
 
         found = find_runs([self.sweep])
@@ -89,14 +89,14 @@ class ComparisonPage(Callback):
             unfinished=found.unfinished,
             comparisons=comparisons,
         )
-        brief = brief_table(runs, comparisons, found.unfinished)
+        table = terminal_table(runs, comparisons, found.unfinished)
         log.info(
             "comparison of %s%s: %s\n%s:\n%s",
             counted(len(runs), "run"),
             f", {len(found.unfinished)} unfinished" if found.unfinished else "",
             self.sweep / PAGE,
-            brief.title,
-            brief.text(),
+            table.title,
+            table.text(),
         )
 
     @property

@@ -30,7 +30,7 @@ def build_page(runs, path, **kwargs):
         raise RuntimeError("no page of this")
 
 table = types.SimpleNamespace(title="BLEU", text=lambda: "folder\\n0")
-module("nmt.report.brief", brief_table=lambda runs, made, unfinished: table)
+module("nmt.report.terminal", terminal_table=lambda runs, made, unfinished: table)
 module("nmt.report.comparison", compare_sets=lambda runs: [0])
 module("nmt.report.page", build_page=build_page)
 module("nmt.report.finding", find_runs=lambda patterns: Found(*patterns))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from nmt.report.brief import brief_table
 from nmt.report.comparison import compare_sets
 from nmt.report.finding import find_runs
+from nmt.report.terminal import terminal_table
 
 
 def test_a_line_a_run_with_bleu_on_each_set_and_by_length(sweep: Path) -> None:
     found = find_runs([sweep])
     comparisons = compare_sets(found.runs, resamples=10)
-    table = brief_table(found.runs, comparisons, found.unfinished)
+    table = terminal_table(found.runs, comparisons, found.unfinished)
     said = "BLEU on each test set and, by number of words, on newstest; minutes of training"
     assert table.title == said
     head, *lines = table.text().splitlines()
@@ -35,11 +35,11 @@ def test_buckets_are_left_out_where_there_is_no_room(sweep: Path) -> None:
     runs = find_runs([sweep]).runs[:1]
     (one, _) = compare_sets(runs, resamples=10)
     many = [replace(one, name=f"a-test-set-{number}") for number in range(5)]
-    table = brief_table(runs, many)
+    table = terminal_table(runs, many)
     assert [column.title for column in table.columns[1:-2]] == [each.name for each in many]
     assert "words" not in table.title
 
 
 def test_without_test_sets_there_are_the_runs(sweep: Path) -> None:
-    table = brief_table(find_runs([sweep]).runs, [])
+    table = terminal_table(find_runs([sweep]).runs, [])
     assert table.text().splitlines()[0].split() == ["folder", "minutes", "run"]

@@ -16,7 +16,7 @@ from nmt.report.tables import bucket_names
 WIDEST = 70  # columns of a terminal that the figures may take; names of runs stand behind them
 
 
-def brief_table(
+def terminal_table(
     runs: Sequence[FinishedRun],
     comparisons: Sequence[SetComparison],
     unfinished: Sequence[Path] = (),
@@ -56,4 +56,4 @@ def brief_table(
     rows += [{"folder": folder.absolute().name, "run": "not finished"} for folder in unfinished]
     first, last = Column("folder", "folder", text=True), Column("run", "run", text=True)
     title += "; minutes of training"
-    return Table("brief", title, [first, *columns, Column("minutes", "minutes", 1), last], rows)
+    return Table("terminal", title, [first, *columns, Column("minutes", "minutes", 1), last], rows)
