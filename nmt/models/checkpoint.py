@@ -108,7 +108,7 @@ def description(
     Args:
         text_files: of `nmt.data.sources.open.file_digests`.
         code: fingerprint of the code that makes the updates; None: of more than one.
-        wandb: of `nmt.training.loggers.ResumableWandbLogger.identity`.
+        wandb: of `nmt.training.wandb_logger.ResumableWandbLogger.identity`.
         typed: overrides of the command line.
     """
     return {

@@ -29,9 +29,9 @@ from nmt.report.wandb.artifacts import log_checkpoint
 from nmt.report.wandb.lineage import artifact_path, log_sources, run_path
 from nmt.report.wandb.panels import log_test, log_translations, warn_on_error
 from nmt.run.run import Run
-from nmt.training.loggers import LogEntry, ResumableWandbLogger
 from nmt.training.ranks import need_no_rank
 from nmt.training.test_scores import log_test_scores
+from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
 from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
 from nmt.utils.environment import rank

@@ -28,10 +28,10 @@ from nmt.run.test import training_batches, training_sample
 from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.lightning import is_of_restoring, on_every_rank
-from nmt.training.loggers import ResumableWandbLogger
 from nmt.training.progress import Progress
 from nmt.training.trainer import make_trainer
 from nmt.training.validation import Validation
+from nmt.training.wandb_logger import ResumableWandbLogger
 from nmt.utils.devices import name_of, peak_memory, resolve_precision
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, RunError

@@ -21,7 +21,7 @@ from nmt.evaluation.records import choose_kept, in_order
 from nmt.models.base import Decoded, Translator
 from nmt.report.wandb.panels import PICTURED, log_alignments
 from nmt.search import beam_search
-from nmt.training.loggers import LogEntry, ResumableWandbLogger
+from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
 from nmt.utils.environment import gather
 
 SUMS = (

@@ -23,7 +23,7 @@ PARTS = (
 # Of these, what only shows, logs or stops.
 SHOWN = (
     *("training/loggers.py", "training/metrics_file.py", "training/progress.py"),
-    *("training/signals.py", "training/test_scores.py"),
+    *("training/signals.py", "training/test_scores.py", "training/wandb_logger.py"),
 )
 
 

@@ -16,15 +16,10 @@ from nmt.config.overrides import apply_typed
 from nmt.config.schema import to_containers
 from nmt.config.validation import load
 from nmt.run.start import _typed_for
-from nmt.training import loggers
+from nmt.training import loggers, wandb_logger
 from nmt.training.lightning import wandb_settings
-from nmt.training.loggers import (
-    ResumableWandbLogger,
-    check_logger,
-    logging_to,
-    make_logger,
-    run_name,
-)
+from nmt.training.loggers import check_logger, logging_to, make_logger
+from nmt.training.wandb_logger import ResumableWandbLogger, run_name
 from nmt.utils.errors import InputError
 from tests.run.test_resume import records
 
@@ -212,4 +207,4 @@ class TestNames:
         assert _typed_for(run) == ["search=greedy"]
 
     def test_doctests(self):
-        assert doctest.testmod(loggers).failed == 0
+        assert doctest.testmod(wandb_logger).failed == 0

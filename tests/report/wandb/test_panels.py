@@ -235,13 +235,13 @@ def test_the_table_of_translations_has_each_sentence_and_the_heatmaps_there_are(
 
 def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer, monkeypatch):
     wandb = pytest.importorskip("wandb")
-    from nmt.training import loggers
+    from nmt.training import wandb_logger
     from nmt.training.loggers import make_logger
 
     typed = ["+experiment=rnnsearch30", "regime=tiny", "scoring=dot", "name=dotted", "seed=7"]
     typed += ["logger.group=lengths", "logger.tags=[first,laptop]", "logger.project=curves"]
     config = load(composer(*typed, "logger.entity=team"))
-    monkeypatch.setattr(loggers, "command_name", lambda: "evaluate")
+    monkeypatch.setattr(wandb_logger, "command_name", lambda: "evaluate")
     try:
         logger = make_logger(config, tmp_path)
         assert logger is not None
@@ -264,7 +264,7 @@ def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer, monk
 
 def test_a_run_folder_keeps_the_id_of_wandbs_sweep_agent(tmp_path, monkeypatch):
     pytest.importorskip("wandb")
-    from nmt.training.loggers import run_id
+    from nmt.training.wandb_logger import run_id
 
     monkeypatch.setenv("WANDB_RUN_ID", "agents")
     drawn = run_id(tmp_path / "alone")  # each job of a sweep of Hydra's own is a run
