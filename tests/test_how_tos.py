@@ -26,6 +26,7 @@ import nmt
 from nmt.config import Config, ModelConfig
 from nmt.data.grammar import draw
 from nmt.models import build_model
+from nmt.training.validation import is_logged
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
 from tests.helpers.processes import run
@@ -436,5 +437,7 @@ class TestLightning:
         assert list(scores.index) == [10, 20]
         assert scores.max() == pytest.approx(float(names["best"].best_model_score))
         assert logged["train/nll_per_word"].count() == 4
+        found = names["trainer"].callback_metrics
+        assert {name for name in found if not is_logged(name, names["config"])} == set()
         with pytest.raises(nmt.InputError, match=r"is loaded by nmt\.load\('mine\.ckpt'\)"):
             type(model).load_from_checkpoint("mine.ckpt")

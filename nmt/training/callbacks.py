@@ -10,6 +10,7 @@ from nmt.config import Config
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
 from nmt.config.targets import named_by, own_modules
+from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
 
 # Callbacks that conflict with this program's own, and their alternatives.
@@ -70,20 +71,8 @@ def make_callback(name: str, config: Config) -> pl.Callback:
             for module in own_modules(to_containers(config))
             if not is_within(module, libraries)
         ]
-        if not (own or _is_logged(monitor, config)):
+        if not (own or is_logged(monitor, config)):
             raise InputError(
                 f"callbacks.{name}.monitor={monitor}: not logged; take one such as valid/nll_per_word"
             )
     return callback
-
-
-def _is_logged(monitor: str, config: Config) -> bool:
-    """Whether a validation logs a score of this name, as far as the configuration tells."""
-    scores = ["nll_per_word", "nll_per_sentence", "perplexity"]
-    if config.model.alignment is not None:
-        scores += ["eos_weight", "last_word_weight", "attention_entropy", "alignment_error_rate"]
-    if config.trainer.valid_translate:
-        scores += ["bleu"]
-        if monitor.startswith("valid/bleu_by_length/"):
-            return True
-    return monitor in ["train/nll_per_word", *(f"valid/{name}" for name in scores)]

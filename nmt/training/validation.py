@@ -24,10 +24,8 @@ from nmt.search import beam_search
 from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
 from nmt.utils.environment import gather
 
-SUMS = (
-    *("nll", "words", "sentences", "attended"),
-    *("eos_weight", "last_word_weight", "attention_entropy"),
-)
+ATTENTION = ("eos_weight", "last_word_weight", "attention_entropy")
+SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
 class Validation(pl.Callback):
@@ -154,7 +152,7 @@ class Validation(pl.Callback):
             scores["bleu"] = by_length.pop("all")
             scores |= {f"bleu_by_length/{name}": score for name, score in by_length.items()}
         if sums["attended"]:
-            for name in ("eos_weight", "last_word_weight", "attention_entropy"):
+            for name in ATTENTION:
                 scores[name] = sums[name] / sums["attended"]
         if "alignment_error_rate" in found["alignment"]:
             scores["alignment_error_rate"] = found["alignment"]["alignment_error_rate"]
@@ -174,6 +172,18 @@ class Validation(pl.Callback):
         for logger in trainer.loggers:
             # Lightning would count the update before this one
             logger.log_metrics(metrics, step=trainer.global_step)
+
+
+def is_logged(monitor: str, config: Config) -> bool:
+    """Whether a validation logs a score of this name, as far as the configuration tells."""
+    scores = ["nll_per_word", "nll_per_sentence", "perplexity"]
+    if config.model.alignment is not None:
+        scores += [*ATTENTION, "alignment_error_rate"]
+    if config.trainer.valid_translate:
+        scores += ["bleu"]
+        if monitor.startswith("valid/bleu_by_length/"):
+            return True
+    return monitor in ["train/nll_per_word", *(f"valid/{name}" for name in scores)]
 
 
 def validation_scores(trainer: pl.Trainer) -> dict[str, float]:
