@@ -72,21 +72,25 @@ class ResumableWandbLogger(WandbLogger):
     def __init__(self, config: Config, folder: Path, mode: str, typed: Sequence[str] = ()) -> None:
         options = config.logger
         self._folder = folder
-        self._logged = LoggedRows(self._files())
+        files = self._files()
+        self._logged = LoggedRows(files)
+        # the server has such a run already: only what was chosen replaces what was edited there
+        known = any(file.parent.name.startswith("run-") for file in files)
+        tags = [*options.tags, config.experiment, config.regime]
         self._on_disk, self._block = -1, 0  # W&B's number of the last row there, and its block
         self._waiting = False  # for a row to be on disk
         # rows of numbers that may not be there yet: update and content
         self._unsaved: list[tuple[int | None, Mapping[str, float]]] = []
         self._next_step = self._logged.step
         super().__init__(
-            name=options.run_name or run_name(config, typed),
+            name=options.run_name or (None if known else run_name(config, typed)),
             job_type=command_name(),
             save_dir=folder,
             id=run_id(folder),
             project=options.project,
             entity=options.entity or None,
             group=options.group or sweep_folder(),
-            tags=[*options.tags, config.experiment, config.regime],
+            tags=None if known and not options.tags else tags,
             notes=options.notes,
             # Lightning's own `offline` says so in the environment, to whatever this process does later
             mode=mode,

@@ -148,6 +148,25 @@ def test_a_typed_mode_beats_the_variable_and_none_is_set(composer, tmp_path, mon
         assert os.environ["WANDB_MODE"] == "online"
 
 
+def test_what_was_edited_of_a_run_stays_when_it_is_resumed(composer, tmp_path):
+    def described(mode, *typed):
+        logger = ResumableWandbLogger(load(composer(*typed)), tmp_path, mode)
+        return [logger._wandb_init[key] for key in ("name", "tags", "notes")]
+
+    first = ["RNNsearch-50, seed 1", ["custom", "laptop"], None]
+    assert described("online") == first
+    offline = tmp_path / "wandb" / "offline-run-20261124_100000-1a2b" / "run-1a2b.wandb"
+    offline.parent.mkdir(parents=True)
+    offline.touch()
+    assert described("online") == first  # the server has not seen it
+    online = tmp_path / "wandb" / "run-20261124_110000-1a2b" / "run-1a2b.wandb"
+    online.parent.mkdir()
+    online.touch()
+    assert described("online") == [None, None, None]
+    chosen = ("logger.run_name=mine", "logger.tags=[long]", "logger.notes=why")
+    assert described("online", *chosen) == ["mine", ["long", "custom", "laptop"], "why"]
+
+
 def test_the_address_of_a_run_is_the_one_that_wandb_gave_it(composer, tmp_path):
     """Without `logger.entity` it is the server that knows."""
     logger = ResumableWandbLogger(load(composer()), tmp_path, "online")
