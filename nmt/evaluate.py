@@ -20,7 +20,8 @@ from nmt.cli.command import command
 def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.run import reverse, start, test
-    from nmt.run.finish import Outcome, finish, log_checkpoints_used
+    from nmt.run.finish import Outcome, finish
+    from nmt.run.sources import log_checkpoints_used
     from nmt.training.trainer import make_trainer
 
     with start.evaluation(composed) as run:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
+from nmt.config.schema import named_initial
 from nmt.config.validation import load
 
 
@@ -23,7 +24,12 @@ def main(composed: DictConfig) -> None:
     open_output()
     config = load(composed)
     leave_out_absent(config.data)
-    prepared = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    vocabularies = None
+    if named_initial(config) is not None:  # for which alone Lightning is imported
+        from nmt.run.initial import given_vocabularies, initial_checkpoint
+
+        vocabularies = given_vocabularies(config, initial_checkpoint(config))
+    prepared = prepare(config.data, config.tokenizer, config.trainer.progress, vocabularies)
     write_output(f"{prepared.summary()}\n")
 
 

@@ -4,6 +4,7 @@ python -m nmt.train +experiment=rnnsearch50
 python -m nmt.train +experiment=rnnencdec50 regime=tiny seed=2
 python -m nmt.train -m +experiment=rnnencdec50,rnnsearch50
 python -m nmt.train resume=outputs/2026-01-31/12-00-00
+python -m nmt.train +experiment=rnnsearch50 initial_checkpoint=outputs/2026-01-31/12-00-00
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.run import fit, resume, start, test
         from nmt.run.finish import finish
+        from nmt.run.sources import log_checkpoints_used
 
     with start.training(composed, stop) as run:
         text = start.prepare_text(run)
@@ -41,6 +43,7 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
         sets = test.all_sets(run, text)
         resume.reopen(run)
         with start.at_work(run):
+            log_checkpoints_used(run)
             training = fit.Training(run, text)
             test.expect_tests(run, sets)
             training.fit()

@@ -193,6 +193,12 @@ class TestOwnCorpus:
         assert config["data"]["title"] == "ours"
         assert config["tokenizer"]["kind"] == "bpe"
 
+    def test_a_trained_model_is_trained_further(self, play):
+        played = play("own-corpus.md")
+        found = played.results("further")["initial_checkpoint"]["checkpoint"]
+        assert found == str((played.folder / "runs/mine/checkpoints/best.ckpt").resolve())
+        assert played.results("further")["train"]["updates"] == 4
+
 
 class TestOwnScoring:
     """A scoring function from outside the package: added, trained, reloaded, compared."""

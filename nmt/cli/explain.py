@@ -22,10 +22,15 @@ CHOICES = (*GROUPS, *NAMES)
 NOT_A_NAME = "Config group override must be a string or a list"
 # Errors of Hydra's own that have no class, by how they begin
 UNCLASSED = (NOT_A_NAME, "The --resolve flag", "Only one of --run")
-# Names that Lightning's users type, and the keys that stand for them
+# Names that users of Lightning and of other toolkits type, and the keys that stand for them
 ELSEWHERE = {
     **NOT_LIGHTNINGS,
     **dict.fromkeys(("ckpt_path", "resume_from_checkpoint"), "type resume=RUN_FOLDER"),
+    **dict.fromkeys(
+        ("checkpoint", "finetune_from_model", "load_model", "train_from"),
+        "type initial_checkpoint=RUN_FOLDER to start from its weights, "
+        "or resume=RUN_FOLDER to go on with its training",
+    ),
     "early_stopping": "type trainer.patience",
     "learning_rate": "type optimizer.lr",
 }
@@ -134,6 +139,8 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
 
 def _wrong_type(override: str, schema: type, lines: Sequence[str]) -> str:
     path = override.partition("=")[0].lstrip("+~")
+    if path in ELSEWHERE:
+        return f"{override}: a section of keys; {ELSEWHERE[path]}"
     problem = lines[1] if len(lines) > 1 else "of the wrong type"
     return f"{override}: {problem}{_takes(path, schema)}"
 

@@ -79,6 +79,11 @@ IN_WHOLE = (
     Idle(
         ("size.alignment", "model.alignment"), _compares_no_alignment_space, "with scoring=general"
     ),
+    Idle(
+        ("model.init", "data.init", "model.projection_init_exponent"),
+        lambda config: config.get("initial_checkpoint") is not None,
+        "with initial_checkpoint, whose weights are taken",
+    ),
     Idle(("stress.pairs",), lambda config: not config.stress.lengths, "without stress.lengths"),
     Idle(
         ("evaluation.alignment.statistical_aligner_pairs",),

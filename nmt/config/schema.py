@@ -38,6 +38,7 @@ ATTENTION_KEYS = (
     "evaluation.top_k",
 )
 REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
+INITIAL_CHECKPOINT = "initial_checkpoint"
 # How a command computes that starts from a checkpoint
 COMPUTING = ("trainer.accelerator", "trainer.precision", "trainer.threads", "trainer.progress")
 CHECKPOINT = (
@@ -100,6 +101,11 @@ class TrainConfig(Config):
         None,
         "run folder to resume; auto: hydra.run.dir if it holds a checkpoint, otherwise a new run",
         runtime=True,
+    )
+    initial_checkpoint: str | None = key(
+        None,
+        "file of a trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS: "
+        "the training starts from its weights, with its vocabularies",
     )
     checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints", runtime=True)
 
@@ -284,6 +290,11 @@ SCORINGS = "additive, dot, scaled_dot, rescaled_dot, general or cosine"
 def scoring_of(model: ModelConfig | DictConfig) -> str | None:
     """Class of a model's scoring function; None where it has none."""
     return (model.scoring or {}).get("_target_")
+
+
+def named_initial(config: Config) -> str | None:
+    """The checkpoint that a training starts from; None of one that draws its weights, and of what is none."""
+    return config.initial_checkpoint if isinstance(config, TrainConfig) else None
 
 
 def to_containers(config: Any) -> dict[str, Any]:

@@ -34,15 +34,19 @@ ENCODED = datasets.Features(
     }
 )
 
+Vocabularies = tuple[Vocabulary, Vocabulary]  # of the source and of the target
+# a vocabulary, and the distinct words of the text that it was learnt from; None where they are not counted
+Counted = tuple[Vocabulary, int | None]
+
 
 @dataclass(frozen=True)
 class EncodedText:
-    """Training text with the vocabularies learnt from it.
+    """Training text with its vocabularies.
 
     Attributes:
         folder: where it lies.
-        fingerprint: of the text and of the settings of the vocabularies.
-        source_vocabulary: learnt from the whole text.
+        fingerprint: of the text and of the settings of the vocabularies, or of those that were given.
+        source_vocabulary: learnt from the whole text, or given.
         target_vocabulary: as `source_vocabulary`.
         counts: `train` and `vocabulary`, as in `Prepared.manifest`.
         lengths: (pairs, 4) words of source and target, ids of source and target, memory-mapped.
@@ -66,19 +70,35 @@ def encode_text(
     cache: Path,
     progress: bool,
     verify: bool = False,
+    given: Vocabularies | None = None,
 ) -> EncodedText:
     """Learns vocabularies from a text and encodes it, as far as the cache does not have it.
 
-    `verify` as in `build_once`.
+    Args:
+        text: to encode.
+        tokenizer: settings of the vocabularies.
+        cache: folder that the result lies in.
+        progress: show a progress bar.
+        verify: as in `build_once`.
+        given: vocabularies to encode with; None: they are learnt.
     """
     version = importlib.metadata.version("tokenizers")
     sizes = [tokenizer.source_size, tokenizer.target_size]
-    settings = [tokenizer.kind, *sizes, tokenizer.joint, version]
+    settings: list[Any] = [tokenizer.kind, *sizes, tokenizer.joint, version]
+    if given is not None:
+        settings = [*(vocabulary.state() for vocabulary in given), version]
     fingerprint = digest(FORMAT, text.fingerprint, settings)
+
+    def vocabularies() -> tuple[Counted, Counted]:
+        if given is None:
+            return _learn_both(text, tokenizer, progress)
+        source, target = given
+        return (source, None), (target, None)
+
     folder = build_once(
         cache,
         f"pairs-{fingerprint}",
-        lambda folder: _encode(folder, fingerprint, text, tokenizer, progress),
+        lambda folder: _encode(folder, fingerprint, text, *vocabularies()),
         verify=verify,
     )
     state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
@@ -96,14 +116,11 @@ def _encode(
     folder: Path,
     fingerprint: str,
     text: TokenisedText,
-    tokenizer: TokenizerConfig,
-    progress: bool,
+    counted_source: Counted,
+    counted_target: Counted,
 ) -> None:
     """Fills a folder: vocabularies, encoded pairs, their lengths and counts."""
-    source, source_types = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
-    target, target_types = source, source_types
-    if not tokenizer.joint:
-        target, target_types = _learn(text, ["target"], tokenizer, tokenizer.target_size, progress)
+    (source, _), (target, _) = vocabularies = counted_source, counted_target
     encoded = text.rows.map(
         _Encoder(source, target),
         batched=True,
@@ -129,15 +146,24 @@ def _encode(
         counts[f"{name}_words"] = int(words.sum(dtype=np.int64))
         counts[f"{name}_unknown"] = unknown / total
     lengths.flush()
-    learnt = {"source": (source, source_types), "target": (target, target_types)}
     vocabulary = {
         name: {"kind": side.kind, "size": len(side) - len(SPECIAL), "types": types}
-        for name, (side, types) in learnt.items()
+        for name, (side, types) in zip(("source", "target"), vocabularies, strict=True)
     }
     # A joint vocabulary is stored once.
-    state = {"source": source.state(), "target": None if tokenizer.joint else target.state()}
+    state = {"source": source.state(), "target": None if target is source else target.state()}
     (folder / "vocabularies.json").write_text(json.dumps(state, ensure_ascii=False), "utf-8")
     (folder / "counts.json").write_text(json.dumps({"train": counts, "vocabulary": vocabulary}))
+
+
+def _learn_both(
+    text: TokenisedText, tokenizer: TokenizerConfig, progress: bool
+) -> tuple[Counted, Counted]:
+    """The vocabularies of both sides of a text; the same object twice for a joint one."""
+    source = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
+    if tokenizer.joint:
+        return source, source
+    return source, _learn(text, ["target"], tokenizer, tokenizer.target_size, progress)
 
 
 def _learn(
@@ -146,8 +172,8 @@ def _learn(
     tokenizer: TokenizerConfig,
     size: int,
     progress: bool,
-) -> tuple[Vocabulary, int | None]:
-    """A vocabulary and the number of distinct words (None for subwords, which are not counted)."""
+) -> Counted:
+    """The vocabulary of one side, or of both."""
     subwords = tokenizer.kind == BpeVocabulary.kind
     if subwords and tokenizer.joint:
         sides = ["source", "target"]

@@ -2,7 +2,7 @@
 
 Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.tokenised`),
 `filtered-*` what filters left of one (`nmt.data.filtering.filters`), `pairs-*` training text encoded with the
-vocabularies learnt from it, with a manifest. The cap on length is applied when they are opened, and
+vocabularies learnt from it, or with given ones, with a manifest. The cap on length is applied when they are opened, and
 test sets are encoded in memory, so that runs which differ in either share the rest.
 """
 
@@ -19,7 +19,7 @@ from datasets.utils import are_progress_bars_disabled, disable_progress_bars, en
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.validation import check_text
 from nmt.data import manifest
-from nmt.data.encode import encode_text
+from nmt.data.encode import Vocabularies, encode_text
 from nmt.data.filtering.filters import check_filters, filter_text
 from nmt.data.sources.corpus import digest
 from nmt.data.sources.open import open_corpus
@@ -36,7 +36,7 @@ class Prepared:
     """Everything that training and testing read.
 
     Attributes:
-        source_vocabulary: learnt from the whole training side, whatever the cap on length.
+        source_vocabulary: learnt from the whole training side, whatever the cap on length; or given.
         target_vocabulary: as `source_vocabulary`.
         train: pairs that obey the cap.
         valid: development pairs.
@@ -70,13 +70,19 @@ class Prepared:
         return manifest.summary_table(self.manifest, self.fingerprint)
 
 
-def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True) -> Prepared:
+def prepare(
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    progress: bool = True,
+    vocabularies: Vocabularies | None = None,
+) -> Prepared:
     """Reads, tokenises, learns vocabularies and encodes, as far as the cache does not have it.
 
     Args:
         data: section `data` of the configuration.
         tokenizer: section `tokenizer`.
         progress: show progress bars (on stderr).
+        vocabularies: of a trained model, to encode with; None: they are learnt from the text.
 
     Raises:
         InputError: where the configuration or a text is wrong.
@@ -94,7 +100,9 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
         with _stage("filtering data.train", progress):
             text = filter_text(text, data, in_domain)
         with _stage("encoding data.train", progress):
-            encoded = encode_text(text, tokenizer, Path(data.cache), progress, data.verify)
+            encoded = encode_text(
+                text, tokenizer, Path(data.cache), progress, data.verify, vocabularies
+            )
         counts = encoded.counts
         train = Train(
             cast(Any, text.rows),

@@ -231,6 +231,17 @@ class Sources(TypedDict):
     others: NotRequired[list[Sources]]
 
 
+class InitialCheckpoint(TypedDict):
+    """`initial_checkpoint`: what a training started from."""
+
+    checkpoint: str
+    sha256: ShortText
+    update: Count
+    text: ShortText
+    configuration: ShortText
+    wandb: NotRequired[LoggedSource | None]
+
+
 class Results(TypedDict):
     """results.json of the present schema (docs/results_schema.md)."""
 
@@ -258,6 +269,7 @@ class Results(TypedDict):
     processor: NotRequired[ShortText | None]
     text: NotRequired[TextFingerprints | None]
     sources: NotRequired[Sources | None]
+    initial_checkpoint: NotRequired[InitialCheckpoint | None]
     without_text: NotRequired[dict[str, ShortText]]
 
 

@@ -4,9 +4,10 @@ A checkpoint is Lightning's, with one key of this program's own, `nmt`, which ho
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
 `fingerprint` (of the data), `text_files` (SHA-256 of the files of each text), `progress` (of the
 validations, see `ValidationProgress`), `code` (fingerprint of the code that makes the updates),
-`wandb` (the run that logs it), `typed` (overrides of the command line). Once a run is finished, its
-best checkpoint also has `training` (`train` of results.json) and, with attention and shortlists of
-words, `dictionary` (source word to target word).
+`wandb` (the run that logs it), `typed` (overrides of the command line), `initial` (the checkpoint
+that the training started from, see `nmt.run.sources`). Once a run is finished, its best checkpoint
+also has `training` (`train` of results.json) and, with attention and shortlists of words,
+`dictionary` (source word to target word).
 
 Format 1 had the progress among the states of Lightning's callbacks; it is read, too.
 """
@@ -28,6 +29,7 @@ from nmt.config import Config, TrainConfig
 from nmt.config.renamed import upgrade
 from nmt.config.schema import to_containers
 from nmt.config.validation import load, validate
+from nmt.data.encode import Vocabularies
 from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator
@@ -76,7 +78,13 @@ class Checkpoint:
     code: str | None  # of `nmt.utils.code`; None: not known, or of more than one
     wandb: dict[str, str | None] | None = None  # run that logged it; None: none, or not known
     typed: Sequence[str] = ()  # overrides that the training was started with
+    initial: dict[str, Any] | None = None  # checkpoint that the training started from
     artifact: str | None = None  # of W&B, that it was downloaded from
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """Of the source and of the target."""
+        return self.source_vocabulary, self.target_vocabulary
 
     def translator(self, config: Config | None = None) -> Translator:
         """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
@@ -102,6 +110,7 @@ def description(
     code: str | None = None,
     wandb: Mapping[str, str | None] | None = None,
     typed: Sequence[str] = (),
+    initial: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the checkpoints of a run say of it from the first one on (`Translator.description`).
 
@@ -110,6 +119,7 @@ def description(
         code: fingerprint of the code that makes the updates; None: of more than one.
         wandb: of `nmt.training.wandb_logger.ResumableWandbLogger.identity`.
         typed: overrides of the command line.
+        initial: of `nmt.run.sources.initial_source`.
     """
     return {
         "format": FORMAT,
@@ -122,6 +132,7 @@ def description(
         "code": code,
         "wandb": None if wandb is None else dict(wandb),
         "typed": list(typed),
+        "initial": None if initial is None else dict(initial),
     }
 
 
@@ -256,6 +267,7 @@ def read_checkpoint(
         code=stored.get("code"),
         wandb=stored.get("wandb"),
         typed=stored.get("typed") or (),
+        initial=stored.get("initial"),
     )
 
 

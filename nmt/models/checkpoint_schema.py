@@ -9,7 +9,7 @@ from pydantic import Field, InstanceOf, TypeAdapter
 from typing_extensions import TypedDict
 
 from nmt.config import Config
-from nmt.evaluation.results_schema import TrainFigures
+from nmt.evaluation.results_schema import InitialCheckpoint, TrainFigures
 from nmt.models.build import build_model
 from nmt.utils.errors import InputError
 from nmt.utils.untrusted import Count, bounded, check_against
@@ -49,6 +49,7 @@ class Stored(TypedDict):
     code: NotRequired[Annotated[str, Field(max_length=200)] | None]
     wandb: NotRequired[StoredRun | None]
     typed: NotRequired[list[str]]
+    initial: NotRequired[InitialCheckpoint | None]
 
 
 class Content(TypedDict):

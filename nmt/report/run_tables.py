@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.report.runs import MISSING, FinishedRun, differing_keys
 from nmt.report.table import Column, Table
@@ -51,6 +52,7 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
                 "words": train.get("target_words_per_second"),
                 "parameters": run.results.get("parameters"),
                 "memory": _gigabytes(train.get("peak_memory")),
+                "initial": run.flat.get(INITIAL_CHECKPOINT),
             }
         )
     columns = [
@@ -65,8 +67,11 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
         Column("parameters", "Parameters", 0),
         Column("memory", "Peak memory, GB", 2),
     ]
-    note = "NLL in nats a sentence; hours are accumulated over resumes."
-    return Table("training", "Training (as Table 2)", columns, rows, [note])
+    notes = ["NLL in nats a sentence; hours are accumulated over resumes."]
+    if any(row["initial"] for row in rows):
+        columns.append(Column("initial", "Started from", text=True))
+        notes.append("What trained the weights that a run started from is not counted.")
+    return Table("training", "Training (as Table 2)", columns, rows, notes)
 
 
 def differences_table(runs: Sequence[FinishedRun]) -> Table:

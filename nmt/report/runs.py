@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE, flatten, is_within
-from nmt.config.schema import RUNTIME_KEYS
+from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.evaluation import records, results, summary
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.utils.commands import override_key
@@ -82,10 +82,12 @@ class FinishedRun:
         """The configuration with dotted keys, lists kept whole: {"data.max_length": 50, ...}.
 
         Without those that are null or an empty dictionary, which say as much as keys that an
-        earlier version did not have.
+        earlier version did not have. A checkpoint that the training started from goes by its own
+        configuration, not by its file: each seed has another one.
         """
-        found = flatten(self.config).items()
-        return {name: value for name, value in found if value is not None and value != {}}
+        found = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
+        initial = self.results.get(INITIAL_CHECKPOINT)
+        return found if initial is None else found | {INITIAL_CHECKPOINT: initial["configuration"]}
 
     @cached_property
     def group(self) -> str:

@@ -19,16 +19,15 @@ from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel
-from nmt.models.checkpoint import Checkpoint
 from nmt.report.figures import draw_run
 from nmt.report.live_file import FILE, write_live
 from nmt.report.page import build_page
 from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.report.runs import FinishedRun
 from nmt.report.wandb.artifacts import log_checkpoint
-from nmt.report.wandb.lineage import artifact_path, log_sources, run_path
 from nmt.report.wandb.panels import log_test, log_translations, warn_on_error
 from nmt.run.run import Run
+from nmt.run.sources import initial_source, named
 from nmt.training.ranks import need_no_rank
 from nmt.training.test_scores import log_test_scores
 from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
@@ -61,42 +60,13 @@ class Outcome:
             valid=checkpoint.progress.best or {},
             history=checkpoint.progress.history,
             sources={
-                **_named(checkpoint),
-                **({"others": [_named(each) for each in run.others]} if run.others else {}),
+                **named(checkpoint),
+                **({"others": [named(each) for each in run.others]} if run.others else {}),
                 "device": name_of(trainer.strategy.root_device),
                 "devices": trainer.world_size,
                 "precision": str(trainer.precision),
             },
         )
-
-
-def _named(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint by its file, its content and, where it is known there, its place in W&B."""
-    found: dict[str, Any] = {
-        "checkpoint": str(checkpoint.path.resolve()),
-        "sha256": checkpoint.sha256,
-    }
-    logged, artifact = checkpoint.wandb, checkpoint.artifact
-    if logged and artifact is None and checkpoint.config.logger.log_checkpoints:
-        artifact = artifact_path(logged, checkpoint.path.stem)
-    if logged or artifact:
-        found["wandb"] = {"run": run_path(logged) if logged else None, "artifact": artifact}
-    return found
-
-
-def log_checkpoints_used(run: Run) -> None:
-    """Stores which checkpoints a run evaluates in its W&B configuration; on rank 0."""
-    if isinstance(run.logger, ResumableWandbLogger):
-        assert run.checkpoint is not None
-        used = [run.checkpoint, *run.others]
-        log_sources(run.logger.experiment, [_source(checkpoint) for checkpoint in used])
-
-
-def _source(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What W&B is told of a checkpoint that a run uses."""
-    named = _named(checkpoint)
-    logged = named.pop("wandb", None) or {"run": None, "artifact": None}
-    return {**logged, **named, "update": checkpoint.update, "text": checkpoint.fingerprint}
 
 
 def log_checkpoints(run: Run, content: dict[str, Any]) -> None:
@@ -176,7 +146,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         described: what else `nmt.evaluation.results.assemble` takes.
     """
     need_no_rank()
-    config, folder = run.config, run.folder
+    config, folder, initial = run.config, run.folder, initial_source(run)
     content = results.assemble(
         name=config.name,
         experiment=config.experiment,
@@ -194,6 +164,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         text=run.text,
         scores=choose_scores(config.evaluation.scores),
         **({} if outcome.sources is None else {"sources": outcome.sources}),
+        **({} if initial is None else {"initial_checkpoint": initial}),
         **described,
     )
     finished = FinishedRun(config.name, content, folder.path)

@@ -24,6 +24,7 @@ from nmt.run.early_checks import own_code
 from nmt.run.finish import Outcome
 from nmt.run.folder import RunFolder
 from nmt.run.run import Run
+from nmt.run.sources import initial_source
 from nmt.run.test import training_batches, training_sample
 from nmt.training.callbacks import make_callbacks
 from nmt.training.checkpoints import Checkpoints, Seeds
@@ -44,7 +45,7 @@ class Training:
     """A model and what trains it.
 
     Attributes:
-        model: freshly initialised, until `fit`.
+        model: freshly initialised, or with the weights that it starts from, until `fit`.
         trainer: Lightning's.
         checkpoints: the callback that knows the validations.
     """
@@ -67,7 +68,10 @@ class Training:
             run.code,
             run.logger.identity() if isinstance(run.logger, ResumableWandbLogger) else None,
             run.typed,
+            initial_source(run),
         )
+        if run.initial is not None:
+            self.model.load_state_dict(run.initial.weights)
         self.progress = Progress(
             show=config.trainer.progress,
             every=config.trainer.log_every,

@@ -30,6 +30,7 @@ class Run:
         config: checked.
         folder: what it writes into.
         checkpoint: what it resumes, or evaluates; None where there is none.
+        initial: whose weights and vocabularies a new training takes; None where it takes none.
         stop: handles the signals that stop a training.
         code: fingerprint of the code that makes it; None where parts of it were made by other code.
         commit: that the code lay at when the run was started or resumed here; None: not known.
@@ -44,6 +45,7 @@ class Run:
     config: Config
     folder: RunFolder
     checkpoint: Checkpoint | None = None
+    initial: Checkpoint | None = None
     stop: Stop | None = None
     code: str | None = None
     commit: str | None = field(default_factory=git_commit)
@@ -53,6 +55,11 @@ class Run:
     left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
     others: Sequence[Checkpoint] = ()
     typed: Sequence[str] = ()
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is a training, new or resumed."""
+        return self.stop is not None
 
     @property
     def is_trial(self) -> bool:

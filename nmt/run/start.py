@@ -30,6 +30,7 @@ from nmt.run.early_checks import (
 )
 from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
+from nmt.run.initial import given_vocabularies, initial_checkpoint
 from nmt.run.memory import warn_of_memory
 from nmt.run.resume import code_of, compare_threads, resumed_checkpoint, typed_from_start
 from nmt.run.run import Run
@@ -72,7 +73,10 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     stop.trust = own_code(config)
     with machine_errors(config, training=True):
         code, typed = code_of(checkpoint), typed_from_start(checkpoint)
-        yield Run(config, folder, checkpoint, stop, code, typed=typed)
+        initial = initial_checkpoint(config) if checkpoint is None else None
+        if initial is not None:
+            log.info("starting from the weights of %s, update %d", initial.path, initial.update)
+        yield Run(config, folder, checkpoint, initial, stop, code, typed=typed)
 
 
 @contextlib.contextmanager
@@ -156,7 +160,8 @@ def model_of(run: Run) -> TrainedModel:
 def prepare_text(run: Run) -> Prepared:
     """The text of a run, prepared or from the cache; raises InputError where it is wrong."""
     config = run.config
-    text = prepare(config.data, config.tokenizer, progress=config.trainer.progress)
+    vocabularies = given_vocabularies(config, run.initial or run.checkpoint)
+    text = prepare(config.data, config.tokenizer, config.trainer.progress, vocabularies)
     log.info("prepared text:\n%s", text.summary())
     run.text = text.identified()
     return text
@@ -187,8 +192,7 @@ def at_work(run: Run) -> Iterator[None]:
 
 def _typed_for(run: Run) -> Sequence[str]:
     """What was typed for a run; that of an evaluation comes after what its one model was trained with."""
-    trains = run.stop is not None
-    if trains or run.checkpoint is None or run.others:
+    if run.trains or run.checkpoint is None or run.others:
         return run.typed
     return [*run.checkpoint.typed, *run.typed]
 

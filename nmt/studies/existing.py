@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config
+from nmt.config.schema import named_initial
 from nmt.evaluation import results
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import FinishedRun
@@ -239,9 +240,11 @@ _texts: dict[str, Fingerprints] = {}
 def prepared_text(config: Config) -> Fingerprints:
     """Fingerprints of the text that a run of this configuration would learn from and be tested on."""
     from nmt.data.prepare import prepare
+    from nmt.run.initial import given_vocabularies, initial_checkpoint
 
-    key = f"{config.data}\n{config.tokenizer}"
+    key = f"{config.data}\n{config.tokenizer}\n{named_initial(config)}"
     if key not in _texts:
-        text = prepare(config.data, config.tokenizer, progress=False)
+        vocabularies = given_vocabularies(config, initial_checkpoint(config))
+        text = prepare(config.data, config.tokenizer, False, vocabularies)
         _texts[key] = text.identified()
     return _texts[key]

@@ -18,6 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config.study import COMMANDS
 from nmt.data.sources.open import open_corpus, text_sections
 from nmt.run.early_checks import check_anywhere, check_training
+from nmt.run.initial import initial_checkpoint
 from nmt.studies.existing import RUNS, FoundRuns, find_existing
 from nmt.studies.planned import PlannedEvaluation, PlannedRun
 from nmt.utils.commands import override, override_key
@@ -55,6 +56,7 @@ def check_trainings(runs: Sequence[PlannedRun]) -> None:
         try:
             check_anywhere(run.config)
             check_training(run.config)
+            initial_checkpoint(run.config)
             if run.config.trainer.lightning.get("fast_dev_run"):
                 raise InputError(
                     "trainer.lightning.fast_dev_run: a trial, of which nothing is kept; leave it out"

@@ -13,6 +13,10 @@ from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import explain
 from nmt.config import StudyConfig
 
+STARTS = (
+    "type initial_checkpoint=RUN_FOLDER to start from its weights, "
+    "or resume=RUN_FOLDER to go on with its training"
+)
 RUNS = {"a": {}}
 CLAIMS = {"c": {"claim": "${nowhere}", "source": "s", "runs": ["a"], "statistic": "score"}}
 
@@ -86,12 +90,19 @@ def test_a_file_that_is_no_yaml_is_named_with_its_line(program, tmp_path, conten
         ("ckpt_path=a.ckpt", "type resume=RUN_FOLDER"),
         ("learning_rate=0.1", "type optimizer.lr"),
         ("trainer.early_stopping=true", "type trainer.patience"),
+        ("load_model=a.ckpt", STARTS),
     ],
 )
-def test_the_key_for_what_lightning_calls_otherwise(program, typed, instead):
+def test_the_key_for_what_is_called_otherwise_elsewhere(program, typed, instead):
     ended = program("train", typed)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[-1] == f"nmt: {typed.partition('=')[0]}: no such key; {instead}"
+
+
+def test_what_other_commands_call_a_trained_model(program):
+    ended = program("train", "checkpoint=a.ckpt")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"nmt: checkpoint=a.ckpt: a section of keys; {STARTS}\n"
 
 
 def test_the_words_of_a_list_are_quoted_one_by_one(program):

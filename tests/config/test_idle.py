@@ -35,6 +35,10 @@ IDLE += [
         ("schedule=inverse_sqrt", "optimizer.decay_from=0.2", "without schedule=linear"),
         (f"{RNNSEARCH} scoring=general", "size.alignment=9", "with scoring=general"),
         ("", "stress.pairs=9", "without stress.lengths"),
+        *(
+            ("initial_checkpoint=f", word, "with initial_checkpoint, whose weights are taken")
+            for word in ("model.init=wide", "data.init=wide", "model.projection_init_exponent=1")
+        ),
         (
             "",
             "evaluation.alignment.statistical_aligner_pairs=9",

@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 
 from nmt.config import TextConfig
 from nmt.data.cache import build_once
+from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.prepare import prepare, prepare_held_out
 from nmt.utils.errors import InputError, RunError
 
@@ -119,6 +120,41 @@ def test_only_what_changed_is_made_anew(config: DictConfig, write: Write) -> Non
     assert changed.fingerprints["train"] != first.fingerprints["train"]
     assert changed.fingerprints["valid"] == first.fingerprints["valid"]
     assert len(folders(config, "text")) == 4
+
+
+@pytest.mark.parametrize("kind", ["words", "bpe"])
+def test_text_is_encoded_with_given_vocabularies(
+    config: DictConfig, write: Write, kind: str
+) -> None:
+    """Those of another text; read from a checkpoint again, they find the same folder of the cache."""
+    config.tokenizer.kind = kind
+    config.tokenizer.source_size = config.tokenizer.target_size = 7 if kind == "words" else 270
+    first = prepare(config.data, config.tokenizer, progress=False)
+    given = first.source_vocabulary, first.target_vocabulary
+    raw_text(config, write, [("le chat est un chat", "un chien"), ("le chien", "table noir")])
+    alone = prepare(config.data, config.tokenizer, progress=False)
+    found = prepare(config.data, config.tokenizer, False, given)
+    assert found.source_vocabulary.state() == given[0].state() != alone.source_vocabulary.state()
+    assert found.train[0]["source_ids"].tolist() == given[0].encode(
+        ["le", "chat", "est", "un", "chat"]
+    )
+    assert found.train[0]["target_ids"].tolist() == given[1].encode(["un", "chien"])
+    assert found.valid[0]["source_ids"].tolist() == first.valid[0]["source_ids"].tolist()
+    for side, size in (("source", len(given[0]) - 2), ("target", len(given[1]) - 2)):
+        counts = {"kind": kind, "size": size, "types": None}
+        assert found.manifest["vocabulary"][side] == counts
+    if kind == "words":
+        assert found.manifest["splits"]["train"]["source_unknown"] == pytest.approx(3 / 7)
+    assert len({each.fingerprint for each in (first, alone, found)}) == 3
+    assert found.fingerprints == alone.fingerprints
+
+    pairs = folders(config, "pairs")
+    read = load_vocabulary(given[0].state()), load_vocabulary(given[1].state())
+    again = prepare(config.data, config.tokenizer, False, read)
+    assert again.fingerprint == found.fingerprint
+    swapped = prepare(config.data, config.tokenizer, False, (read[1], read[0]))
+    assert swapped.fingerprint != found.fingerprint
+    assert len(folders(config, "pairs") - pairs) == 1
 
 
 def test_vocabulary_does_not_depend_on_the_cap(config: DictConfig) -> None:

@@ -235,6 +235,20 @@ def test_training_is_told_as_in_table_2(runs: list[FinishedRun]) -> None:
     assert row["memory"] == 0.812
 
 
+def test_what_a_run_started_from_has_a_column_where_one_did() -> None:
+    trained = {"train": {"updates": 5}, "test": {}}
+    alone = FinishedRun("a", {**trained, "config": {"initial_checkpoint": None}})
+    started = {"config": {"initial_checkpoint": "runs/a"}}
+    further = FinishedRun(
+        "b", {**trained, **started, "initial_checkpoint": {"configuration": "a 1f2e3d4c"}}
+    )
+    assert "Started from" not in training_table([alone]).markdown()
+    table = training_table([alone, further])
+    assert table.columns[-1].title == "Started from"
+    assert [row["initial"] for row in table.rows] == [None, "a 1f2e3d4c"]
+    assert table.notes[1] == "What trained the weights that a run started from is not counted."
+
+
 def test_lengths_have_a_column_a_bucket_and_the_fall(comparison: SetComparison) -> None:
     table = lengths_table(comparison, ["bleu"])
     titles = [column.title for column in table.columns]

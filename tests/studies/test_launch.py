@@ -176,6 +176,7 @@ def test_a_text_that_cannot_be_had_is_refused_before_any_run(tiny, tmp_path):
             "+trainer.lightning.fast_dev_run=true",
             "trainer.lightning.fast_dev_run: a trial, of which",
         ),
+        ("initial_checkpoint=nowhere", "initial_checkpoint=nowhere: no such file"),
     ],
 )
 def test_what_a_training_would_refuse_is_refused_before_any_run(word, said):
