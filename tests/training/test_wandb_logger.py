@@ -218,11 +218,11 @@ class TestNames:
 
     def test_of_an_evaluation_tell_what_its_model_was_trained_with(self):
         model = SimpleNamespace(typed=["optimizer.lr=0.1"])
-        run = SimpleNamespace(checkpoint=model, typed=["search=greedy"], others=[], stop=None)
+        run = SimpleNamespace(checkpoint=model, typed=["search=greedy"], others=[], trains=False)
         assert _typed_for(run) == ["optimizer.lr=0.1", "search=greedy"]
         run.others = [model]  # of an ensemble the one does not speak for the other
         assert _typed_for(run) == ["search=greedy"]
-        run.others, run.stop = [], object()  # a training that is resumed has it all
+        run.others, run.trains = [], True  # a training that is resumed has it all
         assert _typed_for(run) == ["search=greedy"]
 
     def test_doctests(self):
