@@ -92,6 +92,20 @@ def test_weights_are_averaged_once(composer):
     assert str(refused.value) == said
 
 
+def test_two_states_that_a_checkpoint_would_not_tell_apart_are_refused(composer):
+    stop = (
+        "+callbacks.{}={{_target_: pytorch_lightning.callbacks.EarlyStopping, monitor: valid/bleu}}"
+    )
+    with pytest.raises(InputError) as refused:
+        make_callbacks(load(composer(stop.format("a"), stop.format("b"))))
+    said = "callbacks.b: a checkpoint cannot tell its state from that of callbacks.a; leave one out"
+    assert str(refused.value).startswith(said)
+    typed = (stop.format("a"), "+callbacks.a.mode=max", "trainer.monitor=bleu")
+    assert len(make_callbacks(load(composer(*typed)))) == 1
+    with pytest.raises(InputError, match=r"^callbacks\.a: .* from that of trainer\.patience;"):
+        make_callbacks(load(composer(*typed, "trainer.patience=2")))
+
+
 def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     ended = run(
