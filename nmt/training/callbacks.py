@@ -10,6 +10,7 @@ from nmt.config import Config, TrainerConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
 from nmt.config.targets import named_by, own_modules
+from nmt.training.averaging import StochasticWeightAveraging
 from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
 
@@ -87,6 +88,12 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     )
     if isinstance(callback, NEED_A_LOGGER) and not logged:
         raise InputError(f"{key}: needs a logger; take logger=csv, wandb or tensorboard")
+    updates = config.trainer.max_steps
+    if isinstance(callback, StochasticWeightAveraging) and callback.start > updates:
+        raise InputError(
+            f"callbacks.{name}.start={callback.start}: must be at most trainer.max_steps={updates}, "
+            "or no weights are averaged"
+        )
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
         libraries = ("pytorch_lightning", "torch")

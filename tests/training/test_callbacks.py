@@ -92,6 +92,15 @@ def test_weights_are_averaged_once(composer):
     assert str(refused.value) == said
 
 
+def test_an_average_that_would_never_begin_is_refused(composer):
+    typed = ("callbacks=swa", "callbacks.swa.start=5")
+    make_callbacks(load(composer(*typed, "trainer.max_steps=5")))
+    with pytest.raises(InputError) as refused:
+        make_callbacks(load(composer(*typed, "trainer.max_steps=4")))
+    said = "callbacks.swa.start=5: must be at most trainer.max_steps=4, or no weights are averaged"
+    assert str(refused.value) == said
+
+
 def test_two_states_that_a_checkpoint_would_not_tell_apart_are_refused(composer):
     stop = (
         "+callbacks.{}={{_target_: pytorch_lightning.callbacks.EarlyStopping, monitor: valid/bleu}}"
