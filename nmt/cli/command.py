@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hydra
@@ -187,7 +187,8 @@ def run_job(
     """
     try:
         check_composed(config)
-        return main(config)
+        with no_early_exit():
+            return main(config)
     except REFUSALS as refusal:
         if getattr(refusal, "at_work", False):
             log_ending(refusal)
@@ -197,6 +198,24 @@ def run_job(
     except (Exception, Interrupted) as error:
         log_ending(error)
         raise
+
+
+@contextlib.contextmanager
+def no_early_exit() -> Iterator[None]:
+    """Inside, code that calls `sys.exit` fails a command, which has not done its work then.
+
+    Lightning calls it where a callback raises KeyboardInterrupt.
+
+    Raises:
+        RunError: naming the line.
+    """
+    try:
+        yield
+    except SystemExit as ended:
+        inner = ended.__context__
+        cause = inner if isinstance(inner, KeyboardInterrupt) else ended
+        last = traceback.extract_tb(cause.__traceback__)[-1]
+        raise RunError(f"ended early by {last.filename}:{last.lineno}, {cause!r}") from ended
 
 
 def check_composed(config: DictConfig) -> None:
