@@ -138,6 +138,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                     )
                 if unread:
                     raise InputError(f"{unread[0]}: no such option; --help lists all")
+                if name in WITHOUT_FOLDER and name != "prepare":  # which takes a training's line
+                    _refuse_folder(name, typed.overrides)
                 if is_sweep(typed):
                     if name in NOT_SWEPT:
                         raise InputError(
@@ -166,6 +168,13 @@ def print_versions() -> int:
 
     found = {"nmt": nmt.__version__} | versions()
     return print_whole("".join(f"{name} {version}\n" for name, version in found.items()))
+
+
+def _refuse_folder(name: str, typed: Sequence[str]) -> None:
+    """Refuses a run folder that would stay empty; raises InputError."""
+    for word in typed:
+        if override_key(word) == "hydra.run.dir":
+            raise InputError(f"{word}: nmt.{name} has no run folder; --help lists its keys")
 
 
 def is_sweep(typed: Namespace) -> bool:

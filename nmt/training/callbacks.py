@@ -94,6 +94,13 @@ def make_callback(name: str, config: Config) -> pl.Callback:
             f"callbacks.{name}.start={callback.start}: must be at most trainer.max_steps={updates}, "
             "or no weights are averaged"
         )
+    if isinstance(callback, known.EMAWeightAveraging):
+        first = callback.update_starting_at_step or 0
+        if first >= updates:
+            raise InputError(
+                f"callbacks.{name}.update_starting_at_step={first}: must be below "
+                f"trainer.max_steps={updates}, or the first weights stay the average"
+            )
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
         libraries = ("pytorch_lightning", "torch")

@@ -54,6 +54,14 @@ def test_what_hydra_does_not_read_is_said_in_a_line(program, typed, said):
     assert (ended.code, ended.err) == (2, f"nmt: {said}\n")
 
 
+@pytest.mark.parametrize("command", ["translate", "score", "compare"])
+def test_a_folder_that_a_command_has_not_is_not_made(program, command):
+    ended = program(command, "hydra.run.dir=mine")
+    assert ended.code == 2
+    assert ended.err.startswith(f"nmt: hydra.run.dir=mine: nmt.{command} has no run folder;")
+    assert not (program.folder / "mine").exists()
+
+
 @pytest.mark.parametrize("code", [0, 3, "done"])
 def test_who_calls_exit_has_not_done_the_work(code):
     said = rf"^ended early by {re.escape(__file__)}:\d+, SystemExit\({code!r}\)$"

@@ -99,6 +99,11 @@ def test_an_average_that_would_never_begin_is_refused(composer):
         make_callbacks(load(composer(*typed, "trainer.max_steps=4")))
     said = "callbacks.swa.start=5: must be at most trainer.max_steps=4, or no weights are averaged"
     assert str(refused.value) == said
+    late = ("callbacks=ema", "+callbacks.ema.update_starting_at_step=4", "trainer.max_steps=4")
+    with pytest.raises(
+        InputError, match=r"^callbacks\.ema\.update_starting_at_step=4: must be below"
+    ):
+        make_callbacks(load(composer(*late)))
 
 
 def test_two_states_that_a_checkpoint_would_not_tell_apart_are_refused(composer):
