@@ -30,7 +30,6 @@ def main(composed: DictConfig) -> None:
     from nmt.report.tables import write_tables
     from nmt.report.terminal import terminal_table
     from nmt.report.wandb import dashboards
-    from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable, remove_partial
     from nmt.utils.locks import locked
     from nmt.utils.progress import Stage, counted
@@ -39,8 +38,6 @@ def main(composed: DictConfig) -> None:
     config = OmegaConf.to_object(composed)
     assert isinstance(config, CompareConfig)
     scores = None if config.scores is None else choose_scores(config.scores, "scores")
-    if not config.output:
-        raise InputError("output=: empty; name a folder, or type output=. for this one")
     output = Path(config.output)
     check_writable("output", output / "comparison.html")
     project = None if config.wandb is None else dashboards.check_project(config.wandb)

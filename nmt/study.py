@@ -36,13 +36,13 @@ def main(composed: DictConfig) -> None:
     study, folder = plan_of(composed), output_folder()
     registrations_of(study.name, folder)  # refuses a folder that is not this study's
     found = find_existing(study, folder)
+    ahead = found.missing() if study.section.missing == "run" else []
+    check_trainings(ahead)
+    check_models(ahead)
     say_plan(found, folder)
     if study.section.plan_only:
         return
-    if study.section.missing == "run":
-        check_trainings(found.missing())
-        check_models(found.missing())
-        check_texts(found.missing())
+    check_texts(ahead)  # which may download
     remove_partial([folder])
     registrations = register_claims(study.section, folder, count_runs(folder), study.name)
     log.info("claims and rules: sha256 %s", registrations[-1].sha256)

@@ -150,6 +150,10 @@ class ProcessLauncher(Launcher):
             before = same.popleft() if same else None
             jobs.append(self._job(number, list(overrides), sweep, before, taken))
         for job in jobs:
+            if Path(os.path.abspath(sweep)) not in Path(os.path.abspath(job.folder)).parents:
+                raise CompactHydraException(
+                    f"hydra.sweep.subdir: {job.folder} is not a folder inside that of the sweep, {sweep}"
+                )
             if job.folder in self.used:
                 raise CompactHydraException(
                     f"hydra.sweep.subdir: two jobs would write to {job.folder}; name folders by"

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from hydra import compose, initialize_config_dir
 
-from nmt.api.arguments import listed
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.config import TrainConfig
 from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
+from nmt.utils.arguments import listed
 from nmt.utils.errors import InputError
 
 _ONE_AT_A_TIME = threading.RLock()  # what Hydra composes with is global
@@ -29,11 +29,12 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
 
     Raises:
         InputError: naming the key, with the words that the command would have printed.
+        TypeError: for what is no text.
     """
     register_configs(["train"])
-    typed = list(overrides)
+    typed = listed(overrides, "overrides", str)
     if searchpath:
-        typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath'))}]")
+        typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath', str))}]")
     try:
         with _ONE_AT_A_TIME, initialize_config_dir(str(conf_folder()), version_base="1.3"):
             composed = compose("train", overrides=typed)

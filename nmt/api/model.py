@@ -14,7 +14,6 @@ import numpy as np
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.api.arguments import listed
 from nmt.config import SearchConfig
 from nmt.config.validation import load
 from nmt.evaluation.records import Record
@@ -22,6 +21,7 @@ from nmt.inference.scoring import PairScorer
 from nmt.inference.trained import TrainedModel, dictionary_of, from_checkpoints, read_members
 from nmt.inference.translation import LineTranslator
 from nmt.models.checkpoint import Checkpoint
+from nmt.utils.arguments import PATH, listed
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.errors import InputError
 
@@ -97,13 +97,13 @@ class Model:
 
         Raises:
             InputError: naming the key, where one is unknown or its value out of bounds.
-            TypeError: for a single string in place of a list.
+            TypeError: for a single string in place of a list, and for sentences that are none.
         """
         translator = LineTranslator(
             self._searching(beam, nbest, search), tokenised=tokenised, attention=True
         )
         found = []
-        for line in translator.translate(listed(sentences, "sentences")):
+        for line in translator.translate(listed(sentences, "sentences", str)):
             results = [
                 _result(line.words, each.text, each.words, each.score, each.row)
                 for each in line.translations
@@ -121,9 +121,20 @@ class Model:
             pairs: (source, target), ordinary text, one sentence each. A target word outside the
                 vocabulary has the probability of `<unk>`.
             tokenised: they hold tokens separated by spaces.
+
+        Raises:
+            TypeError: for sentences that are no text.
+            ValueError: for a pair that is not of two.
         """
         scorer = PairScorer(self.trained, tokenised=tokenised, attention=True)
-        given = [(source, target) for source, target in listed(pairs, "pairs")]
+        given = []
+        for number, pair in enumerate(listed(pairs, "pairs")):
+            sentences = listed(pair, f"pairs[{number}]", str)
+            if len(sentences) != 2:
+                raise ValueError(
+                    f"pairs[{number}]: two sentences are expected, not {len(sentences)}"
+                )
+            given.append((sentences[0], sentences[1]))
         detokenise = self.trained.codec.detokenise
         return [
             _result(
@@ -183,9 +194,10 @@ def open_model(
     Raises:
         InputError: naming the file, where it is missing, damaged, or no checkpoint of nmt, or
             where the vocabularies of several differ.
+        TypeError: naming the argument, for what is no path.
     """
-    paths = [path] if isinstance(path, str | Path) else path
-    members = read_members(list(paths), listed(trust, "trust"))
+    paths = [path] if isinstance(path, str) or not isinstance(path, Sequence) else path
+    members = read_members(listed(paths, "path", PATH), listed(trust, "trust", str))
     config = members[0].config.copy()
     check_accelerator(accelerator)
     if threads != "auto" and (isinstance(threads, bool) or not isinstance(threads, Integral)):

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from nmt.api.model import ScoredSentence
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.style import save_figure, style
+from nmt.utils.arguments import PATH, checked
 
 
 def plot_alignment(
@@ -24,12 +25,14 @@ def plot_alignment(
     Raises:
         ValueError: the model has no attention, or the line was empty.
         InputError: for another ending of the file.
+        TypeError: for what is no sentence of a model, such as a list of them.
     """
+    checked(result, "result", ScoredSentence)
     if result.row is None or result.weights is None:
         raise ValueError("plot_alignment: this result has no attention weights")
     with style():
         figure = heatmap_figure(dict(result.row), title or result.text)
         if file is not None:
-            path = Path(file)
+            path = Path(checked(file, "file", PATH))
             save_figure(figure, path.with_suffix(""), [path.suffix.removeprefix(".")])
     return figure

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.api.arguments import listed
 from nmt.config import CompareConfig
 from nmt.config.validation import section
 from nmt.evaluation.buckets import bucket_name
@@ -18,6 +17,7 @@ from nmt.report.comparison import SetComparison, compare_sets
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import known_scores
+from nmt.utils.arguments import PATH, checked, listed
 
 COLUMNS = ["run", "set", "score", "bucket", "from", "to", "value", "low", "high", "sentences"]
 """Of `read_results` and `compare_runs`."""
@@ -37,8 +37,9 @@ def read_results(run: str | Path) -> pd.DataFrame:
 
     Raises:
         InputError: where the run has not finished, or its results cannot be read.
+        TypeError: for what is no path.
     """
-    found = read_run(run)
+    found = read_run(checked(run, "run", PATH))
     keys = ["bleu", "bleu_no_unk", *(key for key in known_scores([found]) if key != "bleu")]
     return _frame(
         {"run": found.label, "set": name, **row}
@@ -102,9 +103,9 @@ def differences(
 def _compared(
     runs: Sequence[str | Path], resamples: int, scores: Sequence[str] | None
 ) -> list[SetComparison]:
-    wanted = None if scores is None else listed(scores, "scores")
+    wanted = None if scores is None else listed(scores, "scores", str)
     given = section(CompareConfig, runs=[], resamples=resamples, scores=wanted)
-    found = disambiguate_test_sets(find_runs(listed(runs, "runs")).runs)
+    found = disambiguate_test_sets(find_runs(listed(runs, "runs", PATH)).runs)
     return compare_sets(
         found,
         given.resamples,

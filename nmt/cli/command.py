@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hydra
@@ -138,6 +138,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                     )
                 if unread:
                     raise InputError(f"{unread[0]}: no such option; --help lists all")
+                if name in WITHOUT_FOLDER and name != "prepare":  # which takes a training's line
+                    _refuse_folder(name, typed.overrides)
                 if is_sweep(typed):
                     if name in NOT_SWEPT:
                         raise InputError(
@@ -168,6 +170,13 @@ def print_versions() -> int:
     return print_whole("".join(f"{name} {version}\n" for name, version in found.items()))
 
 
+def _refuse_folder(name: str, typed: Sequence[str]) -> None:
+    """Refuses a run folder that would stay empty; raises InputError."""
+    for word in typed:
+        if override_key(word) == "hydra.run.dir":
+            raise InputError(f"{word}: nmt.{name} has no run folder; --help lists its keys")
+
+
 def is_sweep(typed: Namespace) -> bool:
     """Whether the command line asks for several runs; Hydra takes abbreviations, and `hydra.mode`."""
     modes = [word for word in typed.overrides if override_key(word) == "hydra.mode"]
@@ -187,7 +196,8 @@ def run_job(
     """
     try:
         check_composed(config)
-        return main(config)
+        with no_early_exit():
+            return main(config)
     except REFUSALS as refusal:
         if getattr(refusal, "at_work", False):
             log_ending(refusal)
@@ -197,6 +207,24 @@ def run_job(
     except (Exception, Interrupted) as error:
         log_ending(error)
         raise
+
+
+@contextlib.contextmanager
+def no_early_exit() -> Iterator[None]:
+    """Inside, code that calls `sys.exit` fails a command, which has not done its work then.
+
+    Lightning calls it where a callback raises KeyboardInterrupt.
+
+    Raises:
+        RunError: naming the line.
+    """
+    try:
+        yield
+    except SystemExit as ended:
+        inner = ended.__context__
+        cause = inner if isinstance(inner, KeyboardInterrupt) else ended
+        last = traceback.extract_tb(cause.__traceback__)[-1]
+        raise RunError(f"ended early by {last.filename}:{last.lineno}, {cause!r}") from ended
 
 
 def check_composed(config: DictConfig) -> None:

@@ -55,6 +55,7 @@ class AlignmentConfig:
         None,
         "nmt.evaluate: file of a model of the other direction, whose alignments are scored too, alone "
         "and symmetrised",
+        path=True,
     )
     statistical_aligners: bool = key(False, "also align with statistical aligners (extra `thot`)")
     statistical_aligner_pairs: int = key(

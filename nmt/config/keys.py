@@ -27,6 +27,7 @@ def key(
     above: float | None = None,
     below: float | None = None,
     word: str | None = None,
+    path: bool = False,
     runtime: bool = False,
     resumable: bool | None = None,
 ) -> Any:
@@ -34,6 +35,7 @@ def key(
 
     Args:
         word: what may stand in place of a number.
+        path: names files or folders, of which none has an empty name.
         runtime: where a run is made, and what is kept and said of it: nothing that it learns or
             scores depends on it. Of a section: all of its keys.
         resumable: may change when a run is resumed, as every `runtime` key may; False for a key of a
@@ -46,6 +48,7 @@ def key(
         "above": above,
         "below": below,
         "word": word,
+        "path": path or None,
     }
     metadata = {
         "meaning": meaning,

@@ -132,7 +132,7 @@ class EvaluateConfig(Config):
         "data.verify",
     )
 
-    checkpoint: Any = key(MISSING, CHECKPOINT)
+    checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
 
 
@@ -156,7 +156,9 @@ class ProbeConfig(Config):
         "data.verify",
     )
 
-    checkpoint: str = key(MISSING, "file of the trained model, or a run folder (its best one)")
+    checkpoint: str = key(
+        MISSING, "file of the trained model, or a run folder (its best one)", path=True
+    )
     sets: list[str] = key([], "test sets that the probes read, by name; empty: all")
     sentences: int = key(10000, "training sentences that the probes learn from", minimum=1)
     positions: int = key(
@@ -165,7 +167,9 @@ class ProbeConfig(Config):
     classes: int = key(2000, "most frequent symbols, which probes tell apart", minimum=2)
     epochs: int = key(20, "passes over these sentences, at most", minimum=1)
     against: str | None = key(
-        None, "file of another model: what the first gains over it, in nats a word, by position"
+        None,
+        "file of another model: what the first gains over it, in nats a word, by position",
+        path=True,
     )
 
 
@@ -197,7 +201,7 @@ class TranslateConfig(Config):
 
     overridable: ClassVar = ("search", *COMPUTING, *ATTENTION_KEYS)
 
-    checkpoint: Any = key(MISSING, CHECKPOINT)
+    checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
     nbest: int = key(1, "translations per line, best first", minimum=1, maximum=1000)
     scores: bool = key(False, "print the log-probability and a tab before each translation")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
@@ -207,8 +211,8 @@ class TranslateConfig(Config):
         "print the links after each translation (pharaoh), or one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
-    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
-    page: str | None = key(None, "HTML file for an alignment explorer of all lines")
+    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)", path=True)
+    page: str | None = key(None, "HTML file for an alignment explorer of all lines", path=True)
 
 
 @dataclass
@@ -217,9 +221,11 @@ class ScoreConfig(Config):
 
     overridable: ClassVar = (*COMPUTING, "search.batch_size", *ATTENTION_KEYS)
 
-    checkpoint: Any = key(MISSING, CHECKPOINT)
-    source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")
-    target: str = key(MISSING, "file of their translations, line by line")
+    checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
+    source: str = key(
+        MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)", path=True
+    )
+    target: str = key(MISSING, "file of their translations, line by line", path=True)
     tokenised: bool = key(False, "the files hold tokens separated by spaces")
     mean: bool = key(
         False, "print log-probabilities divided by the number of predicted symbols, </s> included"
@@ -229,15 +235,15 @@ class ScoreConfig(Config):
         "print the links after each score (pharaoh), or one JSON object per pair (json)",
         choices=("pharaoh", "json"),
     )
-    page: str | None = key(None, "HTML file for an alignment explorer of all pairs")
+    page: str | None = key(None, "HTML file for an alignment explorer of all pairs", path=True)
 
 
 @dataclass
 class CompareConfig:
     """`nmt.compare`: which runs are compared, and where the page is written."""
 
-    runs: list[str] = key(MISSING, "run folders, sweep folders, or globs of them")
-    output: str = key("comparison", "folder for comparison.html and the tables")
+    runs: list[str] = key(MISSING, "run folders, sweep folders, or globs of them", path=True)
+    output: str = key("comparison", "folder for comparison.html and the tables", path=True)
     external: dict[str, dict[str, str]] = key(
         {}, "hypotheses of other systems: external.<system>.<test set>=file"
     )

@@ -21,7 +21,8 @@ LISTED = frozenset(
         "ExponentialLR LinearLR MultiStepLR OneCycleLR PolynomialLR StepLR",
         "nmt.models.optimizer": "constant inverse_sqrt linear",
         "nmt.training.averaging": "ExponentialMovingAverage StochasticWeightAveraging",
-        "pytorch_lightning.callbacks": "DeviceStatsMonitor EMAWeightAveraging LearningRateMonitor",
+        "pytorch_lightning.callbacks": "DeviceStatsMonitor EMAWeightAveraging EarlyStopping "
+        "LearningRateMonitor",
     }.items()
     for name in names.split()
 )

@@ -288,6 +288,8 @@ def _problem(value: Any, accepts: Any) -> str | None:
         return "must be a finite number"
     if "word" in accepts and isinstance(value, str):
         return None if value == accepts["word"] else f"must be a whole number, or {accepts['word']}"
+    if "path" in accepts and value == "":  # of an unset variable of a shell, perhaps
+        return "must be the name of a file or folder"
     if "choices" in accepts and value not in accepts["choices"]:
         return "must be one of " + ", ".join(map(str, accepts["choices"]))
     if "minimum" in accepts and value < accepts["minimum"]:

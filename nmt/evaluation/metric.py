@@ -16,6 +16,7 @@ from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
+from nmt.utils.arguments import listed
 from nmt.utils.errors import InputError
 
 
@@ -152,9 +153,11 @@ class CorpusScore(Metric):
             references: what they should be, in the same form.
 
         Raises:
+            TypeError: for a single string in place of a list, and for sentences that are none.
             ValueError: for other numbers of them.
         """
-        table = self.score.table(self._records(hypotheses, references))
+        given = listed(hypotheses, "hypotheses", str), listed(references, "references", str)
+        table = self.score.table(self._records(*given))
         self.sums += torch.from_numpy(np.nansum(table, axis=0)).to(self.sums)
 
     def compute(self) -> Tensor:

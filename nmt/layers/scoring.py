@@ -82,7 +82,7 @@ class Additive(nn.Module):
         dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
             if not torch.is_grad_enabled():
-                return backend.steps_for(query).additive_scores(query, keys, self.v)
+                return backend.steps_for(query, keys).additive_scores(query, keys, self.v)
             query, keys, v = query.to(dtype), keys.to(dtype), self.v.to(dtype)
             return (query.unsqueeze(2) + keys.unsqueeze(1)).tanh_() @ v
 

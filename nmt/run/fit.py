@@ -26,7 +26,7 @@ from nmt.run.folder import RunFolder
 from nmt.run.run import Run
 from nmt.run.sources import initial_source
 from nmt.run.test import training_batches, training_sample
-from nmt.training.callbacks import make_callbacks
+from nmt.training.callbacks import make_callbacks, stop_by_patience
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.lightning import is_of_restoring, on_every_rank
 from nmt.training.progress import Progress
@@ -227,20 +227,10 @@ def training_callbacks(
     config: TrainConfig, text: Prepared, progress: Progress, checkpoints: Checkpoints
 ) -> list[pl.Callback]:
     """The Trainer's callbacks, in their order."""
-    options = config.trainer
-    callbacks: list[pl.Callback] = [Seeds(config.seed), Validation(text, config), progress]
-    if options.patience:
-        by_bleu = options.monitor == "bleu"
-        callbacks.append(
-            pl.callbacks.EarlyStopping(
-                monitor="valid/bleu" if by_bleu else "valid/nll_per_word",
-                mode="max" if by_bleu else "min",
-                patience=options.patience,
-                check_finite=False,  # an earlier and clearer error is raised for it
-            )
-        )
+    patience = stop_by_patience(config.trainer)
     return [
-        *callbacks,
+        *(Seeds(config.seed), Validation(text, config), progress),
+        *([patience] if patience else []),
         *make_callbacks(config),
         checkpoints,
     ]  # last: it stores the state of the others

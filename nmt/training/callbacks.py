@@ -6,10 +6,11 @@ import pytorch_lightning as pl
 from hydra.utils import instantiate
 from pytorch_lightning import callbacks as known
 
-from nmt.config import Config
+from nmt.config import Config, TrainerConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
 from nmt.config.targets import named_by, own_modules
+from nmt.training.averaging import StochasticWeightAveraging
 from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
 
@@ -30,9 +31,9 @@ def make_callbacks(config: Config) -> list[pl.Callback]:
     """The callbacks of `callbacks`, in its order.
 
     Raises:
-        InputError: for what is no callback, cannot be made, or does not work here, and for two that
-            average weights, of which each would take the other's averages for the trained ones; naming
-            its key.
+        InputError: for what is no callback, cannot be made, or does not work here, for two that
+            average weights, of which each would take the other's averages for the trained ones, and
+            for two whose states a checkpoint would not tell apart; naming its key.
     """
     made = {name: make_callback(name, config) for name in config.callbacks}
     averaging = [name for name, each in made.items() if isinstance(each, known.WeightAveraging)]
@@ -41,7 +42,31 @@ def make_callbacks(config: Config) -> list[pl.Callback]:
         raise InputError(
             f"callbacks.{second}: averages weights, as callbacks.{first} does; take one of them"
         )
+    patience = stop_by_patience(config.trainer)
+    owners = {patience.state_key: "trainer.patience"} if patience else {}
+    for name, each in made.items():
+        if type(each).state_dict is pl.Callback.state_dict:
+            continue
+        owner = owners.setdefault(each.state_key, f"callbacks.{name}")
+        if owner != f"callbacks.{name}":
+            raise InputError(
+                f"callbacks.{name}: a checkpoint cannot tell its state from that of {owner}; leave "
+                "one out, or give the class a state_key"
+            )
     return list(made.values())
+
+
+def stop_by_patience(options: TrainerConfig) -> known.EarlyStopping | None:
+    """What `trainer.patience` asks for."""
+    if not options.patience:
+        return None
+    by_bleu = options.monitor == "bleu"
+    return known.EarlyStopping(
+        monitor="valid/bleu" if by_bleu else "valid/nll_per_word",
+        mode="max" if by_bleu else "min",
+        patience=options.patience,
+        check_finite=False,  # an earlier and clearer error is raised for it
+    )
 
 
 def make_callback(name: str, config: Config) -> pl.Callback:
@@ -63,6 +88,19 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     )
     if isinstance(callback, NEED_A_LOGGER) and not logged:
         raise InputError(f"{key}: needs a logger; take logger=csv, wandb or tensorboard")
+    updates = config.trainer.max_steps
+    if isinstance(callback, StochasticWeightAveraging) and callback.start > updates:
+        raise InputError(
+            f"callbacks.{name}.start={callback.start}: must be at most trainer.max_steps={updates}, "
+            "or no weights are averaged"
+        )
+    if isinstance(callback, known.EMAWeightAveraging):
+        first = callback.update_starting_at_step or 0
+        if first >= updates:
+            raise InputError(
+                f"callbacks.{name}.update_starting_at_step={first}: must be below "
+                f"trainer.max_steps={updates}, or the first weights stay the average"
+            )
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
         libraries = ("pytorch_lightning", "torch")

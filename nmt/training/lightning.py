@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import atexit
+import logging
+import math
 import os
 import socket
 import sys
@@ -24,6 +26,8 @@ from pytorch_lightning.strategies.launchers.subprocess_script import _Subprocess
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
 from nmt.training.ranks import STARTER, watch_ranks
+
+log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 Result = TypeVar("Result")
@@ -176,6 +180,22 @@ class LoopbackDDP(DDPStrategy):
             )
             if dist.get_backend() == "nccl":  # as Lightning does where it makes the group
                 atexit.register(_leave_group)
+        super().setup_distributed()
+
+
+class SeveralMachinesDDP(DDPStrategy):
+    """DDP that says what it waits for, which torch's rendezvous does not."""
+
+    def setup_distributed(self) -> None:
+        environment = self.cluster_environment
+        if environment is not None and not dist.is_initialized():
+            self.set_world_ranks()
+            minutes = self._timeout.total_seconds() // 60 if self._timeout else math.inf
+            log.info(
+                "rank %d waits for the others of %d at %s:%d, for at most %.0f minutes",
+                self.global_rank, self.world_size, environment.main_address, environment.main_port,
+                minutes,
+            )  # fmt: skip
         super().setup_distributed()
 
 

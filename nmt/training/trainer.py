@@ -13,7 +13,12 @@ from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, Simpl
 
 from nmt.config import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
-from nmt.training.lightning import LoopbackDDP, average_on_the_device, leave_signals_alone
+from nmt.training.lightning import (
+    LoopbackDDP,
+    SeveralMachinesDDP,
+    average_on_the_device,
+    leave_signals_alone,
+)
 from nmt.utils.devices import resolve_precision, use_threads
 from nmt.utils.errors import InputError
 
@@ -112,6 +117,6 @@ def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
 
 def strategy(options: TrainerConfig) -> Any:
     """Lightning's strategy; on one machine a DDP that listens to no other."""
-    if options.strategy in ("auto", "ddp") and options.devices > 1 and options.num_nodes == 1:
-        return LoopbackDDP()
-    return options.strategy
+    if options.num_nodes > 1:
+        return SeveralMachinesDDP()
+    return LoopbackDDP() if options.devices > 1 else options.strategy

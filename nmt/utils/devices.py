@@ -12,8 +12,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nmt.utils.cores import cgroup_memory, choose_threads
+from nmt.utils.cores import cgroup_memory, choose_threads, physical_cores
+from nmt.utils.environment import is_launched
 from nmt.utils.errors import InputError
+from nmt.utils.progress import counted
+
+RANKS = 4  # on a core at most: more are only slower, and each is a process with all libraries
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
@@ -37,6 +41,33 @@ def check_accelerator(accelerator: str) -> None:
     if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
         raise InputError(
             f"trainer.accelerator={accelerator}: no GPU found; use trainer.accelerator=cpu, or auto"
+        )
+
+
+def check_devices(accelerator: str, devices: int, machines: int) -> None:
+    """Refuses devices and machines that are not there, where this process starts the ranks itself.
+
+    Raises:
+        InputError: naming the key.
+    """
+    check_accelerator(accelerator)
+    if is_launched():  # its launcher has shared out devices and cores
+        return
+    if machines > 1:
+        raise InputError(
+            f"trainer.num_nodes={machines}: nothing starts the ranks of the other machines; start "
+            "this command on each with torchrun, or with srun (docs/distributed.md)"
+        )
+    if uses_gpu(accelerator):
+        there, have = torch.cuda.device_count(), "GPU"
+        most = there
+    else:
+        there, have = physical_cores(), "core"
+        most = RANKS * there
+    if devices > most:
+        raise InputError(
+            f"trainer.devices={devices}: at most {most}, for this process may use "
+            f"{counted(there, have)}"
         )
 
 

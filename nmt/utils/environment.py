@@ -15,6 +15,15 @@ def rank() -> int:
     return 0
 
 
+def is_launched() -> bool:
+    """Whether something else has started this process as one of several ranks.
+
+    torchrun, SLURM, or a person who says in the environment where the ranks meet. Of the ranks that
+    this program starts itself it is so of all but the first.
+    """
+    return "MASTER_PORT" in os.environ or job_id("train") is not None
+
+
 def job_id(command: str) -> str | None:
     """Name that all ranks of a job started by torchrun or SLURM agree on, or None elsewhere.
 

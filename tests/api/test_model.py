@@ -131,6 +131,42 @@ def test_a_sentence_is_not_a_list(model):
         model.translate("the cat")
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda model: model.translate(["a cat", None]),
+            r"sentences\[1\]: str is expected, not None",
+        ),
+        (lambda model: model.translate(3), r"sentences: a list is expected"),
+        (
+            lambda model: model.score([("a", "b"), ("a", 1)]),
+            r"pairs\[1\]\[1\]: str is expected, not int",
+        ),
+        (lambda model: model.score(["ab"]), r"pairs\[0\]: a list is expected"),
+        (lambda _: nmt.load(3), r"path\[0\]: str or Path is expected, not int"),
+        (lambda _: nmt.load("x", trust=[3]), r"trust\[0\]: str is expected, not int"),
+        (lambda _: nmt.configure(3), r"overrides\[0\]: str is expected, not int"),
+        (lambda _: nmt.read_results(None), r"run: str or Path is expected, not NoneType"),
+        (lambda _: nmt.compare_runs([None]), r"runs\[0\]: str or Path is expected, not NoneType"),
+        (lambda _: nmt.plot_alignment([]), r"result: ScoredSentence is expected, not list"),
+        (lambda _: nmt.CorpusScore().update("ab", ["ab"]), r"hypotheses: a list is expected"),
+        (
+            lambda _: nmt.CorpusScore().update(["a"], [1]),
+            r"references\[0\]: str is expected, not int",
+        ),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(model, call, said):
+    with pytest.raises(TypeError, match=f"^{said}"):
+        call(model)
+
+
+def test_a_pair_is_of_two(model):
+    with pytest.raises(ValueError, match=r"^pairs\[1\]: two sentences are expected, not 3"):
+        model.score([("a", "b"), ("a", "b", "c")])
+
+
 def test_what_is_no_model_is_refused(run, tmp_path):
     with pytest.raises(nmt.InputError, match=r"a folder without checkpoints/best.ckpt; name"):
         nmt.load(tmp_path)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
+from nmt.cli.command import no_early_exit
 from nmt.cli.composition import run_folder
+from nmt.utils.errors import RunError
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "lengths-1"}
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "4"}
@@ -49,3 +52,31 @@ def test_run_folders(monkeypatch, environment, command, folder):
 def test_what_hydra_does_not_read_is_said_in_a_line(program, typed, said):
     ended = program("train", *typed)
     assert (ended.code, ended.err) == (2, f"nmt: {said}\n")
+
+
+@pytest.mark.parametrize("command", ["translate", "score", "compare"])
+def test_a_folder_that_a_command_has_not_is_not_made(program, command):
+    ended = program(command, "hydra.run.dir=mine")
+    assert ended.code == 2
+    assert ended.err.startswith(f"nmt: hydra.run.dir=mine: nmt.{command} has no run folder;")
+    assert not (program.folder / "mine").exists()
+
+
+@pytest.mark.parametrize("code", [0, 3, "done"])
+def test_who_calls_exit_has_not_done_the_work(code):
+    said = rf"^ended early by {re.escape(__file__)}:\d+, SystemExit\({code!r}\)$"
+    with pytest.raises(RunError, match=said), no_early_exit():
+        sys.exit(code)
+
+
+def test_lightnings_exit_after_an_interrupt_names_who_has_raised_it():
+
+    def fit():
+        try:
+            raise KeyboardInterrupt("mine")
+        except KeyboardInterrupt:
+            sys.exit(1)
+
+    said = rf"^ended early by {re.escape(__file__)}:\d+, KeyboardInterrupt\('mine'\)$"
+    with pytest.raises(RunError, match=said), no_early_exit():
+        fit()

@@ -72,7 +72,7 @@ class TestCompare:
         [
             (("runs=[nowhere]",), "runs: nothing matches nowhere"),
             (("runs=[]",), "runs: empty; name run folders, sweep folders or globs"),
-            (("runs=[rnnsearch]", "output="), "output=: empty; name a folder"),
+            (("runs=[rnnsearch]", "output="), "output=: must be the name of a file or folder"),
             ((), "runs: must be given (run folders, sweep folders, or globs of them)"),
             (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
             (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),

@@ -47,6 +47,10 @@ def test_the_verdicts_are_shown_a_line_a_claim(program):
         (("+study=large",), "nmt: study=large: no such; available: bahdanau, europarl, multi30k, own, scoring, tiny\n"),
         (("+study=tiny", "study.only=[x]"), "nmt: study.only=[x]: no such claim; there are attention"),
         (("+study=tiny", "study.take=[no]"), "nmt: study.take: nothing matches no; name run fol"),
+        (
+            ("+study=tiny", "study.plan_only=true", 'study.overrides=["regime=tiny","evaluation.attention=uniform"]'),
+            "nmt: study.runs.rnnencdec50: evaluation.attention=uniform: a training is tested with the attention",
+        ),
         (("-m", "+study=tiny"), "nmt: -m: nmt.study cannot be swept; run it once for each value\n"),
     ],
 )  # fmt: skip

@@ -30,6 +30,8 @@ def beyond(accepts: Any, kind: Any) -> Iterator[Any]:
         yield accepts["maximum"] * 10**6 + step
     if "below" in accepts:
         yield accepts["below"]
+    if "path" in accepts:
+        yield ""
     if kind is float or float in typing.get_args(kind):
         yield from (float("nan"), float("inf"))
 
@@ -55,15 +57,25 @@ def test_there_are_enough_of_them():
     assert asked >= large | {f"size.{name}" for name in ("hidden", "embedding", "maxout")}
 
 
-@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
-def test_values_beyond_their_bounds_are_refused_in_a_line_that_names_the_key(share):
-    """One case in `share` of them."""
+EMPTY = [name for name, (_, _, value) in CASES.items() if value in ("", [""])]
+
+
+def test_files_and_folders_have_names():
+    assert {"checkpoint=", "page=", "against=", "output=", "runs="} <= set(EMPTY)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [EMPTY, list(CASES)[::20], pytest.param(list(CASES), marks=pytest.mark.slow)],
+    ids=["empty", "some", "all"],
+)
+def test_values_beyond_their_bounds_are_refused_in_a_line_that_names_the_key(names):
     configs = {command: OmegaConf.structured(schema) for command, schema in SCHEMAS.items()}
     for config in configs.values():
         for missing in OmegaConf.missing_keys(config):
             OmegaConf.update(config, missing, ["x"] if missing == "runs" else "x")
         validate_keys(config)
-    for name in list(CASES)[::share]:
+    for name in names:
         command, key, value = CASES[name]
         config = configs[command].copy()
         OmegaConf.update(config, key, value)

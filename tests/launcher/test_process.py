@@ -167,6 +167,16 @@ def test_two_jobs_in_one_folder_are_refused(app, typed):
     assert len(app.results()) == len(typed) - 1  # a batch is known when the one before has ended
 
 
+@pytest.mark.parametrize("outside", ["../x${hydra.job.num}", "a/../../x", "."])
+def test_a_job_outside_the_folder_of_its_sweep_is_refused(app, outside):
+    code, output = app.sweep(SWEEP, "seed=1,2", f"hydra.sweep.subdir={outside}")
+    assert code == 1
+    assert "is not a folder inside that of the sweep, s" in output
+    assert app.results() == {}
+    inside = ("hydra.sweep.dir=a/../s", "hydra.sweep.subdir=a/../b/${hydra.job.num}")
+    assert app.sweep(SWEEP, "seed=1", *inside)[0] == 0
+
+
 def test_a_sweep_is_not_started_once_a_rank(app):
     code, output = app.sweep(SWEEP, "seed=1,2", WORLD_SIZE="2")
     assert code == 1

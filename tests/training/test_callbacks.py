@@ -92,6 +92,34 @@ def test_weights_are_averaged_once(composer):
     assert str(refused.value) == said
 
 
+def test_an_average_that_would_never_begin_is_refused(composer):
+    typed = ("callbacks=swa", "callbacks.swa.start=5")
+    make_callbacks(load(composer(*typed, "trainer.max_steps=5")))
+    with pytest.raises(InputError) as refused:
+        make_callbacks(load(composer(*typed, "trainer.max_steps=4")))
+    said = "callbacks.swa.start=5: must be at most trainer.max_steps=4, or no weights are averaged"
+    assert str(refused.value) == said
+    late = ("callbacks=ema", "+callbacks.ema.update_starting_at_step=4", "trainer.max_steps=4")
+    with pytest.raises(
+        InputError, match=r"^callbacks\.ema\.update_starting_at_step=4: must be below"
+    ):
+        make_callbacks(load(composer(*late)))
+
+
+def test_two_states_that_a_checkpoint_would_not_tell_apart_are_refused(composer):
+    stop = (
+        "+callbacks.{}={{_target_: pytorch_lightning.callbacks.EarlyStopping, monitor: valid/bleu}}"
+    )
+    with pytest.raises(InputError) as refused:
+        make_callbacks(load(composer(stop.format("a"), stop.format("b"))))
+    said = "callbacks.b: a checkpoint cannot tell its state from that of callbacks.a; leave one out"
+    assert str(refused.value).startswith(said)
+    typed = (stop.format("a"), "+callbacks.a.mode=max", "trainer.monitor=bleu")
+    assert len(make_callbacks(load(composer(*typed)))) == 1
+    with pytest.raises(InputError, match=r"^callbacks\.a: .* from that of trainer\.patience;"):
+        make_callbacks(load(composer(*typed, "trainer.patience=2")))
+
+
 def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     ended = run(

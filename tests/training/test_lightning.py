@@ -16,6 +16,7 @@ from pytorch_lightning.strategies.launchers.subprocess_script import _Subprocess
 from pytorch_lightning.trainer import call
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
+from nmt.config import TrainerConfig
 from nmt.training.lightning import (
     accumulating,
     average_on_the_device,
@@ -26,6 +27,7 @@ from nmt.training.lightning import (
     on_every_rank,
     wandb_settings,
 )
+from nmt.training.trainer import strategy
 
 QUIET = {
     "logger": False,
@@ -134,6 +136,20 @@ def test_averaged_weights_are_kept_where_the_model_is_trained(monkeypatch):
     average_on_the_device(trainer)
     average.setup(trainer, model, "fit")
     assert {each.device.type for each in average._average_model.parameters()} == {"meta"}
+
+
+def test_what_the_ranks_of_several_machines_wait_for_is_said(monkeypatch, caplog):
+    met = []
+    monkeypatch.setattr(DDPStrategy, "setup_distributed", lambda each: met.append(each))
+    for name, value in (("MASTER_ADDR", "first"), ("MASTER_PORT", "1234"), ("NODE_RANK", "1")):
+        monkeypatch.setenv(name, value)
+    meeting = strategy(TrainerConfig(devices=4, num_nodes=2))
+    trainer = pl.Trainer(**QUIET, devices=4, num_nodes=2, strategy=meeting)
+    with caplog.at_level("INFO"):
+        trainer.strategy.setup_distributed()
+    said = "rank 4 waits for the others of 8 at first:1234, for at most 30 minutes"
+    assert said in caplog.messages
+    assert met == [trainer.strategy]
 
 
 def test_wandbs_settings_are_where_they_are_changed(tmp_path):

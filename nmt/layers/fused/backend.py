@@ -16,14 +16,19 @@ from torch import Tensor
 
 log = logging.getLogger(__name__)
 
+MOST_ENTRIES = (
+    2**31 - 1
+)  # of a tensor: kernels count in 32 bits, which take fewer registers than 64
 
-def steps_for(example: Tensor) -> Any:
-    """The module of steps for tensors like `example`.
+
+def steps_for(example: Tensor, *others: Tensor) -> Any:
+    """The module of steps for tensors like `example`, with `others` that they read or write.
 
     That is kernels where Triton can launch them, but for float64, which is for checks of gradients
-    and which the kernels do not keep.
+    and which the kernels do not keep, and for tensors whose entries 32 bits cannot number.
     """
-    if example.dtype != torch.float64 and launches_on(example.device):
+    largest = max(tensor.numel() for tensor in (example, *others))
+    if example.dtype != torch.float64 and largest <= MOST_ENTRIES and launches_on(example.device):
         from nmt.layers.fused import kernels  # imports Triton, which a CPU does without
 
         return kernels

@@ -168,7 +168,7 @@ def run_forward(
     mask: Tensor,
 ) -> tuple[Tensors, Tensors]:
     """The loop: the fields of `DecoderTrace`, and what its derivative needs."""
-    steps = backend.steps_for(projected)
+    steps = backend.steps_for(projected, keys, annotations)
     length, (batch, source) = projected.shape[0] + 1, mask.shape
     hidden, dtype = U.shape[0], projected.dtype
     query = len(from_state) - 2 * hidden
@@ -216,12 +216,12 @@ def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tenso
     annotations, keys, mask, from_state, U, C, queries = saved[:7]
     states, compute_states, weights, contexts, gates, candidates, resets = saved[7:]
     grad_states, grad_contexts = (x.contiguous() for x in upstream)
-    steps = backend.steps_for(states)
-    attention = steps.attention_steps(scoring, keys, annotations, mask)
     length, batch, alignment = queries.shape
     hidden, dtype = U.shape[0], U.dtype
     # one row holds [query, z, r, s̃]: the first three are what came from the state in one product
     grad = contexts.new_empty(length, batch, alignment + 3 * hidden)
+    steps = backend.steps_for(grad, keys, annotations)
+    attention = steps.attention_steps(scoring, keys, annotations, mask)
     grad[-1, :, alignment:] = 0
     grad_queries, grad_gates = grad.split([alignment, 3 * hidden], 2)
     grad_products, grad_candidates = grad.split([alignment + 2 * hidden, hidden], 2)

@@ -157,10 +157,10 @@ def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:
     """Gradients of projected, initial, U_gates and U from that of the states (D, S, B, H)."""
     states, compute_states, gates, candidates, resets, U_gates, U = saved
     grad_states = upstream[0].contiguous()
-    steps = backend.steps_for(states)
     length, directions, batch, hidden = candidates.shape
     U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)  # as they were given
     grad = resets.new_empty(directions, length, batch, 3 * hidden)
+    steps = backend.steps_for(grad)
     grad_gates, grad_candidates = grad.split([2 * hidden, hidden], 3)
     grad_state = torch.zeros_like(states[:, 0])
     later: Tensor | Product = torch.zeros_like(grad_state, dtype=resets.dtype)

@@ -29,6 +29,20 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
     assert chosen is (kernels if current == GPU.index else steps)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "kernel"),  # of a batch: of each a row of three times 1,000 units
+    [((2**31 - 1) // 3000, True), (2**31 // 3000 + 1, False)],
+)
+def test_no_kernel_where_offsets_would_not_fit_32_bits(tokens, kernel, monkeypatch):
+    monkeypatch.setattr(backend, "launches_on", lambda device: True)
+    monkeypatch.setitem(sys.modules, "nmt.layers.fused.kernels", kernels := ModuleType("kernels"))
+    monkeypatch.setattr(sys.modules["nmt.layers.fused"], "kernels", kernels, raising=False)
+    large = torch.empty(tokens, 3000, device="meta")
+    chosen = kernels if kernel else steps
+    assert backend.steps_for(large) is chosen
+    assert backend.steps_for(torch.zeros(1), large) is chosen
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_triton_that_cannot_launch(fails, monkeypatch, caplog):
     """Without a C compiler Triton is left out, and a warning says what it lacks."""

@@ -61,7 +61,7 @@ def test_one_word_and_rows_that_are_parts_of_others(device):
 @pytest.mark.parametrize("device", DEVICES)
 def test_look_up(device, monkeypatch):
     """Vectors and gradient of a table, the words two-dimensional and transposed."""
-    monkeypatch.setattr(backend, "steps_for", lambda example: kernels)
+    monkeypatch.setattr(backend, "steps_for", lambda *tensors: kernels)
     table = nn.Embedding(VOCABULARY, SIZE, device=device)
     words = torch.randint(0, VOCABULARY, (5, 7), device=device).t()
     found = look_up(table, words)
@@ -78,7 +78,7 @@ def test_other_tables_are_pytorchs(monkeypatch):
     """A padding word, whose gradient is 0, and others with options are no business of the kernel."""
     table = nn.Embedding(VOCABULARY, SIZE)
     assert type(look_up(table, torch.tensor([[1]])).grad_fn).__name__ == "EmbeddingBackward0"
-    monkeypatch.setattr(backend, "steps_for", lambda example: kernels)
+    monkeypatch.setattr(backend, "steps_for", lambda *tensors: kernels)
     for options in ({"padding_idx": 3}, {"max_norm": 1.0}, {"scale_grad_by_freq": True}):
         table = nn.Embedding(VOCABULARY, SIZE, **options)
         assert not is_plain(table)
@@ -100,7 +100,7 @@ def test_a_fused_model_takes_the_kernel_and_a_plain_one_does_not(scoring, device
     words = [part.to(device) for part in batch()]
     calls, found = [], []
     backward = kernels.lookup_backward
-    monkeypatch.setattr(backend, "steps_for", lambda example: kernels)
+    monkeypatch.setattr(backend, "steps_for", lambda *tensors: kernels)
     monkeypatch.setattr(
         kernels, "lookup_backward", lambda *given: (calls.append(1), backward(*given))[1]
     )

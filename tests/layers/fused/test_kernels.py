@@ -162,7 +162,7 @@ def test_scores_of_a_search(dtype, device, monkeypatch):
     nn.init.normal_(scoring.v)
     results = []
     for module in (steps, kernels):
-        monkeypatch.setattr(backend, "steps_for", lambda example, module=module: module)
+        monkeypatch.setattr(backend, "steps_for", lambda *tensors, module=module: module)
         with torch.no_grad():
             results.append(scoring(query, keys))
     expected, found = results
@@ -183,7 +183,7 @@ def test_whole_model(scoring, device, autocast, monkeypatch):
     """NLL and every gradient of fused recurrences on kernels and on PyTorch operations."""
     results = []
     for module in (steps, kernels):
-        monkeypatch.setattr(backend, "steps_for", lambda example, module=module: module)
+        monkeypatch.setattr(backend, "steps_for", lambda *tensors, module=module: module)
         net = make(scoring, recurrence="fused", dtype=torch.float32).to(device)
         if autocast:
             net.decoder.readout.bias.data[0::2] += 3  # or rounding swaps maxout units

@@ -30,7 +30,7 @@ def example(device, dtype=torch.float32, scale=1.0):
 
 
 def results(module, monkeypatch, rows, W_o, bias, words, weight, dtype, **options):
-    monkeypatch.setattr(backend, "steps_for", lambda example: module)
+    monkeypatch.setattr(backend, "steps_for", lambda *tensors: module)
     with torch.no_grad():
         nll, grads = chunked_nll(rows, W_o, bias, words, dtype, weight=weight, **options)
     return nll, *(() if grads is None else grads)
