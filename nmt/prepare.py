@@ -19,9 +19,15 @@ from nmt.config.validation import load
 def main(composed: DictConfig) -> None:
     from nmt.data.prepare import prepare
     from nmt.data.sources.optional import leave_out_absent
+    from nmt.utils.errors import InputError
     from nmt.utils.standard_output import open_output, write_output
 
     open_output()
+    if composed.resume not in (None, "auto"):
+        raise InputError(
+            f"resume={composed.resume}: the text of a run that is resumed is prepared by nmt.train; "
+            "type the line that the run was started with"
+        )
     config = load(composed)
     leave_out_absent(config.data)
     vocabularies = None

@@ -21,7 +21,7 @@ COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what is 
 CHOICES = (*GROUPS, *NAMES)
 NOT_A_NAME = "Config group override must be a string or a list"
 # Errors of Hydra's own that have no class, by how they begin
-UNCLASSED = (NOT_A_NAME, "The --resolve flag", "Only one of --run")
+UNCLASSED = (NOT_A_NAME, "The --resolve flag", "Only one of --run", "Expecting one subcommand")
 # Names that users of Lightning and of other toolkits type, and the keys that stand for them
 ELSEWHERE = {
     **NOT_LIGHTNINGS,

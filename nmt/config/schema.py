@@ -75,7 +75,9 @@ class Config:
     )
     deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
     trust: list[str] = key(
-        [], "modules outside nmt that a checkpoint's configuration may name", runtime=True
+        [],
+        "modules outside nmt that a checkpoint's configuration may name, or single names of theirs",
+        runtime=True,
     )
     size: SizeConfig = key(SizeConfig, "sizes of the layers")
     model: ModelConfig = key(ModelConfig, "the model")

@@ -103,9 +103,11 @@ class StudySection:
         CONFIDENCE, "share of the truth's inside an interval", above=0.5, below=1
     )
     only: list[str] = key([], "claims whose runs are made, by name; empty: all runs of the study")
-    root: str | None = key(None, "folder of the text: data.root of all runs")
+    root: str | None = key(None, "folder of the text: data.root of all runs", path=True)
     take: list[str] = key(
-        [], "run folders, sweep folders, or globs of them, whose runs are taken where they fit"
+        [],
+        "run folders, sweep folders, or globs of them, whose runs are taken where they fit",
+        path=True,
     )
     accept: str = key(
         "same",

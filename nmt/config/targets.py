@@ -28,16 +28,16 @@ LISTED = frozenset(
 )
 
 
-def own_modules(config: Any) -> list[str]:
-    """Modules outside `nmt` of the code that a configuration names, but for what is `LISTED`.
+def own_targets(config: Any) -> list[str]:
+    """Code outside `nmt` that a configuration names, but for what is `LISTED`.
 
-    Whoever typed a configuration, or trained with it, trusts them.
+    Whoever typed a configuration, or trained with it, trusts it.
 
     Args:
         config: as dictionaries and lists.
     """
     others = {target for target in _targets(config) if target not in LISTED}
-    return sorted({name.rpartition(".")[0] for name in others if not name.startswith("nmt.")})
+    return sorted(name for name in others if not name.startswith("nmt."))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
-from nmt.utils.arguments import listed
+from nmt.utils.arguments import checked, listed
 from nmt.utils.errors import InputError
 
 
@@ -123,6 +123,7 @@ class CorpusScore(Metric):
 
     Raises:
         InputError: for another name, or a score that needs a model.
+        TypeError: for what is neither a name nor a score.
 
     >>> metric = CorpusScore("chrf")
     >>> metric.update(["Un chat dort."], ["Un chat noir dort."])
@@ -138,6 +139,7 @@ class CorpusScore(Metric):
 
     def __init__(self, score: str | Score = "bleu") -> None:
         super().__init__()
+        checked(score, "score", (str, Score))
         self.score = score_of_name(score, "score") if isinstance(score, str) else score
         width = len(self.score.checked(self._records(["a"], ["a"])[0]) or [])
         if not width:

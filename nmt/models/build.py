@@ -77,7 +77,7 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 
 def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
-    if target in LISTED:
+    if target in LISTED or target in trust:
         return
     module = target.rpartition(".")[0]
     if is_within(module, ("nmt", *trust)):
@@ -88,9 +88,10 @@ def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
         equation = isinstance(code, type) and issubclass(code, nn.Module)
         if is_within(home, trust) or (is_within(home, ["nmt"]) and equation):
             return
+    elsewhere = is_within(module, trust)  # code that a trusted module has from another
     raise InputError(
         f"{path}={target}: the checkpoint names code outside nmt, which is not run; "
-        f"if you trust it, add trust=[{module or target}]"
+        f"if you trust it, add trust=[{target if elsewhere else module or target}]"
     )
 
 

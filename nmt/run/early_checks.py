@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from nmt.config import Config
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
-from nmt.config.targets import own_modules
+from nmt.config.targets import own_targets
 from nmt.config.validation import check_set_name
 from nmt.data.vocabulary import SPECIAL
 from nmt.evaluation.results_schema import LONGEST_TEXT
@@ -92,8 +92,8 @@ def check_training(config: Config) -> None:
 
 
 def own_code(config: DictConfig | Config) -> list[str]:
-    """Modules of the code it names: whoever typed or trained a configuration trusts them."""
-    return [*own_modules(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
+    """The code that it names, as `trust` does: whoever typed or trained a configuration trusts it."""
+    return [*own_targets(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
 
 
 def refuse_untrusted_scores(config: DictConfig, typed: Sequence[str], trust: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from pytorch_lightning import callbacks as known
 from nmt.config import Config, TrainerConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
-from nmt.config.targets import named_by, own_modules
+from nmt.config.targets import named_by, own_targets
 from nmt.training.averaging import StochasticWeightAveraging
 from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
@@ -105,9 +105,9 @@ def make_callback(name: str, config: Config) -> pl.Callback:
         monitor = str(callback.monitor)
         libraries = ("pytorch_lightning", "torch")
         own = [  # which may log what it likes
-            module
-            for module in own_modules(to_containers(config))
-            if not is_within(module, libraries)
+            target
+            for target in own_targets(to_containers(config))
+            if not is_within(target, libraries)
         ]
         if not (own or is_logged(monitor, config)):
             raise InputError(

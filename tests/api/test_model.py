@@ -150,6 +150,7 @@ def test_a_sentence_is_not_a_list(model):
         (lambda _: nmt.read_results(None), r"run: str or Path is expected, not NoneType"),
         (lambda _: nmt.compare_runs([None]), r"runs\[0\]: str or Path is expected, not NoneType"),
         (lambda _: nmt.plot_alignment([]), r"result: ScoredSentence is expected, not list"),
+        (lambda _: nmt.CorpusScore(3), r"score: str or Score is expected, not int"),
         (lambda _: nmt.CorpusScore().update("ab", ["ab"]), r"hypotheses: a list is expected"),
         (
             lambda _: nmt.CorpusScore().update(["a"], [1]),

@@ -47,6 +47,7 @@ def test_run_folders(monkeypatch, environment, command, folder):
          "size.hidden=8,9: stands apart from the other overrides; options, such as -m, come before or "
          "after all of them"),
         (("seed=1", "--multi-run"), "--multi-run: no such option; --help lists all"),
+        (("--shell-completion",), "Expecting one subcommand from ['install', 'uninstall', 'query'] to be set"),
     ],
 )  # fmt: skip
 def test_what_hydra_does_not_read_is_said_in_a_line(program, typed, said):

@@ -21,3 +21,11 @@ class TestPrepare:
         assert rows["train"][:3] == ["2", "1", "1"]  # pairs kept, empty, too long
         assert rows["valid"][:3] == ["3", "1", "0"]  # the cap is for training alone
         assert files(program.folder) == before
+
+    def test_the_text_of_a_run_is_not_that_of_the_defaults(self, program):
+        ended = program("prepare", "resume=outputs/mine")
+        assert ended.code == 2
+        assert ended.err.startswith(
+            "nmt: resume=outputs/mine: the text of a run that is resumed is"
+        )
+        assert ended.out == ""

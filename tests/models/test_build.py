@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt.config import Config, ModelConfig
 from nmt.config.schema import to_containers
-from nmt.config.targets import LISTED
+from nmt.config.targets import LISTED, own_targets
 from nmt.models import RNNencdec, RNNsearch, build_model
 from nmt.models.build import reject_untrusted_targets
 from nmt.models.checkpoint import stored_config
@@ -206,7 +206,16 @@ def test_own_and_trusted_code_is_accepted():
     with pytest.raises(InputError, match=r"add trust=\[torch\.nn\]"):
         reject_untrusted_targets(stored, ["torchvision"])
     reject_untrusted_targets(stored, ["torch.nn"])
+    reject_untrusted_targets(stored, ["torch.nn.Identity"])
     reject_untrusted_targets(stored, ["torch"])
+
+
+def test_code_that_a_trusted_module_has_from_another_is_trusted_by_its_own_name():
+    """A stranger may know what a module imports; who has trained with a name trusts it."""
+    stored = {"callbacks": {"mine": {"_target_": "tests.models.test_build.get_object"}}}
+    with pytest.raises(InputError, match=r"add trust=\[tests\.models\.test_build\.get_object\]$"):
+        reject_untrusted_targets(stored, ["tests.models.test_build"])
+    reject_untrusted_targets(stored, own_targets(stored))
 
 
 def test_listed_code_is_accepted_and_exists():
