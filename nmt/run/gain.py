@@ -70,7 +70,5 @@ def word_likelihoods(
 ) -> list[list[float]]:
     """Log-probability in nats of each word of the references, `</s>` left out."""
     pairs = [(example.source, example.target) for example in examples]
-    found: list[list[float]] = [[] for _ in pairs]
-    for row, decoding in force_decode_pairs(trained, pairs, stage.advance):
-        *found[row], _ = word_log_probabilities(trained.codec, decoding)
-    return found
+    decodings = force_decode_pairs(trained, pairs, stage.advance)
+    return [word_log_probabilities(trained.codec, decoding)[:-1] for decoding in decodings]

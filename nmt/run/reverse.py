@@ -110,11 +110,9 @@ def model_links(
     Args:
         null: as for `hard_links`.
     """
-    found: list[set[Link]] = [set() for _ in pairs]
-    for row, decoding in force_decode_pairs(trained, pairs):
+    found = []
+    for (source, _), decoding in zip(pairs, force_decode_pairs(trained, pairs), strict=True):
         assert decoding.weights is not None
-        between = weights_between_words(
-            decoding.weights, trained.codec, pairs[row][0], decoding.ids
-        )
-        found[row] = set(hard_links(between, null))
+        weights = weights_between_words(decoding.weights, trained.codec, source, decoding.ids)
+        found.append(set(hard_links(weights, null)))
     return found
