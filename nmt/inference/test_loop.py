@@ -11,8 +11,8 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import UNKNOWN, spelt, unknown_words, written_words
 from nmt.evaluation.alignment import (
     Gold,
-    Link,
     attention_entropy,
     counts_of_words,
     eos_weight,
@@ -32,6 +31,7 @@ from nmt.evaluation.alignment import (
     shifted_links,
 )
 from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.examples import Example
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS
@@ -51,30 +51,6 @@ from nmt.search import Hypothesis, beam_search
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence pair of a test set.
-
-    Attributes:
-        id: number of the sentence in its set.
-        source, target: words, without `</s>`.
-        text: the reference as the file has it, for scores of detokenised text.
-        gold: its gold alignment, where there is one.
-        links: its links by other systems, by name.
-    """
-
-    id: int
-    source: Sequence[str]
-    target: Sequence[str]
-    text: str | None = None
-    gold: Gold | None = None
-    links: Mapping[str, Collection[Link]] = field(default_factory=dict)
-
-    def length(self, side: str) -> int:
-        """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""
-        return len(self.source if side == "source" else self.target)
 
 
 def make_batches(trained: TrainedModel, examples: Sequence[Example]) -> list[Batch]:

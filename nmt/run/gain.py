@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from nmt.evaluation.examples import Example
 from nmt.evaluation.gain import gains_at_positions
 from nmt.evaluation.reading import means
 from nmt.inference.force_decoding import force_decode_pairs, word_log_probabilities
-from nmt.inference.test_loop import Example
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
 from nmt.run.test import Sets

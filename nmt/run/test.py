@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import Config, StressConfig, TextConfig
+from nmt.config import Config, TextConfig
 from nmt.data.batch import Batch
 from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out
@@ -19,14 +19,15 @@ from nmt.data.vocabulary import unknown_words
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
 from nmt.evaluation.link_scores import alignment_scores
 from nmt.evaluation.outside_links import read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
-from nmt.evaluation.stress import JoinedPair, joined_name, stress_sets
-from nmt.inference.test_loop import Example, run_test_set
+from nmt.evaluation.stress import joined_name, stress_sets
+from nmt.inference.test_loop import run_test_set
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
 from nmt.training.lightning import on_every_rank
@@ -287,32 +288,19 @@ def _examples(split: HeldOut, text: TextConfig, root: str | None) -> list[Exampl
 
 
 def _with_stress(split: HeldOut, config: Config) -> dict[str, list[Example]]:
-    """A prepared test set by its name, and those of joined sentences that `stress` makes of it."""
-    examples = _examples(split, config.data.test[split.name], config.data.root)
-    made = _joined_sets(split.name, examples, config.stress)
+    """A prepared test set by its name, and those of concatenated sentences that `stress` makes of it."""
+    name, lengths = split.name, config.stress.lengths
+    examples = _examples(split, config.data.test[name], config.data.root)
+    made = stress_sets(name, examples, lengths, config.stress.pairs)
+    missing = [length for length in lengths if joined_name(name, length) not in made]
+    if missing:
+        log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
     taken = made.keys() & config.data.test.keys()
     if taken:
         raise InputError(
             f"data.test.{min(taken)}: stress makes a test set of this name; take another"
         )
-    return {split.name: examples, **made}
-
-
-def _joined_sets(
-    name: str, examples: Sequence[Example], stress: StressConfig
-) -> dict[str, list[Example]]:
-    """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
-    pairs = [
-        JoinedPair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in examples
-    ]
-    sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
-    missing = [length for length in stress.lengths if joined_name(name, length) not in sets]
-    if missing:
-        log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
-    return {
-        joined: [Example(n, p.source, p.target, p.text, p.gold) for n, p in enumerate(inputs)]
-        for joined, inputs in sets.items()
-    }
+    return {name: examples, **made}
 
 
 def _kept(examples: Sequence[Example], config: Config) -> set[int]:

@@ -17,8 +17,9 @@ PARTS = (
     *("data", "layers", "models", "phrase_based", "search", "training"),
     *("inference/force_decoding.py", "inference/test_loop.py", "inference/trained.py"),
     *("inference/unknown_words.py", "run/fit.py", "run/test.py"),
-    *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/records.py"),
-    *("evaluation/stress.py", "utils/cores.py", "utils/devices.py", "utils/workers.py"),
+    *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/examples.py"),
+    *("evaluation/records.py", "evaluation/stress.py"),
+    *("utils/cores.py", "utils/devices.py", "utils/workers.py"),
 )
 # Of these, what only shows, logs or stops.
 SHOWN = (
