@@ -34,7 +34,7 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.examples import Example
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS
+from nmt.evaluation.scores.alignment import OF_CLASSES, SHIFTS
 from nmt.evaluation.scores.coverage import UNREAD
 from nmt.evaluation.word_classes import class_of, function_words
 from nmt.inference.force_decoding import (
@@ -207,7 +207,7 @@ class _Step:
     def _detailed(
         self, weights: np.ndarray, example: Example, gold: Gold, null: float
     ) -> dict[str, list[int]]:
-        """Statistics of the chosen scores of `nmt.evaluation.scores.alignment_details` that need gold links."""
+        """The statistics of the detailed error rates that are chosen (`nmt.evaluation.scores.alignment`)."""
         words = range(len(example.target))
         found = {
             key: counts_of_words(shifted_links(weights, shift, null), gold, words)

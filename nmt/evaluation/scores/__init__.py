@@ -13,16 +13,19 @@ from typing import Any
 import numpy as np
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.scores.alignment import EosShare, ErrorRate, Precision, Recall
-from nmt.evaluation.scores.alignment_details import detailed_error_rates
+from nmt.evaluation.scores.alignment import (
+    EosShare,
+    ErrorRate,
+    Precision,
+    Recall,
+    detailed_error_rates,
+)
 from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
 from nmt.evaluation.scores.base import Record, Score
 from nmt.evaluation.scores.bleu import Bleu, BleuNoUnk, BrevityPenalty, LengthRatio
-from nmt.evaluation.scores.chrf import ChrF
 from nmt.evaluation.scores.coverage import RepeatedNgrams, UnreadWords
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
-from nmt.evaluation.scores.sacrebleu import SacreBleu
-from nmt.evaluation.scores.ter import Ter
+from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
 from nmt.utils.errors import InputError
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "modules_of_scores", "score_of_name"]
