@@ -7,8 +7,6 @@ here. A pair is counted under the first reason that applies, in the order of `RE
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import importlib.metadata
 import json
 import shutil
@@ -19,6 +17,7 @@ from typing import Any
 import datasets
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from nmt.config import DataConfig, FilterConfig
 from nmt.config.schema import to_containers
@@ -38,7 +37,7 @@ REASONS = (
     "duplicate",
     "not_selected",
 )
-JUDGED = datasets.Features({"reason": datasets.Value("uint8"), "hash": datasets.Value("int64")})
+JUDGED = datasets.Features({"reason": datasets.Value("uint8"), "hash": datasets.Value("uint64")})
 NUMBERS = {name: number for number, name in enumerate(REASONS, 1)}  # as they are stored; 0: kept
 
 Array = npt.NDArray[Any]
@@ -125,7 +124,7 @@ def _build(
     reasons = judged.data.column("reason").to_numpy().copy()
     if data.filters.duplicates != "none":
         rows = np.flatnonzero(reasons == 0)
-        repeated = ~first_occurrences(judged.data.column("hash").to_numpy()[rows].view(np.uint64))
+        repeated = ~first_occurrences(judged.data.column("hash").to_numpy()[rows])
         reasons[rows[repeated]] = NUMBERS["duplicate"]
     if in_domain is not None and not reasons.all():
         scores = cross_entropy_differences(
@@ -179,7 +178,7 @@ class _Judge:
     filters: FilterConfig
     languages: tuple[str, str]
 
-    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[int]]:
+    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, Any]:
         pairs = list(zip(rows["source"], rows["target"], strict=True))
         counts = zip(rows["source_words"], rows["target_words"], strict=True)
         reasons = [
@@ -192,7 +191,8 @@ class _Judge:
             "source": lambda source, target: source,
             "target": lambda source, target: target,
         }[self.filters.duplicates]
-        return {"reason": reasons, "hash": [_hash(hashed(*pair)) for pair in pairs]}
+        hashes = [xxhash.xxh3_64_intdigest(hashed(*pair).encode()) for pair in pairs]
+        return {"reason": reasons, "hash": np.array(hashes, np.uint64)}
 
     def _reason(self, source: str, target: str, source_words: int, target_words: int) -> int:
         filters = self.filters
@@ -208,21 +208,10 @@ class _Judge:
         return 0
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True
-    )
-
-
 @dataclass(frozen=True)
 class _Keep:
     mask: Path
 
     def __call__(self, rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
-        wanted = np.flatnonzero(_mask(self.mask)[numbers]).tolist()
+        wanted = np.flatnonzero(np.load(self.mask, mmap_mode="r")[numbers]).tolist()
         return {name: [column[place] for place in wanted] for name, column in rows.items()}
-
-
-@functools.lru_cache(maxsize=1)
-def _mask(path: Path) -> Array:
-    return np.asarray(np.load(path, mmap_mode="r"))
