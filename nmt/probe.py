@@ -26,12 +26,11 @@ def main(composed: DictConfig) -> None:
     """A run folder of its own, with what the vectors of a checkpoint hold."""
     from nmt.config import ProbeConfig
     from nmt.run import probe, start, test
-    from nmt.run.other_model import other_model
 
     with start.evaluation(composed, ProbeConfig) as run:
         sets = test.chosen_sets(run, list(composed.sets))
         text = start.prepare_text(run)
-        other = None if composed.against is None else other_model(run, composed.against, "against")
+        other = composed.against and start.other_model(run, composed.against, "against")
         probe.probe(run, start.model_of(run), text, sets, probe.settings_of(composed, run), other)
 
 

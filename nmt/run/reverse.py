@@ -17,8 +17,8 @@ from nmt.evaluation.link_scores import alignment_scores
 from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
 from nmt.inference.force_decoding import force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel
-from nmt.run.other_model import other_model
 from nmt.run.run import Run
+from nmt.run.start import other_model
 from nmt.run.test import Sets
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError

@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
@@ -151,6 +152,28 @@ def model_of(run: Run) -> TrainedModel:
     """The model or ensemble that a run evaluates; raises InputError as `from_checkpoints`."""
     assert run.checkpoint is not None
     return from_checkpoints([run.checkpoint, *run.others], run.config)
+
+
+def other_model(run: Run, file: Any, key: str) -> TrainedModel:
+    """A second model or ensemble for a run, which uses the devices and batch size of the run.
+
+    Args:
+        file: the checkpoint, or several, as the key `checkpoint` takes them.
+        key: the key of the configuration that names the file, for messages.
+
+    Raises:
+        InputError: for a file that is no checkpoint.
+    """
+    try:
+        members = read_members(file, run.config.trust)
+    except InputError as refusal:
+        said = str(refusal)
+        if said.startswith("checkpoint="):
+            said = f"{key}={said.removeprefix('checkpoint=')}"
+        raise InputError(said) from refusal
+    config = load(members[0].config.copy(), training=False)
+    config.trainer, config.search.batch_size = run.config.trainer, run.config.search.batch_size
+    return from_checkpoints(members, config)
 
 
 def prepare_text(run: Run) -> Prepared:

@@ -45,6 +45,7 @@ def cpu_multiplies_bf16() -> bool:
 
     Elsewhere bf16 products are emulated and slower than float32 ones.
     """
+    # private functions, which a later version of torch may lack
     tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
     return any(getattr(torch.cpu, test, bool)() for test in tests)
 
