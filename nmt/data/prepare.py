@@ -22,7 +22,7 @@ from nmt.data import manifest
 from nmt.data.encode import encode_text
 from nmt.data.filtering.filters import check_filters, filter_text
 from nmt.data.sources.corpus import digest
-from nmt.data.sources.open import open_corpus
+from nmt.data.sources.open import open_corpus, text_sections
 from nmt.data.splits import HeldOut, Train
 from nmt.data.tokenised import TokenisedText, tokenise_corpus
 from nmt.data.vocabulary import Vocabulary
@@ -120,7 +120,8 @@ def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True)
                 normalise=tokenizer.normalise,
                 progress=progress,
             )
-            for key, section in _held_out_sections(data).items()
+            for key, section in text_sections(data).items()
+            if key not in ("data.train", "data.in_domain")
         }
     valid, *tests = held_out.values()
     splits = {key.removeprefix("data."): split for key, (split, _) in held_out.items()}
@@ -209,12 +210,6 @@ def progress_bars(shown: bool) -> Iterator[None]:
 def _stage(title: str, progress: bool) -> Stage:
     """A stage of which lines are written where `datasets` draws no bars."""
     return Stage(title, shown=progress and not has_terminal())
-
-
-def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:
-    return {"data.valid": data.valid} | {
-        f"data.test.{name}": section for name, section in data.test.items()
-    }
 
 
 def _tokenised(text: TextConfig, data: DataConfig, key: str, normalise: bool) -> TokenisedText:

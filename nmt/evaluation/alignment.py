@@ -114,31 +114,35 @@ def word_weights(
 ) -> np.ndarray:
     """Attention between words from attention between subwords.
 
-    The weight on a source word is the sum over its subwords; a target word's is the mean over its
-    subwords. The last row and column, those of `</s>`, stay what they are.
+    The weight on a source word is the sum over its subwords; the weights of a target word are the
+    mean over its subwords.
 
     Args:
         weights: (T, S), each row a distribution.
-        source_words: (S - 1,) number of the word that each source subword belongs to, ascending
-            from 0 without a gap.
-        target_words: (T - 1,), likewise.
+        source_words: (S,) number of the word that each source subword belongs to, ascending from 0
+            without a gap; `</s>` is a word of its own (`Vocabulary.word_index`).
+        target_words: (T,), likewise.
 
     Returns:
         (I + 1, J + 1) float64, each row still a distribution.
 
-    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), [0, 0], [0]).round(2).tolist()
+    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), [0, 0, 1], [0, 1]).round(2).tolist()
     [[0.8, 0.2], [0.2, 0.8]]
     """
     weights = np.asarray(weights, dtype=np.float64)
-    weights = np.add.reduceat(weights, _first_symbols(source_words), axis=1)
-    first = _first_symbols(target_words)
+    weights = np.add.reduceat(weights, first_symbols(source_words), axis=1)
+    first = first_symbols(target_words)
     symbols = np.diff(first, append=len(weights))
     return np.add.reduceat(weights, first, axis=0) / symbols[:, None]
 
 
-def _first_symbols(words: Sequence[int]) -> np.ndarray:
-    """(words with `</s>`,): the place of the first symbol of each."""
-    return np.flatnonzero(np.diff(words, prepend=-1, append=max(words, default=-1) + 1))
+def first_symbols(words: Sequence[int]) -> np.ndarray:
+    """The position of the first symbol of each word, from the number of the word of each symbol.
+
+    >>> first_symbols([0, 0, 1, 2, 2]).tolist()
+    [0, 2, 3]
+    """
+    return np.flatnonzero(np.diff(words, prepend=-1))
 
 
 def attended_words(weights: np.ndarray) -> np.ndarray:

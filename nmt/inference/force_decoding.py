@@ -16,7 +16,7 @@ import torch
 from nmt.data.batch import collate
 from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.vocabulary import END, END_SYMBOL
-from nmt.evaluation.alignment import attention_entropy, word_weights
+from nmt.evaluation.alignment import attention_entropy, first_symbols, word_weights
 from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec, TrainedModel
@@ -56,8 +56,8 @@ def weights_between_words(
     """Attention (T, S) between symbols as attention (I + 1, J + 1) between words."""
     return word_weights(
         weights,
-        codec.source.word_index(codec.source.encode(source))[:-1],
-        codec.target.word_index(target_ids)[:-1],
+        codec.source.word_index(codec.source.encode(source)),
+        codec.target.word_index(target_ids),
     )
 
 
@@ -220,12 +220,3 @@ def alignment_row(
             for at in first
         ],
     }
-
-
-def first_symbols(words: Sequence[int]) -> list[int]:
-    """Where each word begins: the places at which the word's number changes.
-
-    >>> first_symbols([0, 0, 1, 2, 2])
-    [0, 2, 3]
-    """
-    return [at for at, word in enumerate(words) if at == 0 or words[at - 1] != word]

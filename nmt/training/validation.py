@@ -99,8 +99,8 @@ class Validation(pl.Callback):
             source, target = pair["source_ids"], pair["target_ids"]
             words = word_weights(
                 sentence[: len(target), : len(source)],
-                self.prepared.source_vocabulary.word_index(source)[:-1],
-                self.prepared.target_vocabulary.word_index(target)[:-1],
+                self.prepared.source_vocabulary.word_index(source),
+                self.prepared.target_vocabulary.word_index(target),
             )
             counts = sentence_counts(words, self.gold[row], self.null)
             self.metrics["alignment"].update(torch.tensor([counts]))

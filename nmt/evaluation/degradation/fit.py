@@ -74,7 +74,7 @@ class LengthAxis:
         inside = self.inside(part, cap)
         if inside.sum() < FEWEST_BUCKETS:
             return None
-        return WORDS * _coefficients(self.weights * inside, self.lengths, [])
+        return WORDS * _coefficients(self.weights * inside, self.lengths)
 
     def lines(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
         """The fitted lines of the first sample: of the sides of the cap that have a slope, or of all buckets.
@@ -102,7 +102,7 @@ class LengthAxis:
             return np.zeros(0), np.zeros((0, *self.weights.shape))
         places = np.arange(self.last[FEWEST_BUCKETS - 1], self.first[-FEWEST_BUCKETS])
         coefficients = [
-            _direction(self.weights, np.maximum(self.lengths - place, 0), [self.lengths])
+            _direction(self.weights, np.maximum(self.lengths - place, 0), self.lengths)
             for place in places
         ]
         return places.astype(np.float64), np.stack(coefficients)
@@ -197,24 +197,26 @@ def _never_rising(weights: np.ndarray, scores: np.ndarray, start: np.ndarray) ->
     return np.where(np.arange(size) >= start[:, None], fitted, -np.inf)
 
 
-def _coefficients(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """Of a regressor (M, B) beside a constant and other regressors: (M, B), products with scores."""
-    left = _residual(weights, own, others)
+def _coefficients(weights: np.ndarray, regressor: np.ndarray) -> np.ndarray:
+    """(M, B): the sum of products with scores (M, B) is the weighted least-squares coefficient of a
+    regressor (M, B) beside a constant."""
+    left = _residual(weights, regressor)
     with np.errstate(divide="ignore", invalid="ignore"):
         return weights * left / (weights * left**2).sum(axis=-1, keepdims=True)
 
 
-def _direction(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """As `_coefficients`, of unit length: the square of the sum is what the regressor explains."""
-    left = _residual(weights, own, others)
+def _direction(weights: np.ndarray, regressor: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(M, B): the square of the sum of products with scores (M, B) is the weighted sum of squares
+    that a regressor explains beside a constant and another regressor."""
+    left = _residual(weights, regressor, other)
     with np.errstate(divide="ignore", invalid="ignore"):
         return weights * left / np.sqrt((weights * left**2).sum(axis=-1, keepdims=True))
 
 
-def _residual(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """What of a regressor a constant and others leave: weighted least squares, one after another."""
+def _residual(weights: np.ndarray, regressor: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """The residual of a regressor (M, B) on a constant and others: weighted Gram-Schmidt."""
     kept: list[np.ndarray] = []
-    for column in [np.ones_like(own), *others, own]:
+    for column in [np.ones_like(regressor), *others, regressor]:
         for earlier in kept:
             products = (weights * earlier * column).sum(axis=-1, keepdims=True)
             squares = (weights * earlier**2).sum(axis=-1, keepdims=True)
