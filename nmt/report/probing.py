@@ -154,7 +154,7 @@ class Panels:
         about: str,
         content: Mapping[str, Any],
     ) -> Figure:
-        """A row for each of `measured` (`nmt.evaluation.reading.means`), a part of probe.json's `content`."""
+        """A row for each of `measured` (`nmt.evaluation.positions.means`), a part of probe.json's `content`."""
         figure = Figure(figsize=(7.0, 2.2 * len(measured) + 0.5), layout="constrained")
         axes = figure.subplots(len(measured), 2, squeeze=False, sharey=True, width_ratios=[3, 2])
         for row, each, title in zip(axes, measured, titles, strict=True):

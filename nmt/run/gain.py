@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nmt.evaluation.examples import Example
-from nmt.evaluation.gain import gains_at_positions
-from nmt.evaluation.reading import means
+from nmt.evaluation.positions import gains_at_positions, means
 from nmt.inference.force_decoding import force_decode_pairs, word_log_probabilities
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
