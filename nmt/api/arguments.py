@@ -1,4 +1,4 @@
-"""Arguments of the functions in Python."""
+"""Checks of arguments that the functions of the Python interface share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `conf/` is, and what Hydra must know to compose it: the schemas, and the functions called there."""
+"""What Hydra needs to compose `conf/`: the folder, the schemas, the resolvers used there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types of a study cannot say: its claims name its runs, and rules that fit their statistics."""
+"""Validation of a study beyond types: claims must name its runs, and rules fit their statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that a configuration names (`_target_`): what anyone's may name, and whose the rest is."""
+"""Code named by a configuration (`_target_`): the classes allowed in a checkpoint, and error messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hydra.errors import InstantiationException
 
 from nmt.utils.errors import InputError
 
-# What a stranger's checkpoint may name besides the models and scoring functions of `nmt`: classes
-# that do nothing but what their names say, whatever their arguments are.
+# Classes outside nmt.models and nmt.layers that any checkpoint may name: they have no side effects,
+# whatever their arguments are.
 LISTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -62,7 +62,7 @@ def named_by(key: str) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """What code that a configuration names raised, or why it was not found, in one line."""
+    """One line on an error raised by code that a configuration names, or on why it was not found."""
     while isinstance(error, InstantiationException) and error.__cause__:
         error = error.__cause__  # Hydra wraps it in lines on Hydra
     text = str(error).strip()

@@ -1,6 +1,6 @@
-"""What the schema's types cannot say: bounds of single keys, and keys that do not go together.
+"""Validation beyond the schema's types: bounds of single keys, and combinations of keys.
 
-Every refusal names the key, the value found, and what would be right.
+Every error message names the key, the value found, and what would be right.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def load(config: DictConfig, training: bool = True) -> Config:
 
 
 def validate(config: DictConfig, training: bool = True) -> None:
-    """Refuses values that types alone let through, and gives the test sets their types.
+    """Checks values beyond their types, and gives the test sets their types.
 
     Args:
         config: a composed configuration whose structure comes from `Config`; `data.test.<name>`
@@ -117,7 +117,7 @@ def section(schema: type[Section], /, **values: Any) -> Section:
 
 
 def check_set_name(name: str) -> str:
-    """Returns the name of a test set if it can be part of a file name.
+    """Checks that the name of a test set can be part of a file name, and returns it.
 
     Raises:
         InputError: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, is too
@@ -168,7 +168,7 @@ def _check_sides(where: str, text: TextConfig | DictConfig, languages: list[str]
 
 
 def _validate_together(config: DictConfig, training: bool) -> None:
-    """Combinations of keys that each alone would be right."""
+    """Checks combinations of keys."""
     check_text(config.data, config.tokenizer)
     model, scoring = config.model, scoring_of(config.model)
     attends = model.alignment is not None
@@ -274,7 +274,7 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
 
 
 def _typed_key(node: DictConfig, name: str) -> str | None:
-    """The key that a person would type to change a value which is taken from another key."""
+    """The key that sets this one by interpolation (`${other.key}`), if there is one."""
     raw = OmegaConf.to_container(node, resolve=False)
     assert isinstance(raw, dict)
     reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(name)))

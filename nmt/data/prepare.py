@@ -1,4 +1,4 @@
-"""Text to encoded pairs, once: what follows reads memory-mapped files.
+"""Text preparation: tokenised, filtered and encoded once, then read memory-mapped from the cache.
 
 Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.tokenised`),
 `filtered-*` what filters left of one (`nmt.data.filtering.filters`), `pairs-*` training text encoded with the
@@ -33,7 +33,7 @@ from nmt.utils.progress import Stage, has_terminal
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that training and testing read.
+    """The prepared text of a run.
 
     Attributes:
         source_vocabulary: learnt from the whole training side, whatever the cap on length.
@@ -71,7 +71,7 @@ class Prepared:
 
 
 def prepare(data: DataConfig, tokenizer: TokenizerConfig, progress: bool = True) -> Prepared:
-    """Reads, tokenises, learns vocabularies and encodes, as far as the cache does not have it.
+    """Reads, tokenises and encodes the text and learns vocabularies, or takes the results from the cache.
 
     Args:
         data: section `data` of the configuration.

@@ -1,4 +1,4 @@
-"""Word alignment read from attention, and its error against gold links.
+"""Word alignment read from attention, gold alignments, and the alignment error rate.
 
 Links are pairs (source word, target word), both counted from 0. Legend: S source symbols and T
 target symbols, both with `</s>` last; J and I words of either side without it.
@@ -22,13 +22,13 @@ COUNTS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
 
 @dataclass(frozen=True)
 class Gold:
-    """Links that people drew: sure ones, and possible ones (which contain the sure)."""
+    """Gold alignment of a pair: sure links, and possible ones (which contain the sure ones)."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
 
     def shifted(self, source: int, target: int) -> "Gold":
-        """The same links behind `source` and `target` words put in front."""
+        """The same links after `source` and `target` words were put in front of the two sides."""
         return Gold(
             frozenset((j + source, i + target) for j, i in self.sure),
             frozenset((j + source, i + target) for j, i in self.possible),
@@ -157,7 +157,7 @@ def attended_words(weights: np.ndarray) -> np.ndarray:
 
 
 def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
-    """The links that attention stands for.
+    """The word alignment that attention implies.
 
     Each target word is linked to the source word of largest weight, or to none where `</s>` holds
     more than `null`.
@@ -206,7 +206,7 @@ def shifted_links(weights: np.ndarray, shift: int, null: float = 0.5) -> list[Li
 
 
 def counts_of_words(links: Iterable[Link], gold: Gold, words: Collection[int]) -> list[int]:
-    """`link_counts` of the links of some target words alone, given by their numbers."""
+    """`link_counts` restricted to some target words, given by their numbers."""
     sure, possible = (
         frozenset(link for link in side if link[1] in words) for side in (gold.sure, gold.possible)
     )
@@ -215,7 +215,7 @@ def counts_of_words(links: Iterable[Link], gold: Gold, words: Collection[int]) -
 
 
 def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_eos: int = 0) -> list[int]:
-    """The counts of one sentence whose links are given (an aligner that has no weights)."""
+    """The counts of one sentence from its links, as for an aligner without weights."""
     found = set(links)
     hits = [len(found & gold.sure), len(found & gold.possible)]
     return [len(found), len(gold.sure), *hits, on_eos, words]

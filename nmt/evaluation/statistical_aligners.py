@@ -1,4 +1,4 @@
-"""How well statistical aligners do on the same data, beside the links read from attention.
+"""Alignment error rates of statistical aligners (HMM, FastAlign) on the same data.
 
 Two models of Thot (extra `thot`), each trained in both directions and symmetrised by
 grow-diag-final-and (Koehn et al., 2005): the HMM (Vogel et al., 1996), started from IBM model 1,

@@ -1,4 +1,4 @@
-"""Force-decoding: probabilities and attention of a given translation, step by step.
+"""Force-decoding: probabilities and attention of given translations.
 
 S source symbols, T target symbols, both with `</s>`.
 """

@@ -1,4 +1,4 @@
-"""The likelihood of given translations, and how they align with their sources."""
+"""Log-likelihoods of given translations, and their alignments."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ScoredPair:
     Attributes:
         number: of the pair, from 1.
         source, target: words, without `</s>`.
-        symbols: that were predicted: words or subwords of the target, and `</s>`.
+        symbols: number of predicted symbols: words or subwords of the target, and `</s>`.
         score: log p(target | source) in nats: the sum over those symbols.
         row: as a line of alignments/<set>.jsonl; None where it was not asked for.
-        unread: source words that no target word reads, by their place; None where attention was not
-            asked for, or there is none.
+        unread: positions of source words whose attention mass is below
+            `evaluation.alignment.unread`; None without attention.
     """
 
     number: int

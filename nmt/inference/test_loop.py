@@ -1,4 +1,4 @@
-"""One test set through a trained model.
+"""The test loop: a trained model over one test set.
 
 Every sentence is force-decoded, translated, and translated without `<unk>`.
 
@@ -129,7 +129,7 @@ def mean_nll(
 
 @dataclass(frozen=True)
 class _Step:
-    """What is done with one batch of a test set."""
+    """The processing of one batch of a test set."""
 
     trained: TrainedModel
     examples: Sequence[Example]
@@ -222,7 +222,7 @@ class _Step:
         return found
 
     def _unread(self, decoding: ForcedDecoding, example: Example) -> Record:
-        """The attention that each source word has of a translation, and how many have little."""
+        """The attention mass of the source words of a translation, and how many words are unread."""
         mass = source_mass(self.trained.codec, example.source, decoding)
         unread = int((mass < self.trained.config.evaluation.alignment.unread).sum())
         return {
@@ -247,10 +247,11 @@ class _Step:
     def _force_decode(
         self, batch: Batch, best: list[Hypothesis], examples: list[Example]
     ) -> tuple[list[list[str | None]], list[Record], dict[int, Record]]:
-        """The hypotheses' words, None for an `<unk>` that stays; alignments of those kept; coverage.
+        """Force-decodes the hypotheses whose attention is needed: for alignments, `<unk>`, `unread_words`.
 
-        Attention is asked for where a sentence is kept, where a word stands for `<unk>`, and of all
-        sentences for `unread_words`, by their place in the batch.
+        Returns:
+            The words of each hypothesis, None for an `<unk>` that is not replaced; the alignments of
+            the sentences in `kept`; coverage by position in the batch.
         """
         trained, codec, search = self.trained, self.trained.codec, self.trained.config.search
         replace = search.replace_unk != "none"

@@ -1,4 +1,4 @@
-"""What probes have read, and what a model gains over another: tables, and curves over position and length.
+"""Tables and figures of nmt.probe: accuracy of the probes, and information gain.
 
 Lengths are words of the side that `bucket_by` names. Positions of readings count what the encoder reads,
 words or subwords; those of gains count words.

@@ -1,4 +1,4 @@
-"""What is refused at the start, since it would be found missing, or unsafe, after hours of work."""
+"""Checks at the start of a run, for errors that would otherwise appear after hours of work."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_training(config: Config) -> None:
 
 
 def own_code(config: DictConfig | Config) -> list[str]:
-    """Modules of the code it names: whoever typed or trained a configuration trusts them."""
+    """Modules outside nmt that a configuration names; whoever typed or trained it trusts them."""
     return [*own_modules(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
 
 

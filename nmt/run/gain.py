@@ -1,4 +1,4 @@
-"""What one model gains over another: nats a word of the references, by position and by length."""
+"""Information gain of one model over another on the references, by position and by length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 def measure_gains(
     run: Run, trained: TrainedModel, other: TrainedModel, sets: Sets, positions: int
 ) -> list[dict[str, Any]]:
-    """For each test set, and for positions from either end, what `trained` gains over `other`.
+    """The information gain of `trained` over `other` on each test set, by position from either end.
 
     Positions are those of the source words that gold links join a target word with, or where a set
     has none for all of its sentences, the target word's own.

@@ -1,4 +1,4 @@
-"""A run of `nmt.probe`: the probes, and the files that it leaves behind."""
+"""The steps of nmt.probe: runs the probes, and writes probe.json, probe.md and figures."""
 
 from __future__ import annotations
 

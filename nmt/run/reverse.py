@@ -1,4 +1,4 @@
-"""Alignments made of two models, one a direction, and scored beside those of each."""
+"""Alignments symmetrised from two models, one per direction, and their error rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test of a run: a trained model over every test set, sentence by sentence, and its scores."""
+"""Tests a trained model on every test set: translations, scores, alignments."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str,
 
 
 def expect_tests(run: Run, sets: Sets) -> None:
-    """Adds the test of some sets, and what comes after it, to what a run has still to do."""
+    """Adds the test of these sets and the steps after it to the remaining work of a run."""
     config = run.config
     words = sum(len(e.source) + 1 for examples in sets.values() for e in examples)
     aligners = config.evaluation.alignment.statistical_aligners
@@ -161,7 +161,7 @@ def evaluate_system(
     translate: Callable[[Sequence[Sequence[str]], str | None], list[list[str]]],
     text: Prepared,
 ) -> dict[str, Any]:
-    """`evaluate_test_sets` of a system that is no model of ours.
+    """As `evaluate_test_sets`, for a system that is not one of this program's models.
 
     Args:
         run: what it is a run of.
@@ -208,7 +208,7 @@ def _scores(
 
 
 def log_scores(name: str, scores: Mapping[str, Any]) -> None:
-    """The scores of a test set for a person: a line, and one a length bucket."""
+    """Logs the scores of a test set: one line, and one per length bucket."""
     overall = scores["bleu"]["all"]
     line = f"{name}: BLEU {overall['score']:.2f}"
     if overall["low"] is not None:
@@ -237,7 +237,7 @@ def log_scores(name: str, scores: Mapping[str, Any]) -> None:
 def add_statistical_aligners(
     run: Run, scores: Mapping[str, dict[str, Any]], sets: Sets, train: Split
 ) -> None:
-    """Puts statistical aligners' error rates beside the model's, where gold links exist."""
+    """Adds the error rates of statistical aligners to `scores`, where gold links exist."""
     settings = run.config.evaluation
     gold = {
         name: [(e.source, e.target, e.gold) for e in examples if e.gold is not None]

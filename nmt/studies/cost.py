@@ -1,4 +1,4 @@
-"""What a study still takes: the runs that are missing, each at the time that such runs have taken."""
+"""The cost of a study: the missing runs and the time that they will take."""
 
 from __future__ import annotations
 

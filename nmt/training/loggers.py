@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def logging_to(config: Config, folder: Path, typed: Sequence[str] = ()) -> Iterator[Logger | None]:
-    """The logger of a run, closed at its end however that comes; None on ranks other than 0.
+    """The logger of a run, closed at its end also after an error; None on ranks other than 0.
 
     Args:
         config: of the run.
         folder: what it writes into.
-        typed: overrides that made it what it is, which its name in W&B shows.
+        typed: overrides of the run, which its name in W&B shows.
 
     Raises:
         InputError: when an extra or a key that the logger needs is missing.

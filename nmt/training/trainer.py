@@ -1,4 +1,4 @@
-"""From the configuration to Lightning's Trainer, and to the device and precision it runs with."""
+"""Makes Lightning's Trainer from the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code made a run: its git commit, and a fingerprint of what updates and translations depend on."""
+"""Identifies the code that made a run: git commit, and a fingerprint of what results depend on."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def code_files(package: Path) -> Iterator[Path]:
 
 
 def meaning(source: str) -> Any:
-    """A program without comments, docstrings and places of its lines.
+    """The syntax tree of a program, without comments, docstrings and line numbers.
 
     >>> meaning("a = 1  # one") == meaning("a  =  1"), meaning("a = 1") == meaning("a = 2")
     (True, False)

@@ -1,4 +1,4 @@
-"""What this machine offers: precision, threads, memory."""
+"""Devices: precision, threads, memory, names."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def seed_random_numbers(seed: int, device: torch.device) -> None:
 
 
 def name_of(device: torch.device) -> str:
-    """What a person calls the device: the GPU's name, or the processor's kind."""
+    """The name of a device for people: the GPU's model, or the number of CPU threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()

@@ -1,7 +1,6 @@
-"""The ways in which a command ends without having done its work.
+"""The exceptions that end a command with a message and an exit code.
 
-All carry a message of one or two lines for the person at the keyboard; commands print it without
-a traceback.
+Each carries a message of one or two lines for the user, which commands print without a traceback.
 """
 
 

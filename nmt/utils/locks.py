@@ -1,4 +1,4 @@
-"""One process at a time works in a folder: a lock that ends with its process, however that ends."""
+"""`FolderLock`: an exclusive lock of a folder, dropped when its process ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Training pairs left out for what they are: filters, duplicates and data selection.
+"""Filters of training pairs: length ratio, identical sides, language, duplicates, data selection.
 
-Filters read the tokenised text and leave another one beside it in the cache, so that everything
-after them, vocabularies included, sees the kept pairs only. Development and test sets never come
-here. A pair is counted under the first reason that applies, in the order of `REASONS`.
+Filters read the tokenised text and write another one to the cache, so that everything after them,
+vocabularies included, sees the kept pairs only. Development and test sets are not filtered. A
+pair is counted under the first reason that applies, in the order of `REASONS`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Array = npt.NDArray[Any]
 def filter_text(
     text: TokenisedText, data: DataConfig, in_domain: TokenisedText | None
 ) -> TokenisedText:
-    """The training text without the pairs that `data.filters` and `data.selection` leave out.
+    """The training text without the pairs that `data.filters` and `data.selection` drop.
 
     Args:
         text: all of it.
@@ -54,7 +54,7 @@ def filter_text(
         in_domain: the text that `data.selection` compares with; None where nothing is selected.
 
     Returns:
-        `text` itself where nothing is asked for; else one with `dropped` by reason.
+        `text` itself where no filter is on; otherwise a text with `dropped` by reason.
 
     Raises:
         InputError: where no pair is left.
@@ -85,7 +85,7 @@ def filter_text(
 
 
 def check_filters(data: DataConfig) -> None:
-    """Refuses what filters and selection would miss: a setting, a package, a language.
+    """Checks that the settings, packages and languages that filters and selection need are there.
 
     Called before any text is read.
     """
@@ -158,10 +158,9 @@ def _build(
 
 
 def first_occurrences(hashes: Array) -> Array:
-    """(n,) bool: whether no equal hash stands before.
+    """(n,) bool: whether a hash occurs for the first time.
 
-    A sixteenth of the values is sorted at a time, so that memory stays near the 8 bytes each that
-    the hashes take themselves.
+    A sixteenth of the values is sorted at a time, so that little memory is needed beside the hashes.
     """
     first = np.zeros(len(hashes), bool)
     for part in range(16):
@@ -173,7 +172,7 @@ def first_occurrences(hashes: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Judge:
-    """For every pair the number of the first reason to drop it (0: none), and its hash."""
+    """Gives each pair the number of the first reason to drop it (0: none), and its hash."""
 
     filters: FilterConfig
     languages: tuple[str, str]

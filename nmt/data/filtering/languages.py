@@ -1,4 +1,4 @@
-"""Whether a line is in the language it should be in."""
+"""Language identification of a line with py3langid (extra `languages`)."""
 
 from __future__ import annotations
 

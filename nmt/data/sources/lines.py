@@ -96,7 +96,7 @@ def check_file(path: str | Path, key: str) -> Path:
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is written to or replaced."""
+    """Inode, size and time of a file: they change when it is written to or replaced."""
 
     inode: int
     size: int

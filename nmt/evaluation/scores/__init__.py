@@ -1,4 +1,4 @@
-"""The scores that a test set gets: a registry, one file a score or a family of them.
+"""The registry of scores; one file holds a score or a family of scores.
 
 To add one: a subclass of `Score` in a file here and its place in `REGISTERED`, or one of your own
 module, named in `evaluation.scores` (docs/own-score.md).
@@ -60,7 +60,7 @@ REGISTERED: dict[str, Score] = {
 
 DEFAULT = "default"  # stands for the scores that are on by default
 
-# What else stands beside scores in a test set's results and in a row of `by_length`.
+# Other keys of a test set's results and of a row of `by_length`, which no score may have.
 RESERVED = {
     *("pairs", "search", "bucket_by", "confidence", "alignment", "degradation"),
     *("systems", "statistical_aligners", "symmetrised"),
@@ -161,7 +161,7 @@ def _own(name: str, key: str) -> Score:
 
 
 def _try(score: Score, name: str) -> None:
-    """Refuses a score that fails on a made-up sentence, before there is a model to test."""
+    """Refuses a score that fails on a made-up sentence, before any model is tested."""
     try:
         row = score.checked(MADE_UP)
         if row is not None:

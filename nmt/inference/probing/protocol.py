@@ -1,4 +1,4 @@
-"""What is probed, with which words, beside which chance.
+"""The probing protocol: which vectors and words are probed, and the chance levels.
 
 N sentences, P positions, C classes of words.
 """
