@@ -65,7 +65,7 @@ def encode_text(
     tokenizer: TokenizerConfig,
     cache: Path,
     progress: bool,
-    verify: bool = False,
+    verify: bool,
 ) -> EncodedText:
     """Learns vocabularies from a text and encodes it, or takes both from the cache.
 

@@ -119,7 +119,7 @@ class CountFrom(Sampler[int]):
     With a period, after which Lightning begins the loader again: start modulo it, and 0 from then.
     """
 
-    def __init__(self, start: int, period: int | None = None) -> None:
+    def __init__(self, start: int, period: int | None) -> None:
         self.start, self.period = start, period
 
     def __iter__(self) -> Iterator[int]:

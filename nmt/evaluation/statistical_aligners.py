@@ -33,7 +33,7 @@ def statistical_alignment_scores(
     training: Sequence[TokenPair],
     sets: Mapping[str, Sequence[tuple[Sequence[str], Sequence[str], Gold]]],
     *,
-    resamples: int = 1000,
+    resamples: int,
     confidence: float = CONFIDENCE,
     progress: bool = False,
 ) -> dict[str, dict[str, Any]]:
@@ -48,11 +48,7 @@ def statistical_alignment_scores(
     Returns:
         For each set `training_pairs`, and for each aligner (`hmm`, `fast_align`) `sentences`,
         `alignment_error_rate`, `precision` and `recall`, each `score`, `low` and `high`.
-
-    Raises:
-        InputError: where the extra `thot` is not installed.
     """
-    check_aligners()
     everything = [*training, *((s, t) for pairs in sets.values() for s, t, _ in pairs)]
     steps = 2 * sum(ITERATIONS.values())
     found: dict[str, dict[str, Any]] = {name: {"training_pairs": len(training)} for name in sets}

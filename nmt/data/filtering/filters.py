@@ -112,7 +112,7 @@ def _build(
     scratch.mkdir()
     workers = processes(len(text.rows))
     judged = text.rows.map(
-        _Judge(FilterConfig(**to_containers(data.filters)), languages),
+        _Judge(data.filters, languages),
         batched=True,
         remove_columns=text.rows.column_names,
         features=JUDGED,
