@@ -21,7 +21,7 @@ from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
-from nmt.evaluation.link_scores import alignment_scores
+from nmt.evaluation.link_scores import alignment_scores, links_beside
 from nmt.evaluation.outside_links import read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
@@ -134,26 +134,35 @@ def _evaluate(
     records.write_alignments(run.folder.path, name, alignments)
     with timed(f"{name} scored"):
         scores = _scores(run, name, made, dataclasses.asdict(config.search))
-    return _with_other_links(run, name, scores, examples)
-
-
-def _with_other_links(
-    run: Run, name: str, scores: dict[str, Any], examples: Sequence[Example]
-) -> dict[str, Any]:
-    """The scores of a test set, with those of other systems' links beside the model's."""
-    settings = run.config.evaluation
-    systems = dict.fromkeys(system for example in examples for system in example.links)
-    beside = {}
-    for system in systems:
-        pairs = [(e.links[system], e.gold, len(e.target)) for e in examples if e.gold is not None]
-        found = alignment_scores(pairs, settings.resamples, settings.confidence)
-        beside[system] = found
-        rate = found["alignment_error_rate"]["score"]
-        if rate is not None:
-            log.info("%s: AER %.3f by %s", name, rate, system)
-    if beside:
-        scores.setdefault("alignment", {})["systems"] = beside
+    settings = config.evaluation
+    gold = [(example, example.gold) for example in examples if example.gold is not None]
+    systems = {
+        system: alignment_scores(
+            [(example.links[system], links, len(example.target)) for example, links in gold],
+            settings.resamples,
+            settings.confidence,
+        )
+        for system in dict.fromkeys(system for example in examples for system in example.links)
+    }
+    if systems:
+        add_links(name, scores, "systems", systems)
     return scores
+
+
+def add_links(name: str, scores: dict[str, Any], section: str, found: dict[str, Any]) -> None:
+    """Adds the scores of other aligners' links to those of a test set, and logs each AER.
+
+    Args:
+        name: of the test set.
+        scores: its entry of results.json.
+        section: of `alignment` there, one of `nmt.evaluation.link_scores.BESIDE`.
+        found: scores by aligner.
+    """
+    scores.setdefault("alignment", {})[section] = found
+    for links in links_beside({"alignment": {section: found}}):
+        rate = links.scores["alignment_error_rate"]["score"]
+        if rate is not None:
+            log.info("%s: AER %.3f (%s: %s)", name, rate, section, links.name)
 
 
 def evaluate_system(
@@ -255,13 +264,8 @@ def add_statistical_aligners(
         confidence=settings.confidence,
         progress=run.config.trainer.progress,
     )
-    for name, beside in found.items():
-        scores[name]["alignment"]["statistical_aligners"] = beside
-        rates = [
-            beside[aligner]["alignment_error_rate"]["score"] for aligner in ("hmm", "fast_align")
-        ]
-        if None not in rates:
-            log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates)
+    for name, aligners in found.items():
+        add_links(name, scores[name], "statistical_aligners", aligners)
 
 
 def training_sample(train: Split, pairs: int) -> Rows:
