@@ -9,7 +9,7 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 # Classes outside nmt.models and nmt.layers that any checkpoint may name: they have no side effects,
 # whatever their arguments are.
@@ -69,18 +69,12 @@ def reason(error: BaseException) -> str:
     if text.startswith("Error loading"):
         cause = error.__cause__
         if cause is None or isinstance(cause, ModuleNotFoundError | AttributeError):
-            named = f" ({_first_line(cause)})" if cause else ""
+            named = f" ({first_line(cause)})" if cause else ""
             return f"there is no such class or function{named}; is its module importable from here?"
-        return f"its module cannot be imported ({type(cause).__name__}: {_first_line(cause)})"
-    line = _first_line(error)
+        return f"its module cannot be imported ({type(cause).__name__}: {first_line(cause)})"
+    line = first_line(error)
     clear = isinstance(error, ValueError | TypeError | ImportError | RuntimeError | InputError)
     return line if clear or line == type(error).__name__ else f"{type(error).__name__}: {line}"
-
-
-def _first_line(error: BaseException) -> str:
-    """Of its message; of one without a message the type."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def _targets(node: Any) -> Iterator[str]:

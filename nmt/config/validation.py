@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 # Arguments of Lightning's Trainer that this program sets itself, or cannot work with.
 NOT_LIGHTNINGS = {
@@ -78,8 +78,9 @@ def validate(config: DictConfig, training: bool = True) -> None:
         try:
             config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
         except (OmegaConfBaseException, ValueError, TypeError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{where}: {reason}; it takes the keys of data.valid") from error
+            raise InputError(
+                f"{where}: {first_line(error)}; it takes the keys of data.valid"
+            ) from error
     validate_keys(config)
     for name in ("train", "valid", "in_domain"):
         if config.data[name].optional:
@@ -108,7 +109,7 @@ def section(schema: type[Section], /, **values: Any) -> Section:
         config = OmegaConf.merge(OmegaConf.structured(schema), given)
     except OmegaConfBaseException as error:
         name = re.split(r"[.\[]", str(error.full_key or error.key))[0]
-        raise InputError(f"{name}={given.get(name)!r}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{name}={given.get(name)!r}: {first_line(error)}") from error
     assert isinstance(config, DictConfig)
     validate_keys(config)
     made = OmegaConf.to_object(config)
@@ -260,7 +261,7 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
         try:
             value = OmegaConf.select(node, entry.name)
         except OmegaConfBaseException as error:
-            raise InputError(f"{where}: {str(error).splitlines()[0]}") from error
+            raise InputError(f"{where}: {first_line(error)}") from error
         children = {where: value}
         if isinstance(value, DictConfig) and OmegaConf.get_type(value) is dict:
             children = {f"{where}.{name!s}": child for name, child in value.items()}

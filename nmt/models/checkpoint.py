@@ -33,7 +33,7 @@ from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator
 from nmt.models.build import build_model, reject_untrusted_targets
 from nmt.models.checkpoint_schema import check_content, check_shapes, check_state
-from nmt.utils.errors import InputError, RunError
+from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.files import verify, write_atomically
 
 FORMAT = 2
@@ -190,7 +190,7 @@ def checkpoint_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise RunError(
             f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"
         ) from error
@@ -312,6 +312,6 @@ def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
         assert isinstance(config, DictConfig)
         validate(config)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
     return config

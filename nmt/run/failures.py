@@ -9,7 +9,7 @@ import torch
 
 from nmt.config import Config
 from nmt.training.ranks import INTACT, who_died
-from nmt.utils.errors import RunError
+from nmt.utils.errors import RunError, first_line
 from nmt.utils.files import NO_ROOM
 
 LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "NCCL")
@@ -34,7 +34,7 @@ def machine_errors(config: Config, training: bool = False) -> Iterator[None]:
         kept = f"; {INTACT}" if training else ""
         raise RunError(f"{where}{error.strerror}{kept}") from error
     except RuntimeError as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        first = first_line(error)
         if "DataLoader worker" in first:
             raise RunError(
                 f"data.workers={config.data.workers}: a process that makes batches died ({first}); "

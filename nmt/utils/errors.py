@@ -29,3 +29,12 @@ class Interrupted(BaseException):
     def __init__(self, message: str, signal: int) -> None:
         super().__init__(message)
         self.signal = signal
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; of one without a message the name of its type.
+
+    >>> first_line(ValueError("\\n too long\\nby far")), first_line(KeyError())
+    ('too long', 'KeyError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

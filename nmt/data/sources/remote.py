@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from nmt.config import DataConfig, TextConfig
 from nmt.data.sources.corpus import PART, Corpus, LineAligned, Row, Slice, digest
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
 
@@ -151,8 +151,7 @@ def _saved(text: TextConfig, key: str) -> Any:
     try:
         found = datasets.load_from_disk(str(folder))
     except Exception as error:  # whatever the library raises, the key is what can be changed
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{key}.hub={text.hub}: cannot be loaded ({reason})") from error
+        raise InputError(f"{key}.hub={text.hub}: cannot be loaded ({first_line(error)})") from error
     splits = list(found) if isinstance(found, dict) else []
     if splits and text.hub_split not in splits:
         raise InputError(
@@ -192,8 +191,7 @@ def _published(text: TextConfig, data: DataConfig, key: str) -> Any:
                     f" set is not in the local cache ({datasets.config.HF_DATASETS_CACHE}); run where"
                     " there is a network, set HF_HOME to a copy of such a cache, or use data=grammar"
                 ) from error
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError(f"{name}: cannot be loaded ({reason})") from error
+            raise InputError(f"{name}: cannot be loaded ({first_line(error)})") from error
 
 
 def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:

@@ -26,7 +26,7 @@ from nmt.evaluation.scores.bleu import Bleu, BleuNoUnk, BrevityPenalty, LengthRa
 from nmt.evaluation.scores.coverage import RepeatedNgrams, UnreadWords
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
 from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "modules_of_scores", "score_of_name"]
 
@@ -146,8 +146,9 @@ def _own(name: str, key: str) -> Score:
             return _MADE[name][1]
         score = found() if isinstance(found, type) else found
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{key}: {name}: {reason} (is its module importable here?)") from error
+        raise InputError(
+            f"{key}: {name}: {first_line(error)} (is its module importable here?)"
+        ) from error
     if not isinstance(score, Score):
         raise InputError(f"{key}: {name}: not an nmt.evaluation.scores.Score")
     own_key = getattr(score, "key", None)
