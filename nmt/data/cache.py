@@ -47,7 +47,7 @@ def build_once(
                 found = damage(folder, whole=verify)
                 if found is None:
                     return folder
-                log.warning("%s is damaged (%s); it is made anew", folder, found)
+                log.warning("%s is damaged (%s); it is built again", folder, found)
                 folder.rename(Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache)) / "damaged")
             for abandoned in cache.glob(f".{name}-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)

@@ -134,10 +134,10 @@ def make_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
     if received:
         number = received[0]
         raise Interrupted(
-            f"stopped by {signal.Signals(number).name}; the same command goes on", number
+            f"stopped by {signal.Signals(number).name}; the same command continues it", number
         )
     if code:
-        log.warning("not all of them have finished (exit code %d)", code)
+        log.warning("some runs have not finished (exit code %d)", code)
 
 
 def sweep_command(command: str, jobs: Path, where: Path) -> list[str]:

@@ -147,7 +147,7 @@ class ResumableWandbLogger(WandbLogger):
             return
         with warn_on_error("starting its process anew"):
             there = LoggedRows(self._files())
-            log.info("W&B's process has ended; another one goes on with the run")
+            log.info("W&B's process has ended; another one is started")
             forget()
             forget_wandb_run(self)
             self._on_disk, self._block = -1, 0

@@ -74,7 +74,7 @@ class FolderLock:
             except OSError as error:
                 if error.errno not in HELD:
                     log.warning(
-                        "%s: cannot be locked (%s): see to it that no other process works there",
+                        "%s: cannot be locked (%s): make sure that no other process uses it",
                         folder, error.strerror,
                     )  # fmt: skip
                     return cls(path, descriptor)

@@ -177,7 +177,7 @@ class GraphCache:
         if device.type == "cuda":
             torch.cuda.empty_cache()
         log.warning(
-            "out of memory while a CUDA graph was captured: this recurrence goes on without graphs"
+            "out of memory while a CUDA graph was captured: this recurrence continues without graphs"
         )
         return None
 
