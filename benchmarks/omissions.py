@@ -72,14 +72,14 @@ def masses(
     trained: TrainedModel, pairs: Sequence[tuple[list[str], list[str]]]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Attention mass, and plain coverage, of the source words of each pair."""
-    found, plain = {}, {}
-    for row, decoding in force_decode_pairs(trained, pairs, runners_up=1):
+    codec, found, plain = trained.codec, [], []
+    decodings = force_decode_pairs(trained, pairs, runners_up=1)
+    for (source, _), decoding in zip(pairs, decodings, strict=True):
         assert decoding.weights is not None
-        codec = trained.codec
-        between = weights_between_words(decoding.weights, codec, pairs[row][0], decoding.ids)
-        found[row] = attention_mass(between, expected_words(codec, decoding))
-        plain[row] = between[:-1, :-1].sum(axis=0)
-    return [found[row] for row in range(len(pairs))], [plain[row] for row in range(len(pairs))]
+        between = weights_between_words(decoding.weights, codec, source, decoding.ids)
+        found.append(attention_mass(between, expected_words(codec, decoding)))
+        plain.append(between[:-1, :-1].sum(axis=0))
+    return found, plain
 
 
 def rates(

@@ -31,7 +31,7 @@ def main(composed: DictConfig) -> None:
     with start.evaluation(composed, ProbeConfig) as run:
         sets = test.chosen_sets(run, list(composed.sets))
         text = start.prepare_text(run)
-        other = None if composed.against is None else other_model(run, composed.against, "against")
+        other = composed.against and other_model(run, composed.against, "against")
         probe.probe(run, start.model_of(run), text, sets, probe.settings_of(composed, run), other)
 
 

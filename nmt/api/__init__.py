@@ -1,1 +1,1 @@
-"""What `import nmt` gives to Python and notebooks: trained models, results as frames, heatmaps."""
+"""The Python interface, `import nmt`: trained models, results as data frames, heatmaps."""

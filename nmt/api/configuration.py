@@ -1,4 +1,4 @@
-"""The configuration of a training in Python, composed as a command composes it."""
+"""The configuration of a training composed in Python, as the command line composes it."""
 
 from __future__ import annotations
 

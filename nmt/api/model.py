@@ -23,7 +23,7 @@ from nmt.inference.translation import LineTranslator
 from nmt.models.checkpoint import Checkpoint
 from nmt.utils.arguments import PATH, listed
 from nmt.utils.devices import check_accelerator, resolve_threads
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +163,7 @@ class Model:
             try:
                 config.search[name] = value
             except OmegaConfBaseException as error:
-                reason = str(error).splitlines()[0]
-                raise InputError(f"search.{name}={value!r}: {reason}") from error
+                raise InputError(f"search.{name}={value!r}: {first_line(error)}") from error
         if 0 < config.search.beam_size < config.search.nbest:
             config.search.beam_size = config.search.nbest
         settings = load(config, training=False)

@@ -1,4 +1,4 @@
-"""The alignment of a sentence as a figure."""
+"""The attention of one sentence as a matplotlib figure."""
 
 from __future__ import annotations
 

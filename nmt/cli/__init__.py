@@ -1,1 +1,1 @@
-"""What makes a function a command: composition, errors in two lines, --help, the reference of keys."""
+"""The command line: composing the configuration, error messages, `--help`, the reference of keys."""

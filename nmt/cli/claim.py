@@ -1,4 +1,4 @@
-"""The run folder of a command is its own, from before Hydra writes into it until the command ends."""
+"""Locks the run folder of a command, from before Hydra writes into it until the command ends."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class NotClaimed(BaseException):
 
 @dataclass
 class Claim:
-    """A folder that this process works in alone.
+    """A folder that is locked by this process.
 
     Attributes:
         folder: its path.
-        lock: which keeps others out.
-        stood: what was there before: the folder's entries, and those of its `.hydra`.
+        lock: its lock.
+        stood: paths that existed before: entries of the folder and of its `.hydra`.
     """
 
     folder: Path
@@ -71,10 +71,10 @@ _claims: list[Claim] = []  # of this process: one, or none
 
 
 class ClaimFolder(Callback):
-    """Claims the run folder of a command that is no job of a sweep.
+    """A Hydra callback that locks the run folder of a command outside of sweeps.
 
-    A folder that is named after the time of the start gets another name where one of that name
-    exists, `-1` appended; any other must not be in use.
+    A folder named after the time of the start gets `-1`, `-2`, … appended where it exists already. Any
+    other folder must not be in use.
 
     Args:
         command: its name.
@@ -131,7 +131,7 @@ def _refuse_file(resume: str | None) -> None:
 
 
 def _refuse_empty(typed: Sequence[str]) -> None:
-    """Refuses an override that sweeps over no value: Hydra would do nothing, and end well."""
+    """Refuses an override that sweeps over no value: Hydra would run nothing and report success."""
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     for override in parser.parse_overrides(list(typed)):
         if override.is_discrete_sweep() and next(override.sweep_iterator(), None) is None:
@@ -140,7 +140,7 @@ def _refuse_empty(typed: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def claims() -> Iterator[None]:
-    """Gives up, at the end, what was claimed inside; raises what a claim failed with."""
+    """Releases at the end what was claimed inside; raises the error of a claim that failed."""
     try:
         yield
     except NotClaimed as failed:
@@ -152,7 +152,7 @@ def claims() -> Iterator[None]:
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[Claim | None]:
-    """The claim of the folder that this process works in; a job of a sweep makes it now.
+    """The claim of the folder of this process; that of a job of a sweep is made now.
 
     None on ranks other than the first. Raises InputError where another process works there.
     """

@@ -1,4 +1,4 @@
-"""What makes a function a command: its composition, and how errors end it.
+"""The decorator `command`: composes the configuration, runs `main`, turns errors into exit codes.
 
 Exit codes: 0 done; 1 failed; 2 refused because configuration or input is wrong; 128 + signal when
 stopped by one.
@@ -43,7 +43,7 @@ from nmt.utils.startup import obey_signals
 
 log = logging.getLogger(__name__)
 
-# the errors of files and folders that a person can do something about
+# errors of files and folders that the user can remedy
 UNUSABLE = {
     errno.EACCES,
     errno.EPERM,
@@ -69,7 +69,7 @@ LONGEST_KEY = 240  # bytes: Hydra looks for a file of its name
 # what has Hydra print and end
 PRINTING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info"}
 
-# an InputError's own words are said; those of the libraries are explained
+# errors of the input: the message of an InputError is printed, those of libraries are reworded
 REFUSALS = (InputError, *COMPOSING)
 
 
@@ -189,10 +189,10 @@ def run_job(
     claim: Claim | None = None,
     name: str = "",
 ) -> Any:
-    """Checks a configuration and does the work; its log says how that ended, and `main` its value.
+    """Checks a configuration and runs `main`; returns its value, and logs an error that ends it.
 
-    Of a command that is refused before its work has begun nothing stays in the folder `claim`, its
-    log included.
+    If a command is refused before its work has begun, what Hydra has written to the folder of `claim`
+    is removed, the log included.
     """
     try:
         check_composed(config)
@@ -228,9 +228,9 @@ def no_early_exit() -> Iterator[None]:
 
 
 def check_composed(config: DictConfig) -> None:
-    """Refuses what is wrong whatever a checkpoint may hold, before `main` imports any library.
+    """Checks the composed configuration before `main` imports any library.
 
-    Where a checkpoint gives the rest of the configuration, keys are only looked at one by one.
+    Where a checkpoint gives the rest of the configuration, only single keys are checked here.
 
     Raises:
         InputError: as `nmt.config.validation.validate` and of `nmt.config.idle`.
@@ -253,7 +253,7 @@ def check_composed(config: DictConfig) -> None:
 
 
 def log_ending(error: BaseException) -> None:
-    """Writes to the command's log file why it ends; a person at the keyboard is told elsewhere."""
+    """Writes the error that ends a command to its log file; standard error gets it from `exit_code`."""
     told = isinstance(error, (RunError, Interrupted, *REFUSALS))
     trace = None if told else sys.exc_info()
     record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "%s", (error,), trace)
@@ -263,7 +263,7 @@ def log_ending(error: BaseException) -> None:
 
 
 def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) -> int:
-    """Runs a program to its end and says in a line or two why it did not come to a good one.
+    """Runs a program; prints the message of an error that ends it, and returns the exit code.
 
     Args:
         application: the program.
@@ -314,7 +314,7 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
 
 
 def _say(message: str, everywhere: bool = False) -> None:
-    """Says it on stderr, on rank 0 or, with its number, on every rank."""
+    """Prints a message on standard error, on rank 0 or, with the rank, on every rank."""
     if rank() == 0:
         say(message)
     elif everywhere:

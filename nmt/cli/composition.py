@@ -1,4 +1,4 @@
-"""Where `conf/` is, and what Hydra must know to compose it: the schemas, and the functions called there."""
+"""What Hydra needs to compose `conf/`: the folder, the schemas, the resolvers used there."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def comma_separated(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",")]
 
 
-def named_by_time(command: str, resume: str | None = None) -> bool:
+def named_by_time(command: str, resume: str | None) -> bool:
     """Whether `run_folder` is named after the time of the start, which no other process must know."""
     return resume in (None, "auto") and job_id(command) is None
 

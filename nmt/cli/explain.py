@@ -1,4 +1,4 @@
-"""Hydra's and OmegaConf's errors in two lines: which key, what is wrong, what would be right."""
+"""Errors of Hydra and OmegaConf reworded in two lines: the key, the problem, the remedy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOISE = ("object_type=", "full_key:", "reference_type=", "See https://")
 
 
 def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
-    """What to tell the person who typed a command that could not be composed.
+    """The message for a command whose configuration could not be composed.
 
     Args:
         error: one of `COMPOSING`, or one whose text begins as one of `UNCLASSED`.
@@ -146,7 +146,7 @@ def _wrong_type(override: str, schema: type, lines: Sequence[str]) -> str:
 
 
 def _takes(path: str, schema: type) -> str:
-    """A line that says what a key takes; empty where the schema does not know it."""
+    """A line on the type, bounds and meaning of a key; empty where the schema does not know it."""
     for name, entry, hint in entries(schema):
         if name == path:
             accepted = f", {bounds(entry.metadata)}" if bounds(entry.metadata) else ""

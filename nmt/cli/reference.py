@@ -1,4 +1,4 @@
-"""The reference of all keys and options, written from the schema and from `conf/`.
+"""Generates docs/configuration.md, the reference of all keys, from the schema and `conf/`.
 
 python -m nmt.cli.reference > docs/configuration.md
 """

@@ -1,7 +1,6 @@
-"""The page that sets the finished runs of a sweep side by side.
+"""The comparison page of a sweep, made by a Hydra callback when its jobs have ended.
 
-The page is made by a Hydra callback, named in `conf/` under `hydra.callbacks`, hence the same for
-every launcher.
+The callback is named in `conf/` under `hydra.callbacks`, and so is the same for every launcher.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _due: list[ComparisonPage] = []
 
 @contextlib.contextmanager
 def pages() -> Iterator[None]:
-    """Makes, at the end, the page of a sweep inside whose launcher has raised.
+    """Makes the page of a sweep whose launcher raised an error, such as a failed job.
 
-    Hydra passes over `on_multirun_end` there, as when a job has failed.
+    Hydra does not call `on_multirun_end` then.
     """
     earlier = len(_due)
     try:
@@ -41,8 +40,8 @@ def pages() -> Iterator[None]:
 class ComparisonPage(Callback):
     """Makes the comparison page and the tables of a sweep in the sweep's folder.
 
-    The page is a convenience made of run folders that are complete without it: whatever goes wrong
-    here is logged, and neither fails the sweep nor changes its exit code.
+    The runs are complete without the page: an error here is logged, and neither fails the sweep nor
+    changes its exit code.
     """
 
     def __init__(self) -> None:
@@ -56,7 +55,7 @@ class ComparisonPage(Callback):
         self.make()
 
     def make(self) -> None:
-        """Makes the page of all runs of the sweep that have finished, if any was begun."""
+        """Makes the page of the finished runs of the sweep, unless no run was started."""
         _due.remove(self)
         try:
             if any(self.sweep.glob("*/")):  # a sweep that was refused has none

@@ -1,4 +1,4 @@
-"""Every key: its type, meaning and bounds; what goes together; what a command line may change."""
+"""The configuration: every key with type, meaning and bounds; validation; overrides."""
 
 from nmt.config.data import DataConfig, FilterConfig, GrammarConfig, TextConfig, TokenizerConfig
 from nmt.config.evaluation import (

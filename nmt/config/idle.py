@@ -1,4 +1,4 @@
-"""What is typed and would change nothing: refused, for whoever types a key expects it to do something."""
+"""Refuses overrides that would have no effect, such as a setting of what is switched off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHOUT_DECAY = ("nmt.models.optimizer.constant", "nmt.models.optimizer.inverse_
 
 
 class Idle(NamedTuple):
-    """Keys, when a configuration does not use them, and what is said of it then."""
+    """Keys, a condition under which they have no effect, and the words for it."""
 
     keys: tuple[str, ...]
     unused: Callable[[DictConfig], bool]
@@ -45,7 +45,7 @@ IN_TRANSLATE = (
         "with alignments=json, whose objects hold both",
     ),
 )
-# Where the configuration is whole, not a checkpoint's with what is typed
+# for commands that compose the whole configuration, and do not take it from a checkpoint
 IN_WHOLE = (
     Idle(
         tuple(
@@ -110,9 +110,9 @@ IN_WHOLE = (
 def refuse_idle(config: DictConfig, overrides: Sequence[str]) -> None:
     """Refuses what was typed and changes nothing, such as a setting of what is switched off.
 
-    Only what is typed can be told from defaults: a model without attention may leave the default of
-    the group `attention` as it is, and stored configurations hold every key. Not for the jobs of a
-    sweep, where a key may be meant for another job.
+    Only overrides are checked: defaults may have no effect, such as that of the group `attention` for a
+    model without attention. Not to be called for jobs of a sweep, where a key may be meant for
+    another job.
 
     Args:
         config: composed with `overrides`.
@@ -171,7 +171,7 @@ def _idle_of_model(config: DictConfig, key: str, word: str) -> Iterator[str]:
 
 
 def _overruled(config: DictConfig, key: str) -> Iterator[str]:
-    """Of a default of another key, where that key has a value of its own."""
+    """The reason where the key is only a default of another key, which has a value of its own."""
     for name in config.size:
         if key == f"size.{name}" and config.model[name] != config.size[name]:
             yield f"model.{name} is {'null' if config.model[name] is None else config.model[name]} here"

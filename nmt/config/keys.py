@@ -1,4 +1,4 @@
-"""What a key of the configuration is: a field of a dataclass with its meaning and its bounds."""
+"""How a key is declared (`key`: default, meaning, bounds), and functions over dotted keys."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
-    """All keys of a schema in its order: dotted name, field and annotation."""
+    """The keys of a schema, in order: dotted name, field and annotation."""
     hints = get_type_hints(schema)
     for entry in dataclasses.fields(schema):
         factory = entry.default_factory
@@ -95,9 +95,9 @@ def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Fie
 
 
 def marked(schema: type, mark: str, value: bool = True, path: str = "") -> Iterator[str]:
-    """The sections and keys of a schema, dotted, that `key(..., mark=value)` says it of.
+    """The dotted names of the sections and keys that were declared with `key(..., mark=value)`.
 
-    Keys of a section that is named are not named again.
+    Keys inside such a section are not listed.
     """
     for entry in dataclasses.fields(schema):
         factory = entry.default_factory
@@ -139,7 +139,7 @@ def inherited(schema: type) -> set[str]:
 
 
 def type_name(hint: Any) -> str:
-    """An annotation in the words of a person.
+    """A type annotation as the documentation writes it.
 
     >>> type_name(list[int]), type_name(str | None), type_name(dict[str, dict[str, str]])
     ('list of whole number', 'text or null', 'dictionary of dictionary of text')
@@ -157,7 +157,7 @@ def type_name(hint: Any) -> str:
 
 
 def bounds(accepts: Mapping[str, Any]) -> str:
-    """The values that a key accepts, of those its type lets through; empty: all of them.
+    """The bounds of a key as text; empty: all values of its type.
 
     >>> bounds({"minimum": 0, "below": 1}), bounds({"choices": ("a", "b")}), bounds({})
     ('from 0, below 1', 'a, b', '')

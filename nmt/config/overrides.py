@@ -1,7 +1,7 @@
-"""What was typed, applied to a configuration that a checkpoint holds.
+"""Command-line overrides applied to the configuration stored in a checkpoint.
 
-`evaluate`, `translate` and `resume` start from the stored configuration, and take from the composed
-one only the keys and groups that stand on the command line.
+A command that starts from a checkpoint, and a resumed training, take the stored configuration, and
+of the composed one only the keys and groups that were typed on the command line.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FROZEN = tuple(marked(TrainConfig, "resumable", False))
 
 
 def command_keys(command: type) -> tuple[str, ...]:
-    """The keys that a command has besides those of a training run, and those it applies itself."""
+    """The keys of a command that are not those of a training run, and `trust`."""
     own = {entry.name for entry in dataclasses.fields(command)} - inherited(command)
     return (*sorted(own), "trust")
 
@@ -112,7 +112,7 @@ def apply_typed(
     keep: Sequence[str] = (),
     here: Sequence[str] = (),
 ) -> DictConfig:
-    """The stored configuration with what was typed.
+    """The stored configuration with the overrides applied.
 
     Args:
         stored: of a checkpoint; not changed.
@@ -189,7 +189,7 @@ def _refuse_other_names(stored: DictConfig, composed: DictConfig, overrides: Seq
 
 
 def _part(path: str, only: Sequence[str]) -> list[str]:
-    """What of a configuration path may be set: all of it, or the paths of `only` inside it."""
+    """The part of a configuration path that may be set: itself, or the paths of `only` inside it."""
     if not only or is_within(path, only):
         return [path]
     return [inner for inner in only if inner.startswith(f"{path}.")]

@@ -1,4 +1,4 @@
-"""Keys of earlier versions: what a stored configuration says with them, and what is typed instead."""
+"""Keys of earlier versions: conversion of stored configurations, and messages for typed keys."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def upgrade(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def renamed_to(path: str) -> str | None:
-    """What to type instead of a key of an earlier version; None for a key that never was."""
+    """What to type in place of a key of an earlier version; None if there was no such key."""
     if path not in RENAMED:
         return None
     new = RENAMED[path]

@@ -1,9 +1,8 @@
-"""The whole configuration: what each command takes, put together from its sections.
+"""The configuration schema of each command, put together from its sections.
 
-The dataclasses here and in the files beside this one are the schema that Hydra checks a composed
-configuration against, so that a misspelt key or a value of the wrong type is refused;
-`nmt.config.validation` adds what types cannot say. Values live in `conf/`: a default in a dataclass
-is only what holds when no file of `conf/` says otherwise.
+Hydra checks a composed configuration against these dataclasses, so that a misspelt key or a value of
+the wrong type is refused; `nmt.config.validation` checks what types cannot express. A default given
+here holds where no file of `conf/` sets the key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys of a study: which runs it needs, what it claims of them, and how a claim is decided."""
+"""Keys of a study: its runs, its claims, and the rules that decide them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types of a study cannot say: its claims name its runs, and rules that fit their statistics."""
+"""Validation of a study beyond types: claims must name its runs, and rules fit their statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.study import FIGURES, LENGTHS, StudyClaim, StudyRuns, StudySection
 from nmt.config.validation import validate_keys
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 
 def load_study(config: DictConfig) -> StudySection:
@@ -56,7 +56,7 @@ def _typed(entry: Any, schema: type, where: str) -> DictConfig:
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         full = getattr(error, "full_key", None) or ""
         inside = f".{full}" if full and not str(full).startswith("study.") else ""
-        raise InputError(f"{where}{inside}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{where}{inside}: {first_line(error)}") from error
     assert isinstance(merged, DictConfig)
     for field in dataclasses.fields(schema):
         if OmegaConf.is_missing(merged, field.name):

@@ -1,4 +1,4 @@
-"""Code that a configuration names (`_target_`): what anyone's may name, and whose the rest is."""
+"""Code named by a configuration (`_target_`): the classes allowed in a checkpoint, and error messages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
-# What a stranger's checkpoint may name besides the models and scoring functions of `nmt`: classes
-# that do nothing but what their names say, whatever their arguments are.
+# Classes outside nmt.models and nmt.layers that any checkpoint may name: they have no side effects,
+# whatever their arguments are.
 LISTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -63,25 +63,19 @@ def named_by(key: str) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """What code that a configuration names raised, or why it was not found, in one line."""
+    """One line on an error raised by code that a configuration names, or on why it was not found."""
     while isinstance(error, InstantiationException) and error.__cause__:
         error = error.__cause__  # Hydra wraps it in lines on Hydra
     text = str(error).strip()
     if text.startswith("Error loading"):
         cause = error.__cause__
         if cause is None or isinstance(cause, ModuleNotFoundError | AttributeError):
-            named = f" ({_first_line(cause)})" if cause else ""
+            named = f" ({first_line(cause)})" if cause else ""
             return f"there is no such class or function{named}; is its module importable from here?"
-        return f"its module cannot be imported ({type(cause).__name__}: {_first_line(cause)})"
-    line = _first_line(error)
+        return f"its module cannot be imported ({type(cause).__name__}: {first_line(cause)})"
+    line = first_line(error)
     clear = isinstance(error, ValueError | TypeError | ImportError | RuntimeError | InputError)
     return line if clear or line == type(error).__name__ else f"{type(error).__name__}: {line}"
-
-
-def _first_line(error: BaseException) -> str:
-    """Of its message; of one without a message the type."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def _targets(node: Any) -> Iterator[str]:

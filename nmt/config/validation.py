@@ -1,6 +1,6 @@
-"""What the schema's types cannot say: bounds of single keys, and keys that do not go together.
+"""Validation beyond the schema's types: bounds of single keys, and combinations of keys.
 
-Every refusal names the key, the value found, and what would be right.
+Every error message names the key, the value found, and what would be right.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 # Arguments of Lightning's Trainer that this program sets itself, or cannot work with.
 NOT_LIGHTNINGS = {
@@ -63,7 +63,7 @@ def load(config: DictConfig, training: bool = True) -> Config:
 
 
 def validate(config: DictConfig, training: bool = True) -> None:
-    """Refuses values that types alone let through, and gives the test sets their types.
+    """Checks values beyond their types, and gives the test sets their types.
 
     Args:
         config: a composed configuration whose structure comes from `Config`; `data.test.<name>`
@@ -78,8 +78,9 @@ def validate(config: DictConfig, training: bool = True) -> None:
         try:
             config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
         except (OmegaConfBaseException, ValueError, TypeError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{where}: {reason}; it takes the keys of data.valid") from error
+            raise InputError(
+                f"{where}: {first_line(error)}; it takes the keys of data.valid"
+            ) from error
     validate_keys(config)
     for name in ("train", "valid", "in_domain"):
         if config.data[name].optional:
@@ -108,7 +109,7 @@ def section(schema: type[Section], /, **values: Any) -> Section:
         config = OmegaConf.merge(OmegaConf.structured(schema), given)
     except OmegaConfBaseException as error:
         name = re.split(r"[.\[]", str(error.full_key or error.key))[0]
-        raise InputError(f"{name}={given.get(name)!r}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{name}={given.get(name)!r}: {first_line(error)}") from error
     assert isinstance(config, DictConfig)
     validate_keys(config)
     made = OmegaConf.to_object(config)
@@ -117,7 +118,7 @@ def section(schema: type[Section], /, **values: Any) -> Section:
 
 
 def check_set_name(name: str) -> str:
-    """Returns the name of a test set if it can be part of a file name.
+    """Checks that the name of a test set can be part of a file name, and returns it.
 
     Raises:
         InputError: if it has other characters than letters, digits, `_`, `-`, `.` and `+`, is too
@@ -168,7 +169,7 @@ def _check_sides(where: str, text: TextConfig | DictConfig, languages: list[str]
 
 
 def _validate_together(config: DictConfig, training: bool) -> None:
-    """Combinations of keys that each alone would be right."""
+    """Checks combinations of keys."""
     check_text(config.data, config.tokenizer)
     model, scoring = config.model, scoring_of(config.model)
     attends = model.alignment is not None
@@ -260,7 +261,7 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
         try:
             value = OmegaConf.select(node, entry.name)
         except OmegaConfBaseException as error:
-            raise InputError(f"{where}: {str(error).splitlines()[0]}") from error
+            raise InputError(f"{where}: {first_line(error)}") from error
         children = {where: value}
         if isinstance(value, DictConfig) and OmegaConf.get_type(value) is dict:
             children = {f"{where}.{name!s}": child for name, child in value.items()}
@@ -274,7 +275,7 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
 
 
 def _typed_key(node: DictConfig, name: str) -> str | None:
-    """The key that a person would type to change a value which is taken from another key."""
+    """The key that sets this one by interpolation (`${other.key}`), if there is one."""
     raw = OmegaConf.to_container(node, resolve=False)
     assert isinstance(raw, dict)
     reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(name)))

@@ -1,4 +1,4 @@
-"""One batch of sentence pairs, padded to rectangles.
+"""`Batch`: sentence pairs as padded tensors with masks.
 
 Shapes: B batch, S longest source, T longest target of the batch (both with `</s>`).
 """

@@ -1,9 +1,9 @@
-"""Which pairs make which batch: pure functions of the seed and the number of the update.
+"""Which pairs make up which batch: pure functions of the seed and the number of the update.
 
 Training follows the paper (appendix B.2): the training set is shuffled once and read again and
 again; 20 batches' worth of pairs are fetched at a time, sorted by length and cut into 20 batches.
-Since update k depends on nothing but the seed and k, training goes on after an interruption exactly
-where it was, and sees the same sentences on any number of devices and with any number of workers.
+Update k depends on the seed and on k alone: a resumed training continues exactly where it was, and
+an update sees the same sentences with any number of devices and workers.
 """
 
 from __future__ import annotations
@@ -21,32 +21,14 @@ Rows = npt.NDArray[np.int64]
 def shuffle(count: int, *seeds: int) -> npt.NDArray[np.integer]:
     """A permutation of 0 … count - 1: the numbers sorted by a hash of themselves and the seeds.
 
-    Spelt out instead of taken from a library's generator, whose stream may change with its version:
-    the order of the data then changes in the middle of a resumed training.
+    A library's generator is not used: its stream may change with its version, and with it the order
+    of the data in the middle of a resumed training.
     """
     state = np.zeros(1, np.uint64)
     for seed in seeds:
         state = _mix(state + np.uint64(seed))
-    order = _sorted(_mix(np.arange(count, dtype=np.uint64) + state))
+    order = _mix(np.arange(count, dtype=np.uint64) + state).argsort()
     return order.astype(np.int32 if count <= np.iinfo(np.int32).max else np.int64)
-
-
-def _sorted(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """`hashes.argsort()` of distinct numbers, in half the time.
-
-    Sorting them is faster than finding out what would sort them: their places stand in for their
-    last bits, and where these decide, which is hardly ever, they are asked once more.
-    """
-    low = np.uint64(max(len(hashes) - 1, 1).bit_length())
-    keys = (hashes >> low << low) | np.arange(len(hashes), dtype=np.uint64)
-    keys.sort()
-    order = keys & np.uint64((1 << int(low)) - 1)
-    keys >>= low
-    tie = keys[1:] == keys[:-1]
-    if tie.any():
-        tied = np.flatnonzero(np.append(tie, False) | np.append(False, tie))
-        order[tied] = order[tied][np.argsort(hashes[order[tied]])]
-    return order
 
 
 def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -58,12 +40,12 @@ def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class TrainingSchedule:
-    """The rows of every update of a training: as many sentences in each, as in the paper.
+    """The rows of every update of a training, with a fixed number of sentences per update (as in the paper).
 
     Args:
         sizes: (pairs, 2) length of source and target of every pair.
         batch_size: sentences an update, over all devices and accumulated micro-batches.
-        pool: batches' worth of pairs that are sorted together.
+        pool: number of batches whose pairs are sorted together.
         order: `ascending` takes a pool's batches from the shortest to the longest, `random` in an
             order drawn from the seed.
         seed: of the order of the data.
@@ -88,7 +70,7 @@ class TrainingSchedule:
         self.seed = seed
         self._sizes = sizes
         self.shuffled = shuffle(len(sizes), seed)
-        # Batches are asked for in order, by several workers perhaps: the pool at hand and the next.
+        # batches are asked for in order, possibly by several workers: this pool and the next suffice
         self._batches_of = functools.lru_cache(maxsize=2)(self._cut_pool)
 
     def rows(self, update: int) -> Rows:
@@ -99,8 +81,8 @@ class TrainingSchedule:
     def share(self, update: int, micro: int, accumulate: int, rank: int, world: int) -> Rows:
         """The rows of micro-batch `micro` (of `accumulate`) of an update on `rank` (of `world`).
 
-        The sorted batch is dealt out like cards, so that all shares are about equally long, and any
-        way of dealing it out is the same batch.
+        Each of the n shares takes every n-th row of the sorted batch, so that all have about the same
+        lengths. Together they are the batch, whatever their number.
         """
         return self.rows(update)[micro * world + rank :: world * accumulate]
 
@@ -153,12 +135,12 @@ class TrainingSchedule:
 
 
 class TokenSchedule(TrainingSchedule):
-    """As many sentences in an update as fit into a number of tokens.
+    """The rows of every update of a training, with a bounded number of tokens per update.
 
-    A batch of n pairs counts n times its longest sentence, of either side and with END: padding
-    enters. A pool has `pool` batches' worth of pairs on average, always as many pairs; how many
-    batches they make follows from their lengths, and these are filled evenly. A pair that exceeds
-    the number alone is a batch alone.
+    A batch of n pairs counts as n times its longest sentence of either side, END included, so that
+    padding counts. All pools have the same number of pairs, those of `pool` batches on average. The
+    number of batches of a pool follows from the lengths, and they are filled evenly. A pair that
+    exceeds `tokens` is a batch of its own.
 
     Args:
         sizes: as in `TrainingSchedule`.
@@ -208,7 +190,7 @@ class TokenSchedule(TrainingSchedule):
 
 
 def _fill(longer: npt.NDArray[np.integer], tokens: int) -> list[int]:
-    """Where batches begin that each take as many of some sorted sentences as they can hold."""
+    """Where batches begin when each takes as many of the sorted sentences as it can hold."""
     starts, start = [], 0
     while start < len(longer):
         starts.append(start)
@@ -224,9 +206,9 @@ def evaluation_batches(
 ) -> list[Rows]:
     """All sentences in batches of like length, or the share of one rank: every `world`-th batch.
 
-    The batches are the same whatever the number of ranks, so that a sentence is always padded and
-    rounded alike, and no sentence is repeated or left out. The longest come first: what does not
-    fit into memory shows at once. Equally long ones keep their order.
+    The batches do not depend on the number of ranks: a sentence is always padded and rounded in the
+    same way, and none is repeated or left out. The longest come first, so that a lack of memory shows
+    at once. Sentences of equal length keep their order.
 
     Args:
         lengths: (sentences,) what they are sorted by, or (sentences, 2) length of source and

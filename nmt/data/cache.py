@@ -1,4 +1,4 @@
-"""Folders that are made once, completely or not at all, whoever else is making them."""
+"""`build_once`: a cached folder, built once and atomically, also by concurrent processes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ def build_once(
 ) -> Path:
     """The folder `cache/name`, filled by `build` if it does not exist yet.
 
-    `build` fills a temporary folder that is renamed when it is complete, so that a folder under its
-    final name never lacks anything. Of several processes one builds and the others wait for it; the
-    lock goes with its process and those it has started, so that a killed one holds up nobody.
+    `build` fills a temporary folder, which is renamed when it is complete. Of several processes one
+    builds and the others wait; the lock is dropped when that process and its children end.
 
-    A folder whose files are not as they were written (`nmt.data.checksums`) is named in the log and
-    built anew. `verify` reads all of them, however large they are.
+    A damaged folder (`nmt.data.checksums`) is logged and built again. With `verify` all files are
+    read to find damage, however large they are.
 
     Raises:
         InputError: where the cache cannot be written, or a file of `build` cannot be read.
@@ -48,7 +47,7 @@ def build_once(
                 found = damage(folder, whole=verify)
                 if found is None:
                     return folder
-                log.warning("%s is damaged (%s); it is made anew", folder, found)
+                log.warning("%s is damaged (%s); it is built again", folder, found)
                 folder.rename(Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache)) / "damaged")
             for abandoned in cache.glob(f".{name}-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
@@ -80,9 +79,9 @@ def _is_elsewhere(file: str | None, cache: Path) -> bool:
 
 
 def _end_with_parent() -> None:
-    """A process that was forked to help with a folder ends when the one that builds it is killed.
+    """Has a forked helper process end when the process that builds a folder is killed.
 
-    It would else wait for work for ever, with its memory and perhaps the lock.
+    It would otherwise wait for work forever, and keep its memory and the lock.
     """
     if _building:
         signal_at_parents_death(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Checksums of the files of a folder, block by block, by which damage is found when it is opened."""
+"""Checksums of a folder's files in blocks, to detect damage when the folder is opened."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def write_checksums(folder: Path) -> None:
 
 
 def damage(folder: Path, *, whole: bool = False) -> str | None:
-    """What is wrong with the files of a folder that has checksums; None where nothing is.
+    """What is wrong with the files of a folder that has checksums, or None.
 
-    All that is listed is read where it is at most 1 GiB, or `whole`. Of more than that sizes are
-    compared, and a sample of blocks of 1 GiB, another one each time.
+    Files of at most 1 GiB together are read entirely, and larger ones if `whole`. Otherwise sizes are
+    compared, and 1 GiB of randomly chosen blocks is read.
     """
     try:
         listed = json.loads((folder / NAME).read_text("utf-8"))
@@ -58,7 +58,7 @@ def damage(folder: Path, *, whole: bool = False) -> str | None:
 
 
 def hash_of(content: bytes) -> str:
-    """XXH3, 64 bits, hexadecimal: finds what happens to a disk, not what a person forges."""
+    """XXH3, 64 bits, hexadecimal: detects accidental damage, not forgery."""
     return xxhash.xxh3_64_hexdigest(content)
 
 

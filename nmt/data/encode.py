@@ -1,4 +1,4 @@
-"""A tokenised text becomes vocabularies and encoded pairs, in a folder of the cache."""
+"""Learns the vocabularies of a tokenised text and encodes its pairs as ids, in the cache."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def encode_text(
     tokenizer: TokenizerConfig,
     cache: Path,
     progress: bool,
-    verify: bool = False,
+    verify: bool,
     given: Vocabularies | None = None,
 ) -> EncodedText:
-    """Learns vocabularies from a text and encodes it, as far as the cache does not have it.
+    """Learns vocabularies from a text and encodes it, or takes both from the cache.
 
     Args:
         text: to encode.

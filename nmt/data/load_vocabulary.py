@@ -1,4 +1,4 @@
-"""A vocabulary of either kind, from the state that a checkpoint or a cache holds."""
+"""Restores a vocabulary of either kind from the state in a checkpoint or a cache."""
 
 from __future__ import annotations
 

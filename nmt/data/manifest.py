@@ -1,4 +1,4 @@
-"""What was kept of a text and what was not: counts for people, and the manifest beside the pairs."""
+"""Counts of what was kept and dropped of a text: a summary table, and manifest.json in the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loaders that Lightning asks for."""
+"""The LightningDataModule: loaders of training micro-batches and of validation batches."""
 
 from __future__ import annotations
 
@@ -49,12 +49,11 @@ class TranslationData(pl.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Batch]:
         """Endless micro-batches, from the first one after the updates the trainer has made.
 
-        Micro-batch n is a function of n alone and the loader starts counting at the trainer's own
-        update, so that a resumed training needs no state of the loader: no worker has read ahead of
-        what the checkpoint knows, however many there are.
+        Micro-batch n is a function of n alone, and the loader counts from the trainer's update. A resumed
+        training therefore needs no state of the loader, whatever the workers had read ahead.
         """
         start = self.trainer.global_step if self.trainer else 0
-        self.schedule.rows(start)  # what workers would each find out for themselves
+        self.schedule.rows(start)  # computed once here, not in each worker
         batches = MicroBatches(self.prepared.train, self.schedule, self._accumulate, *self._rank())
         limit = self.trainer.limit_train_batches if self.trainer else None
         period = limit if isinstance(limit, int) else None
@@ -89,9 +88,9 @@ class TranslationData(pl.LightningDataModule):
 
 
 def end_with_parent(worker: int) -> None:
-    """Has a worker end within a second of the process that has started it, however that has ended.
+    """Has a worker end within a second after the process that started it has ended.
 
-    torch's workers notice it, too, but then wait for ever to hand on batches that nobody takes.
+    torch's workers notice that, too, but then wait forever to hand over their batches.
     """
     starter = multiprocessing.parent_process()
     assert starter is not None
@@ -120,7 +119,7 @@ class CountFrom(Sampler[int]):
     With a period, after which Lightning begins the loader again: start modulo it, and 0 from then.
     """
 
-    def __init__(self, start: int, period: int | None = None) -> None:
+    def __init__(self, start: int, period: int | None) -> None:
         self.start, self.period = start, period
 
     def __iter__(self) -> Iterator[int]:
@@ -133,11 +132,11 @@ class CountFrom(Sampler[int]):
 class MicroBatches(Dataset[Batch]):
     """Item n: this rank's share of micro-batch n % accumulate of update n // accumulate.
 
-    Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks; the
-    weight of a batch undoes both, so that their sum is the mean over the sentences of the update.
+    Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks. The weight
+    of a batch undoes both, so that the gradients sum to that of the mean over the update's sentences.
 
-    Where a batch by tokens has fewer sentences than there are shares, a rank without one computes
-    a gradient of zeros: the others wait for it.
+    Where a batch by tokens has fewer sentences than there are shares, a rank without a sentence
+    computes a gradient of zeros, since the other ranks wait for it.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class MicroBatches(Dataset[Batch]):
         return self.train.batch(rows, weight) if len(rows) else self._idle(update)
 
     def _idle(self, update: int) -> Batch:
-        """A sentence none of whose words counts, and no rows: nothing is added to any sum."""
+        """A batch that adds nothing to any sum: a sentence with all words masked, and no rows."""
         batch = self.train.batch(self.schedule.rows(update)[:1], 0.0)
         nothing, none = torch.zeros_like(batch.target_mask), torch.zeros_like(batch.words)
         return dataclasses.replace(batch, target_mask=nothing, rows=batch.rows[:0], words=none)

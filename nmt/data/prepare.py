@@ -1,4 +1,4 @@
-"""Text to encoded pairs, once: what follows reads memory-mapped files.
+"""Text preparation: tokenised, filtered and encoded once, then read memory-mapped from the cache.
 
 Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.tokenised`),
 `filtered-*` what filters left of one (`nmt.data.filtering.filters`), `pairs-*` training text encoded with the
@@ -22,7 +22,7 @@ from nmt.data import manifest
 from nmt.data.encode import Vocabularies, encode_text
 from nmt.data.filtering.filters import check_filters, filter_text
 from nmt.data.sources.corpus import digest
-from nmt.data.sources.open import open_corpus
+from nmt.data.sources.open import open_corpus, text_sections
 from nmt.data.splits import HeldOut, Train
 from nmt.data.tokenised import TokenisedText, tokenise_corpus
 from nmt.data.vocabulary import Vocabulary
@@ -33,7 +33,7 @@ from nmt.utils.progress import Stage, has_terminal
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that training and testing read.
+    """The prepared text of a run.
 
     Attributes:
         source_vocabulary: learnt from the whole training side, whatever the cap on length; or given.
@@ -76,7 +76,7 @@ def prepare(
     progress: bool = True,
     vocabularies: Vocabularies | None = None,
 ) -> Prepared:
-    """Reads, tokenises, learns vocabularies and encodes, as far as the cache does not have it.
+    """Reads, tokenises and encodes the text and learns vocabularies, or takes the results from the cache.
 
     Args:
         data: section `data` of the configuration.
@@ -128,7 +128,8 @@ def prepare(
                 normalise=tokenizer.normalise,
                 progress=progress,
             )
-            for key, section in _held_out_sections(data).items()
+            for key, section in text_sections(data).items()
+            if key not in ("data.train", "data.in_domain")
         }
     valid, *tests = held_out.values()
     splits = {key.removeprefix("data."): split for key, (split, _) in held_out.items()}
@@ -217,12 +218,6 @@ def progress_bars(shown: bool) -> Iterator[None]:
 def _stage(title: str, progress: bool) -> Stage:
     """A stage of which lines are written where `datasets` draws no bars."""
     return Stage(title, shown=progress and not has_terminal())
-
-
-def _held_out_sections(data: DataConfig) -> dict[str, TextConfig]:
-    return {"data.valid": data.valid} | {
-        f"data.test.{name}": section for name, section in data.test.items()
-    }
 
 
 def _tokenised(text: TextConfig, data: DataConfig, key: str, normalise: bool) -> TokenisedText:

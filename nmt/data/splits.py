@@ -1,4 +1,4 @@
-"""Encoded pairs by number: the training pairs, and the pairs that a model is measured on."""
+"""Encoded pairs by number: training pairs (`Train`), development and test pairs (`HeldOut`)."""
 
 from __future__ import annotations
 

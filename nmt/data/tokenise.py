@@ -1,4 +1,4 @@
-"""Text to words and back, as Moses does it (normalisation and tokenisation by sacremoses).
+"""Tokenisation and detokenisation by the rules of Moses (sacremoses).
 
 Nothing is escaped: `&` stays `&`. Invisible characters that would otherwise become words of their
 own are dropped, so that every token is visible, not empty and free of white space.

@@ -1,7 +1,7 @@
-"""A corpus as tokenised text on disk: one memory-mapped Arrow folder a corpus.
+"""Tokenised corpora on disk: one memory-mapped Arrow folder each.
 
-It depends on the text and the tokenisation alone: vocabularies, the cap on length and other corpora
-can change without tokenising anew.
+A folder depends on the text and the tokenisation alone: after a change of vocabularies, of the cap on
+length or of another corpus it is used again.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _reason(error: BaseException) -> BaseException:
-    """The refusal, or the fault of the disk, that `datasets` wrapped into an error of its own."""
+    """The InputError or OSError that `datasets` has wrapped in an error of its own."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, InputError | OSError):
         cause = cause.__cause__ or cause.__context__
@@ -190,7 +190,7 @@ class _Tokenise:
 
 
 def processes(rows: int) -> int | None:
-    """Processes that work on so many rows: one a core where that pays, else this one alone."""
+    """Number of processes for so many rows: one per core, or None where this process does it faster."""
     cores = shared_cores()
     return cores if rows >= PARALLEL_FROM and cores > 1 else None
 

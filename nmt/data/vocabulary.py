@@ -1,4 +1,4 @@
-"""The symbols that a model reads and writes, and what every vocabulary can do.
+"""The special symbols, and the interface of every vocabulary.
 
 Ids: 0 ends a sentence (`</s>`), 1 stands for every word outside the shortlist (`<unk>`), words or
 subwords follow. The two special symbols are ids only and never parsed from text: a word of the text

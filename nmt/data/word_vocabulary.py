@@ -54,7 +54,7 @@ class WordVocabulary:
 
 
 def rank_words(sentences: Iterable[str]) -> list[str]:
-    """All words of tokenised sentences by falling frequency, ties in code point order.
+    """All words of tokenised sentences by decreasing frequency, ties in code point order.
 
     Tokens are separated by spaces; the first entries are a shortlist.
 

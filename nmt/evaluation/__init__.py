@@ -1,4 +1,4 @@
-"""What a translation is worth: BLEU by length, alignment error, intervals, significance.
+"""Evaluation: scores, scores by length, alignment error rate, intervals, significance.
 
-Nothing here knows a model: the input is records (one dict a sentence), lists of tokens, or arrays.
+Nothing here knows a model: the input is records (one dict per sentence), lists of tokens, or arrays.
 """

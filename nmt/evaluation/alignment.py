@@ -1,4 +1,4 @@
-"""Word alignment read from attention, and its error against gold links.
+"""Word alignment read from attention, gold alignments, and the alignment error rate.
 
 Links are pairs (source word, target word), both counted from 0. Legend: S source symbols and T
 target symbols, both with `</s>` last; J and I words of either side without it.
@@ -22,13 +22,13 @@ COUNTS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
 
 @dataclass(frozen=True)
 class Gold:
-    """Links that people drew: sure ones, and possible ones (which contain the sure)."""
+    """Gold alignment of a pair: sure links, and possible ones (which contain the sure ones)."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
 
     def shifted(self, source: int, target: int) -> "Gold":
-        """The same links behind `source` and `target` words put in front."""
+        """The same links after `source` and `target` words were put in front of the two sides."""
         return Gold(
             frozenset((j + source, i + target) for j, i in self.sure),
             frozenset((j + source, i + target) for j, i in self.possible),
@@ -114,31 +114,35 @@ def word_weights(
 ) -> np.ndarray:
     """Attention between words from attention between subwords.
 
-    The weight on a source word is the sum over its subwords; a target word's is the mean over its
-    subwords. The last row and column, those of `</s>`, stay what they are.
+    The weight on a source word is the sum over its subwords; the weights of a target word are the
+    mean over its subwords.
 
     Args:
         weights: (T, S), each row a distribution.
-        source_words: (S - 1,) number of the word that each source subword belongs to, ascending
-            from 0 without a gap.
-        target_words: (T - 1,), likewise.
+        source_words: (S,) number of the word that each source subword belongs to, ascending from 0
+            without a gap; `</s>` is a word of its own (`Vocabulary.word_index`).
+        target_words: (T,), likewise.
 
     Returns:
         (I + 1, J + 1) float64, each row still a distribution.
 
-    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), [0, 0], [0]).round(2).tolist()
+    >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), [0, 0, 1], [0, 1]).round(2).tolist()
     [[0.8, 0.2], [0.2, 0.8]]
     """
     weights = np.asarray(weights, dtype=np.float64)
-    weights = np.add.reduceat(weights, _first_symbols(source_words), axis=1)
-    first = _first_symbols(target_words)
+    weights = np.add.reduceat(weights, first_symbols(source_words), axis=1)
+    first = first_symbols(target_words)
     symbols = np.diff(first, append=len(weights))
     return np.add.reduceat(weights, first, axis=0) / symbols[:, None]
 
 
-def _first_symbols(words: Sequence[int]) -> np.ndarray:
-    """(words with `</s>`,): the place of the first symbol of each."""
-    return np.flatnonzero(np.diff(words, prepend=-1, append=max(words, default=-1) + 1))
+def first_symbols(words: Sequence[int]) -> np.ndarray:
+    """The position of the first symbol of each word, from the number of the word of each symbol.
+
+    >>> first_symbols([0, 0, 1, 2, 2]).tolist()
+    [0, 2, 3]
+    """
+    return np.flatnonzero(np.diff(words, prepend=-1))
 
 
 def attended_words(weights: np.ndarray) -> np.ndarray:
@@ -153,7 +157,7 @@ def attended_words(weights: np.ndarray) -> np.ndarray:
 
 
 def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
-    """The links that attention stands for.
+    """The word alignment that attention implies.
 
     Each target word is linked to the source word of largest weight, or to none where `</s>` holds
     more than `null`.
@@ -202,7 +206,7 @@ def shifted_links(weights: np.ndarray, shift: int, null: float = 0.5) -> list[Li
 
 
 def counts_of_words(links: Iterable[Link], gold: Gold, words: Collection[int]) -> list[int]:
-    """`link_counts` of the links of some target words alone, given by their numbers."""
+    """`link_counts` restricted to some target words, given by their numbers."""
     sure, possible = (
         frozenset(link for link in side if link[1] in words) for side in (gold.sure, gold.possible)
     )
@@ -211,7 +215,7 @@ def counts_of_words(links: Iterable[Link], gold: Gold, words: Collection[int]) -
 
 
 def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_eos: int = 0) -> list[int]:
-    """The counts of one sentence whose links are given (an aligner that has no weights)."""
+    """The counts of one sentence from its links, as for an aligner without weights."""
     found = set(links)
     hits = [len(found & gold.sure), len(found & gold.possible)]
     return [len(found), len(gold.sure), *hits, on_eos, words]

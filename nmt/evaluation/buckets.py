@@ -1,4 +1,4 @@
-"""Ranges of sentence length."""
+"""Buckets of sentence length."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

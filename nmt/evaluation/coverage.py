@@ -1,8 +1,9 @@
-"""Source words that a translation leaves out, and words that it repeats.
+"""Omissions and repetitions: attention mass of source words, and repeated n-grams.
 
-Tu et al. (2016) call the attention that a source word has received so far its coverage. A step attends
-before its word is written: where a word was left out, the model looks at it when it writes the next
-one, which it did not expect. So a step counts here as far as the model expected what was written.
+The coverage of a source word (Tu et al., 2016) is the attention that it has received. Attention is
+computed before the target word is chosen: where the translation leaves a word out, the model attends
+to that word at the next step, and then finds the given target word improbable. A step is therefore
+weighted by the probability of the given word, relative to the most probable one.
 
 Legend: I target and J source words; `</s>` follows on both axes of weights.
 """
@@ -18,7 +19,7 @@ NGRAM = 3  # words of a repeated n-gram
 
 
 def attention_mass(weights: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """The attention that each source word receives, summed over the target words as far as expected.
+    """The attention of each source word, summed over target steps weighted by `expected`.
 
     Args:
         weights: (I + 1, J + 1) between words; the step and the column of `</s>` are left out.

@@ -1,4 +1,4 @@
-"""Hypotheses of an outside system (Moses, a commercial one, a person), from a plain file."""
+"""Translations of an outside system (Moses, a commercial one, a person), read from a plain file."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

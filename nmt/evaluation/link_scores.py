@@ -1,4 +1,4 @@
-"""Links scored against gold links, and the list of whose links were scored on a test set."""
+"""AER, precision and recall of given links, and which aligners were scored on a test set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BESIDE = ("systems", "statistical_aligners", "symmetrised")
 
 
 class ScoredLinks(NamedTuple):
-    """How the links of one aligner agree with the gold ones of a test set.
+    """Scores of one aligner's links against the gold links of a test set.
 
     Attributes:
         made_by: `attention` for the model's own, or the section of `BESIDE` that they stand in.
@@ -47,7 +47,7 @@ def alignment_scores(
 
 
 def links_beside(result: Mapping[str, Any]) -> list[ScoredLinks]:
-    """The links that were scored beside the model's own, section by section.
+    """The scores of other aligners' links, section by section.
 
     Args:
         result: `test.<set>` of results.json.
@@ -62,7 +62,7 @@ def links_beside(result: Mapping[str, Any]) -> list[ScoredLinks]:
 
 
 def scored_links(result: Mapping[str, Any]) -> list[ScoredLinks]:
-    """The model's own links, where it has attention, and then those beside them.
+    """The scores of the model's own links, if it has attention, then those of other aligners.
 
     Args:
         result: as for `links_beside`.

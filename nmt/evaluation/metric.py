@@ -1,4 +1,4 @@
-"""Scores as torchmetrics Metrics: exact under any number of processes.
+"""Scores as torchmetrics metrics, exact for any number of processes.
 
 Legend: B sentences of an update, N buckets.
 """

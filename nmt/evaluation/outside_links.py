@@ -1,4 +1,4 @@
-"""Links of other systems, read from files for the pairs of a test set."""
+"""Word alignments of other systems, read from files for the pairs of a test set."""
 
 from __future__ import annotations
 

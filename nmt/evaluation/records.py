@@ -1,6 +1,6 @@
-"""The files of a test set in a run folder: translations, alignments, and which sentences are kept.
+"""Records of single sentences: translations and alignments of a test set, written and read.
 
-A record is one dict a sentence, a line of `translations/<set>.jsonl`:
+A record is one dict per sentence, a line of `translations/<set>.jsonl`:
 
     id             row of the sentence in its test set
     source, reference, hypothesis   tokens, without `</s>`
@@ -18,7 +18,7 @@ A record is one dict a sentence, a line of `translations/<set>.jsonl`:
     alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
     attention_mass   weight of each source word, summed over the words of the hypothesis as far as
                    they are expected (`nmt.evaluation.coverage`); where `unread_words` is chosen
-    statistics     by key of a score whose statistics are not made of the record: these
+    statistics     by key of a score: its statistics, if they cannot be computed from the record
     without_text   whether the words were left out: then `statistics` has those of all scores
 """
 
@@ -99,7 +99,7 @@ def read_alignments(folder: str | Path, name: str) -> list[Record]:
 def choose_kept(
     records: Sequence[Mapping[str, Any]], count: int, edges: Sequence[int]
 ) -> list[int]:
-    """Which sentences are kept step by step: the same in every run on a test set.
+    """Chooses the sentences whose alignments are kept: the same in every run on a test set.
 
     Within a length bucket sentences are ranked by a hash of their source text; the buckets take
     turns until `count` sentences are chosen.

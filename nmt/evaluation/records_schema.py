@@ -1,4 +1,4 @@
-"""What the lines of translations/ and alignments/ may hold, as `results_schema` for results.json."""
+"""Schema of the lines of translations/*.jsonl and alignments/*.jsonl."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ALIGNMENT = TypeAdapter(AlignmentRow)
 
 
 def check_translation(row: Any, where: str) -> None:
-    """Holds a sentence's record against the schema; raises InputError as `check_against`."""
+    """Validates a record of a sentence; raises InputError as `check_against`."""
     check_against(row, TRANSLATION, where)
     for key in ("bleu_stats", "bleu_stats_no_unk"):
         *counts, hypothesis, _ = row.get(key) or [0] * 10
@@ -74,7 +74,7 @@ def check_translation(row: Any, where: str) -> None:
 
 
 def check_alignment(row: Any, where: str) -> None:
-    """Holds an alignment against the schema, its lengths included; raises InputError as `check_against`."""
+    """Validates an alignment, its lengths included; raises InputError as `check_against`."""
     check_against(row, ALIGNMENT, where)
     steps, words = len(row["target"]), len(row["source"])
     for key in (

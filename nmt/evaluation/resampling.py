@@ -1,11 +1,11 @@
-"""Resampling of anything that sums over sentences: intervals, and what chance alone would give.
+"""Bootstrap and approximate randomisation of anything that is a function of sums over sentences.
 
-A quantity is given as one row of numbers a sentence and a function of their sums: BLEU of the ten
-statistics, the alignment error rate of link counts, a mean of a sum and a count. The bootstrap
+A quantity is given as one row of numbers per sentence and a function of the summed rows: BLEU of its
+ten statistics, the alignment error rate of link counts, a mean of a sum and a count. The bootstrap
 (Efron, 1979; for BLEU: Koehn, 2004) draws as many sentences as there are, with replacement;
 approximate randomisation (Riezler and Maxwell, 2005) draws which sentences two systems exchange.
-Either is one matrix product for all resamples, and what is drawn depends on the number of sentences
-alone: every score and every run is resampled alike, and resamples of two of them can be subtracted.
+Either is one matrix product for all resamples. What is drawn depends on the number of sentences
+alone: all scores and runs are resampled alike, so that resamples of two of them can be subtracted.
 
 Legend: N sentences, F numbers a sentence, R resamples.
 """

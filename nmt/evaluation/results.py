@@ -66,7 +66,7 @@ def assemble(
 
 
 def score_descriptions(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
-    """`scores` of results.json: how to show those that some test set has, in the given order."""
+    """`scores` of results.json: how to show the scores that a test set has, in the given order."""
     return {
         score.key: score.description()
         for score in scores
@@ -131,7 +131,7 @@ def as_json(value: Any) -> Any:
 
 
 def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
-    """Writes results.json into a run folder, atomically; call it when all else is written.
+    """Writes results.json into a run folder atomically, after all other files.
 
     Raises:
         InputError: if a key of the schema is missing or of another type.

@@ -1,6 +1,6 @@
-"""What results.json may hold: types, ranges and lengths, checked before anything is used.
+"""Schema of results.json: types, ranges and lengths, checked before anything is used.
 
-A run folder may be a stranger's. Keys that are not named here are kept and used by nobody.
+A run folder may come from a stranger. Keys that are not listed here are kept and not used.
 """
 
 from __future__ import annotations

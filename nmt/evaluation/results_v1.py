@@ -1,6 +1,6 @@
-"""Results and records written under older keys, as the present ones.
+"""Conversion of results and records of schema 1 to the present keys.
 
-Everything behind `results.read` and `records.read_*` sees schema 2 and its keys only. The table of
+`results.read` and `records.read_*` apply it, so that all other code sees schema 2 only. The table of
 keys is also in docs/results_schema.md.
 """
 

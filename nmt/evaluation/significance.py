@@ -1,4 +1,4 @@
-"""Is one system better than another? Paired tests on sentence statistics.
+"""Paired significance tests of two systems on statistics of sentences.
 
 The two tests are those of `sacrebleu.significance`, which takes text and one resample at a time;
 here they run on stored statistics of any score, all resamples at once:

@@ -1,4 +1,4 @@
-"""Student's t distribution, for any positive number of degrees of freedom."""
+"""Student's t distribution for any positive number of degrees of freedom; SciPy is no dependency."""
 
 import math
 from functools import lru_cache

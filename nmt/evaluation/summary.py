@@ -1,4 +1,4 @@
-"""From the records of a test set to its scores: the object `test.<set>` of results.json."""
+"""Computes all scores of a test set from its records: the object `test.<set>` of results.json."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ MOST = 4  # unknown words: the last row of `by_unknown_words` has the pairs with
 
 
 def keep_statistics(records: Iterable[Record], settings: EvaluationConfig) -> None:
-    """Puts the statistics that take long into the records, so that they are computed once."""
+    """Stores statistics that are slow to compute in the records, so that they are computed once."""
     slow = [score for score in choose_scores(settings.scores) if score.slow]
     for record in records:
         kept = {score.key: score.checked(record) for score in slow}
@@ -85,9 +85,9 @@ def summarise(
 
 
 def curves_of(runs: Mapping[str, "Measured"]) -> dict[str, dict[str, Curve]]:
-    """Every score of some runs over length, by its key (`bleu_no_unk` of BLEU without unknown words).
+    """The curves over length of every score, by its key (`bleu_no_unk`: BLEU without unknown words).
 
-    As `nmt.evaluation.degradation.curves`, of what was measured already.
+    As `nmt.evaluation.degradation.curves`, from statistics that were computed already.
     """
     first = next(iter(runs.values()))
     keys = [key for key in ("bleu", "no_unk", *first.others) if key in first.scores]

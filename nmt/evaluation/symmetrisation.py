@@ -1,4 +1,4 @@
-"""Two alignments of a sentence pair, one a direction, made into one (Koehn et al., 2005)."""
+"""Symmetrisation of the alignments of two directions (Koehn et al., 2005)."""
 
 from __future__ import annotations
 

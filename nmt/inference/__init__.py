@@ -1,1 +1,1 @@
-"""A trained model at work: force-decoding, the test loop, translation, streams of lines."""
+"""Applying a trained model: force-decoding, the test loop, translation, streams of lines."""

@@ -1,4 +1,4 @@
-"""Force-decoding: probabilities and attention of a given translation, step by step.
+"""Force-decoding: probabilities and attention of given translations.
 
 S source symbols, T target symbols, both with `</s>`.
 """
@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from nmt.data.batch import collate
-from nmt.data.batches import evaluation_batches
+from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.vocabulary import END, END_SYMBOL
-from nmt.evaluation.alignment import attention_entropy, word_weights
+from nmt.evaluation.alignment import attention_entropy, first_symbols, word_weights
 from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec, TrainedModel
@@ -25,6 +25,7 @@ from nmt.models.ensemble import Ensemble
 from nmt.search.candidates import NOT_NUMBERS
 from nmt.utils.errors import RunError
 from nmt.utils.progress import unseen
+from nmt.utils.workers import map_batches
 
 RUNNERS_UP = 5  # of a symbol in the rows that the page shows
 
@@ -55,8 +56,8 @@ def weights_between_words(
     """Attention (T, S) between symbols as attention (I + 1, J + 1) between words."""
     return word_weights(
         weights,
-        codec.source.word_index(codec.source.encode(source))[:-1],
-        codec.target.word_index(target_ids)[:-1],
+        codec.source.word_index(codec.source.encode(source)),
+        codec.target.word_index(target_ids),
     )
 
 
@@ -120,27 +121,34 @@ def force_decode_pairs(
     done: Callable[[int], object] = unseen,
     *,
     runners_up: int = 0,
-) -> Iterator[tuple[int, ForcedDecoding]]:
-    """Force-decodes sentence pairs, in batches of like length: the place of each, and its decoding.
+) -> list[ForcedDecoding]:
+    """Force-decodes sentence pairs in batches of similar length; the decodings in the order given.
 
     Args:
-        trained: the model, which is put where its configuration says.
+        trained: the model, which is moved to the device of `trainer.accelerator`.
         pairs: the words of source and translation, without `</s>`.
         done: is given the number of pairs of each batch.
         runners_up: as for `force_decode`.
+
+    Raises:
+        RunError: where a probability is NaN.
     """
-    codec = trained.codec
-    trained.place()
+    codec, device = trained.codec, trained.place()
     ids = [(codec.source.encode(source), codec.target.encode(target)) for source, target in pairs]
+
+    def decode(rows: Rows) -> list[ForcedDecoding]:
+        sources, targets = zip(*(ids[row] for row in rows), strict=True)
+        return force_decode(trained.model, sources, targets, runners_up=runners_up)
+
     lengths = [max(len(source), len(target)) for source, target in ids]
-    for rows in evaluation_batches(lengths, trained.config.search.batch_size):
-        if not len(rows):
-            continue
-        with trained.autocast():
-            sources, targets = zip(*(ids[row] for row in rows), strict=True)
-            made = force_decode(trained.model, sources, targets, runners_up=runners_up)
-        yield from zip(rows.tolist(), made, strict=True)
-        done(len(rows))
+    batches = evaluation_batches(lengths, trained.config.search.batch_size) if ids else []
+    found: dict[int, ForcedDecoding] = {}
+    with trained.autocast():
+        decoded = map_batches(decode, batches, trained.workers, device)
+        for rows, decodings in zip(batches, decoded, strict=True):
+            found.update(zip(rows.tolist(), decodings, strict=True))
+            done(len(rows))
+    return [found[row] for row in range(len(ids))]
 
 
 def word_log_probabilities(codec: Codec, decoding: ForcedDecoding) -> list[float]:
@@ -212,12 +220,3 @@ def alignment_row(
             for at in first
         ],
     }
-
-
-def first_symbols(words: Sequence[int]) -> list[int]:
-    """Where each word begins: the places at which the word's number changes.
-
-    >>> first_symbols([0, 0, 1, 2, 2])
-    [0, 2, 3]
-    """
-    return [at for at, word in enumerate(words) if at == 0 or words[at - 1] != word]

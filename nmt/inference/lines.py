@@ -1,4 +1,4 @@
-"""What every use of a trained model on lines of text starts with."""
+"""Base class of the translator and the scorer of lines of text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nmt.inference.trained import TrainedModel
 
 
 class LineProcessor:
-    """Works on lines in batches, and counts them.
+    """Processes lines in batches, and counts them.
 
     Args:
         trained: the model; it is moved to the device of `trainer.accelerator`.

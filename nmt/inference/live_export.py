@@ -1,4 +1,4 @@
-"""From a trained model to what a page takes of it (`nmt.report.live_file`)."""
+"""Exports a trained model for use in a page (`nmt.report.live_file`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How translations of a line, and scores of a pair, are written: columns, or an object a line."""
+"""Output of nmt.translate and nmt.score: columns, or a JSON object per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt.inference.translation import TranslatedLine, Translation
 
 @dataclass(frozen=True)
 class LineFormat:
-    """What is written for each line of input.
+    """The output format of nmt.translate.
 
     Attributes:
         numbers: the line's number before each translation.
@@ -89,7 +89,7 @@ def _links(row: Record | None, null: float) -> str:
 
 
 def _attention(row: Record | None, null: float) -> dict[str, Any]:
-    """What an object says of the steps of a decoding."""
+    """The entries of a JSON object on attention and probabilities."""
     assert row is not None
     return {
         "links": _links(row, null),

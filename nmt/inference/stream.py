@@ -1,4 +1,4 @@
-"""Lines of a stream, gathered while they come fast and handed on at once when they do not."""
+"""Reads lines of a stream in batches, without waiting for a batch to fill when input is slow."""
 
 from __future__ import annotations
 

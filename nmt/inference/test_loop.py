@@ -1,4 +1,4 @@
-"""One test set through a trained model.
+"""The test loop: a trained model over one test set.
 
 Every sentence is force-decoded, translated, and translated without `<unk>`.
 
@@ -11,8 +11,8 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import UNKNOWN, spelt, unknown_words, written_words
 from nmt.evaluation.alignment import (
     Gold,
-    Link,
     attention_entropy,
     counts_of_words,
     eos_weight,
@@ -32,9 +31,10 @@ from nmt.evaluation.alignment import (
     shifted_links,
 )
 from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.examples import Example
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.scores.alignment_details import OF_CLASSES, SHIFTS
+from nmt.evaluation.scores.alignment import OF_CLASSES, SHIFTS
 from nmt.evaluation.scores.coverage import UNREAD
 from nmt.evaluation.word_classes import class_of, function_words
 from nmt.inference.force_decoding import (
@@ -51,30 +51,6 @@ from nmt.search import Hypothesis, beam_search
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence pair of a test set.
-
-    Attributes:
-        id: number of the sentence in its set.
-        source, target: words, without `</s>`.
-        text: the reference as the file has it, for scores of detokenised text.
-        gold: its gold alignment, where there is one.
-        links: its links by other systems, by name.
-    """
-
-    id: int
-    source: Sequence[str]
-    target: Sequence[str]
-    text: str | None = None
-    gold: Gold | None = None
-    links: Mapping[str, Collection[Link]] = field(default_factory=dict)
-
-    def length(self, side: str) -> int:
-        """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""
-        return len(self.source if side == "source" else self.target)
 
 
 def make_batches(trained: TrainedModel, examples: Sequence[Example]) -> list[Batch]:
@@ -153,7 +129,7 @@ def mean_nll(
 
 @dataclass(frozen=True)
 class _Step:
-    """What is done with one batch of a test set."""
+    """The processing of one batch of a test set."""
 
     trained: TrainedModel
     examples: Sequence[Example]
@@ -231,7 +207,7 @@ class _Step:
     def _detailed(
         self, weights: np.ndarray, example: Example, gold: Gold, null: float
     ) -> dict[str, list[int]]:
-        """Statistics of the chosen scores of `nmt.evaluation.scores.alignment_details` that need gold links."""
+        """The statistics of the detailed error rates that are chosen (`nmt.evaluation.scores.alignment`)."""
         words = range(len(example.target))
         found = {
             key: counts_of_words(shifted_links(weights, shift, null), gold, words)
@@ -246,7 +222,7 @@ class _Step:
         return found
 
     def _unread(self, decoding: ForcedDecoding, example: Example) -> Record:
-        """The attention that each source word has of a translation, and how many have little."""
+        """The attention mass of the source words of a translation, and how many words are unread."""
         mass = source_mass(self.trained.codec, example.source, decoding)
         unread = int((mass < self.trained.config.evaluation.alignment.unread).sum())
         return {
@@ -271,10 +247,11 @@ class _Step:
     def _force_decode(
         self, batch: Batch, best: list[Hypothesis], examples: list[Example]
     ) -> tuple[list[list[str | None]], list[Record], dict[int, Record]]:
-        """The hypotheses' words, None for an `<unk>` that stays; alignments of those kept; coverage.
+        """Force-decodes the hypotheses whose attention is needed: for alignments, `<unk>`, `unread_words`.
 
-        Attention is asked for where a sentence is kept, where a word stands for `<unk>`, and of all
-        sentences for `unread_words`, by their place in the batch.
+        Returns:
+            The words of each hypothesis, None for an `<unk>` that is not replaced; the alignments of
+            the sentences in `kept`; coverage by position in the batch.
         """
         trained, codec, search = self.trained, self.trained.codec, self.trained.config.search
         replace = search.replace_unk != "none"

@@ -1,4 +1,4 @@
-"""A trained model together with what turns words into ids and back, ready to translate."""
+"""`TrainedModel`: a model with its vocabularies and configuration, read from checkpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nmt.utils.errors import InputError
 
 @dataclass(frozen=True)
 class Codec:
-    """What turns words into ids and back, and words into text."""
+    """The vocabularies of both sides, and the detokeniser of the target language."""
 
     source: Vocabulary
     target: Vocabulary
@@ -124,7 +124,7 @@ def _read(file: str | Path, trust: Sequence[str]) -> Checkpoint:
 
 
 def _shared(checkpoint: Checkpoint) -> tuple[Any, ...]:
-    """What the members of an ensemble have in common."""
+    """What must be the same for all members of an ensemble."""
     config = checkpoint.config
     return (
         checkpoint.source_vocabulary.state(),
@@ -186,9 +186,9 @@ def dictionary_of(members: Sequence[Checkpoint], search: SearchConfig) -> dict[s
 
 
 def intervene(model: Translator, settings: EvaluationConfig) -> None:
-    """Replaces the weights of a model's attention, if it is to, as `evaluation.attention` says.
+    """Replaces the weights of a model's attention as `evaluation.attention` says, if it does.
 
-    Sentences are then read by the steps of a search, one word after the other.
+    Sentences are then decoded step by step (`plain`), also for likelihoods.
     """
     if settings.attention != "as_trained":
         context = model.decoder.context

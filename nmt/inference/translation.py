@@ -1,4 +1,4 @@
-"""Text to text with a trained model."""
+"""Translation of lines of text with a trained model."""
 
 from __future__ import annotations
 

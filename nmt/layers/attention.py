@@ -1,4 +1,4 @@
-"""Where the decoder's context c_i comes from: attention over the annotations, or one fixed vector.
+"""The context c_i of the decoder: global attention over the annotations, or one fixed vector.
 
 B batch, K queries a sentence, S source length, H state, A annotation, Q query, N key.
 """
@@ -19,7 +19,7 @@ from nmt.layers.scoring import compared_sizes, projections_of
 
 
 class AttentionOutput(NamedTuple):
-    """What the context of one step is made of."""
+    """The context of one step, or its products, with the attention weights."""
 
     context: Tensor | None  # (B, K, A) c_i; None where `products` take its place
     weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context

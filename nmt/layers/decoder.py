@@ -30,12 +30,12 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 from nmt.layers.readout import Readout
 
 LONGEST = 120
-"""Source symbols up to which a search sums products of annotations. They are wider than annotations:
-on a CPU, with a beam of 12, reading them takes longer than it saves beyond 100 to 140 symbols."""
+"""Source length up to which a search uses precomputed products of annotations. They are wider than
+annotations: on a CPU with a beam of 12, reading them costs more than it saves beyond 100 to 140."""
 
 
 class DecoderState(NamedTuple):
-    """What the decoder carries from word to word, for K hypotheses a sentence."""
+    """The recurrent state and the previous word, for K hypotheses a sentence."""
 
     hidden: Tensor  # (B, K, H) s_{i-1}; of a unit with a memory, that too
     word: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
@@ -53,8 +53,8 @@ class DecoderState(NamedTuple):
 class TeacherForced(NamedTuple):
     """What the decoder computed for a given target sentence.
 
-    Each row of `weights` is a distribution over the source, whatever attention it is of: everything
-    that is measured or drawn of attention is made of them.
+    Each row of `weights` is a distribution over the source, whatever the kind of attention: scores and
+    figures of attention are computed from them.
     """
 
     readout: Tensor  # (B, T, M) t_i

@@ -1,7 +1,7 @@
-"""Dropout whose noise does not depend on how the sentences of a batch are shared out.
+"""Dropout with noise that does not depend on how the sentences of a batch are distributed.
 
-A thread that computes some sentences of a batch draws the noise of all of them, from random numbers
-that begin where those of the other threads do, and takes what is theirs.
+A thread that computes some sentences of a batch draws the noise of the whole batch, from the same
+random state as the other threads, and takes the part of its sentences.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _batch_dim: ContextVar[int] = ContextVar("batch_dim", default=0)
 
 @contextmanager
 def share_of_batch(share: BatchShare) -> Iterator[None]:
-    """What this thread computes inside is of these sentences."""
+    """Inside, this thread computes these sentences of a batch."""
     token = _share.set(share)
     try:
         yield
@@ -49,7 +49,7 @@ def time_first() -> Iterator[None]:
 
 
 def random_state() -> Tensor:
-    """The state of the random numbers that this thread draws on a CPU."""
+    """The state of the CPU random number generator of this thread."""
     share, state = _share.get(), torch.get_rng_state()
     return state if share is None else torch.cat([state, share.generator.get_state()])
 

@@ -1,4 +1,4 @@
-"""The encoders: a sentence into annotations (section 3.2) and the vector the decoder starts from.
+"""Encoders: source words to annotations (section 3.2), and the summary that s_0 is computed from.
 
 B batch, S source length, E embedding, H state, V vocabulary. Real positions come first in a row;
 padding follows.

@@ -1,4 +1,4 @@
-"""How weights are drawn before training (appendix B.1), and wider draws that attend sooner.
+"""Initialisation of weights (appendix B.1), and wider distributions with which attention forms sooner.
 
 `paper`: recurrent matrices orthogonal; W_a, U_a ~ N(0, 0.001²); v_a and biases 0; all else,
 embeddings included, N(0, 0.01²).

@@ -1,4 +1,4 @@
-"""Weights of attention other than those a model was trained with, to see what rests on them.
+"""Attention whose weights are replaced, to measure how much translations depend on them.
 
 Beyond the paper; see Jain and Wallace (2019) and Wiegreffe and Pinter (2019) on what such
 interventions show and do not show.

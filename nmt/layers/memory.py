@@ -1,4 +1,4 @@
-"""What the decoder attends to: one copy a sentence, however many hypotheses a search follows."""
+"""`Memory`: the encoded source sentences that the decoder attends to."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor
 class Memory(NamedTuple):
     """The encoded sentences of a batch (B batch, S source length, A annotation, N alignment).
 
-    A search, which forms many contexts of one sentence, has their `products` with the decoder's
-    matrices made in advance (`Decoder.precompute`).
+    A search forms many contexts of one sentence, so that the `products` of the annotations with the
+    decoder's matrices are computed in advance (`Decoder.precompute`).
     """
 
     annotations: Tensor  # (B, S, A) h_j
@@ -21,6 +21,6 @@ class Memory(NamedTuple):
     products: Tensor | None = None  # (B, S, P) [C; C_o] h_j; (B, 1, P) for a fixed context
 
     def select(self, rows: Tensor) -> Memory:
-        """The sentences `rows` (indices or a bool mask), in that order; the others leave."""
+        """The sentences `rows` (indices or a bool mask), in that order."""
         kept = (None if field is None else field[rows] for field in self)
         return Memory(*kept)  # type: ignore[arg-type]

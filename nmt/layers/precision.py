@@ -1,4 +1,4 @@
-"""The type that products are made in, and the one that states, gates and softmax are kept in."""
+"""Data types: of matrix products, and of states, gates and softmax."""
 
 from __future__ import annotations
 

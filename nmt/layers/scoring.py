@@ -1,4 +1,4 @@
-"""Scoring functions: how well each source position fits a query (section A.1.2 and its relatives).
+"""Scoring functions of attention: how well each annotation matches a query (section A.1.2 and others).
 
 A scoring function is a pure module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`, made
 with the sizes Q and N. It knows nothing of masks, softmax or time. Which of the two `Attention`

@@ -1,4 +1,4 @@
-"""What RNNencdec and RNNsearch share: layers, likelihood, training step, clipping, optimizer.
+"""`Translator`, the base class of both models: likelihood, training step, clipping, optimizer.
 
 B batch, S source length, T target length.
 """
@@ -46,7 +46,7 @@ def reversed_words(mask: Tensor) -> Tensor:
 
 
 class Decoded(NamedTuple):
-    """A batch read with its target sentences given."""
+    """The result of teacher forcing: the likelihoods of a batch's target sentences."""
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
     teacher_forced: TeacherForced  # readouts, weights of attention, log-normalisers
@@ -112,7 +112,7 @@ class Translator(pl.LightningModule, ABC):
 
     @abstractmethod
     def make_context(self, annotation: int) -> Attention | FixedContext:
-        """Where the decoder's context comes from, given the size of the encoder's annotations."""
+        """The module that computes the decoder's context, given the size of the annotations."""
 
     @property
     def attends(self) -> bool:
@@ -120,7 +120,7 @@ class Translator(pl.LightningModule, ABC):
         return self.decoder.context.scoring is not None
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        """Source ids (B, S) and mask (B, S) to what the decoder attends to.
+        """Encodes source ids (B, S) with mask (B, S).
 
         With `reverse_source` the encoder reads the words backwards; the annotations are put back to
         the order of the text, in which everything else sees them.
@@ -134,7 +134,7 @@ class Translator(pl.LightningModule, ABC):
         return self.decoder.memory(annotations, summary, mask)
 
     def forward(self, batch: Batch) -> Decoded:
-        """The likelihood of the given translations, and how they were read."""
+        """The likelihood of the given translations, with readouts and attention."""
         memory = self.encode(batch.source, batch.source_mask)
         teacher_forced = self.decoder(batch.target, batch.target_mask, memory)
         return Decoded(
@@ -165,7 +165,7 @@ class Translator(pl.LightningModule, ABC):
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int
     ) -> Any:
-        """Without waiting for the copies, which Lightning does for everything but tensors."""
+        """Moves a batch without waiting for the copies; Lightning waits for everything but tensors."""
         if not isinstance(batch, Batch):
             return super().transfer_batch_to_device(batch, device, dataloader_idx)
         return batch.to(device, non_blocking=device.type == "cuda")
@@ -223,7 +223,7 @@ class Translator(pl.LightningModule, ABC):
         return [{"params": others}, {"params": scaled, "lr": self.optimizer.lr * context.lr_factor}]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Its description; what a callback has put there, the progress of the training, stays."""
+        """Adds the model's description; entries of callbacks, such as the progress, are kept."""
         checkpoint["nmt"] = self.description | checkpoint.get("nmt", {})
 
     @classmethod

@@ -1,4 +1,4 @@
-"""From a configuration to a model. Only `nmt` and modules the person named are instantiated."""
+"""Builds a model from its configuration; only classes of `nmt` and of trusted modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format of a checkpoint: what writes it, completes it at the end of a run, and reads it.
+"""The checkpoint format: writing, completing at the end of a run, and reading.
 
 A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
@@ -35,7 +35,7 @@ from nmt.data.vocabulary import Vocabulary
 from nmt.models.base import Translator
 from nmt.models.build import build_model, reject_untrusted_targets
 from nmt.models.checkpoint_schema import check_content, check_shapes, check_state
-from nmt.utils.errors import InputError, RunError
+from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.files import verify, write_atomically
 
 FORMAT = 2
@@ -44,7 +44,7 @@ KEY = "nmt"
 
 @dataclass
 class ValidationProgress:
-    """How far a training has come.
+    """The validations of a training, the best one among them, and its duration.
 
     Attributes:
         history: an entry for each validation: its `update` and what was measured.
@@ -112,7 +112,7 @@ def description(
     typed: Sequence[str] = (),
     initial: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What the checkpoints of a run say of it from the first one on (`Translator.description`).
+    """The entries that all checkpoints of a run share (`Translator.description`).
 
     Args:
         text_files: of `nmt.data.sources.open.file_digests`.
@@ -137,7 +137,7 @@ def description(
 
 
 def store_progress(content: dict[str, Any], progress: ValidationProgress) -> None:
-    """Puts the progress of a training into the content of a checkpoint that is being made."""
+    """Stores the progress of a training in the content of a checkpoint that is being made."""
     content.setdefault(KEY, {})["progress"] = asdict(progress)
 
 
@@ -187,7 +187,7 @@ def _save(content: dict[str, Any], stream: BinaryIO) -> None:
 def complete_checkpoint(
     path: Path, training: dict[str, Any], dictionary: dict[str, str] | None = None
 ) -> None:
-    """Puts what the end of a run says into its best checkpoint. Raises as `write_checkpoint`."""
+    """Adds the results of a finished run to its best checkpoint. Raises as `write_checkpoint`."""
     content = torch.load(path, map_location="cpu", weights_only=True)
     content[KEY]["training"] = training
     if dictionary is not None:
@@ -201,7 +201,7 @@ def checkpoint_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise RunError(
             f"{path}: cannot write the checkpoint: {reason}; the earlier ones are intact"
         ) from error
@@ -286,7 +286,7 @@ def _loaded(path: Path) -> dict[str, Any]:
             content = torch.load(path, map_location="cpu", weights_only=True)
         if KEY not in content or "format" not in content[KEY]:
             raise KeyError(KEY)
-    except Exception as error:  # the words of torch's own would advise to load it unsafely
+    except Exception as error:  # torch's own message would advise to load it unsafely
         raise InputError(
             f"checkpoint={path}: not a checkpoint of nmt; "
             "a run folder has them in checkpoints/, such as best.ckpt"
@@ -324,6 +324,6 @@ def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
         assert isinstance(config, DictConfig)
         validate(config)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
     return config

@@ -1,4 +1,4 @@
-"""What a checkpoint may hold, which may be a stranger's: checked before anything is made of it."""
+"""Schema of the content of a checkpoint, which may come from a stranger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several trained models as one: the probability of a word is the mean of theirs.
+"""Ensembles: the probability of a word is the mean of the members' probabilities.
 
 B batch, K hypotheses a sentence, S source length, T target length, M members, V vocabulary.
 """
@@ -19,7 +19,7 @@ from nmt.models.base import Decoded, Translator
 
 
 class _Parts(tuple[Any, ...]):
-    """What each member carries through a search: memories, states, outputs of attention."""
+    """A tuple with one item per member: memories, states, or outputs of attention."""
 
     def select(self, rows: Tensor) -> _Parts:
         return _Parts(part.select(rows) for part in self)
@@ -114,6 +114,6 @@ def _log_mean(log_probabilities: Sequence[Tensor]) -> Tensor:
 
 
 def _mean(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """The mean of those there are."""
+    """The mean of the items that are not None."""
     known = [tensor.float() for tensor in tensors if tensor is not None]
     return torch.stack(known).mean(0) if known else None

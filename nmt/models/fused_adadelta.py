@@ -1,4 +1,4 @@
-"""Adadelta whose update, clipping included, passes over memory once."""
+"""Adadelta with clipping in one pass over memory."""
 
 from __future__ import annotations
 

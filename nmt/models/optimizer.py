@@ -1,4 +1,4 @@
-"""Optimizers and schedules of the learning rate, made from the classes that a configuration names.
+"""Optimizers and learning-rate schedules from the classes that a configuration names.
 
 A schedule is called with the optimizer, its own arguments, and those of `warmup`, `decay_from` and
 `updates` (of the whole run) that its signature names; it is stepped once an update.

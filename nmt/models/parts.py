@@ -1,4 +1,4 @@
-"""The parts of a model that its configuration names: classes of layers, and the attention."""
+"""Instantiates the parts of a model that its configuration names, such as unit and attention."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An update's gradient by several threads: each computes some sentences of the batch from end to end.
+"""The gradient of an update on a CPU, computed by several threads, some sentences each.
 
-Threads of OpenMP meet at every operation, where on a busy machine one waits for another that is not
-running. Threads of Python that compute a share of the sentences each, with one thread of torch, meet
-once an update.
+OpenMP's threads synchronise at every operation, where on a busy machine one waits for another that
+is not running. Here each thread of Python computes its sentences with one thread of torch, and they
+synchronise once per update.
 """
 
 from __future__ import annotations

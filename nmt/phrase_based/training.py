@@ -68,7 +68,7 @@ def _trained(config: BaselineConfig, text: Prepared, folder: Path) -> float:
     if written.is_file():
         stored = read_json(written.read_bytes(), str(written))
         if isinstance(stored, dict) and stored.items() >= about.items():
-            log.info("going on with the tables in %s", folder)
+            log.info("continuing with the tables in %s", folder)
             return float(stored["hours"])
     start = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""What people look at: figures, the comparison page, tables and W&B panels, all read from run folders."""
+"""Output for people, made from run folders: figures, the comparison page, tables, W&B."""

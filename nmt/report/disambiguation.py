@@ -1,4 +1,4 @@
-"""Test sets that share a name and not the text: each text has a name of its own."""
+"""Gives test sets that share a name but differ in text names of their own."""
 
 from __future__ import annotations
 

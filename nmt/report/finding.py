@@ -1,4 +1,4 @@
-"""Run folders as they lie on disk: found by path, glob or sweep, and read back.
+"""Finds finished runs by path, glob or sweep folder, and reads them.
 
 Nothing here imports a model: a report is made from files alone, on any machine, after training.
 """

@@ -1,7 +1,7 @@
-"""Curves over the length of the sentence: the paper's Figure 2, with what that figure lacked.
+"""Figures of scores over sentence length, after the paper's Figure 2.
 
-Every bucket has its interval and its number of sentences, and the caption names the settings of the
-search, which move the long buckets.
+Every bucket is drawn with its interval and its number of sentences. The caption names the settings of
+the search, since they change the scores of long sentences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outside systems beside runs: their hypotheses, scored as the runs' are."""
+"""Translations of outside systems, scored as those of the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What probes have read, and what a model gains over another: tables, and curves over position and length.
+"""Tables and figures of nmt.probe: accuracy of the probes, and information gain.
 
 Lengths are words of the side that `bucket_by` names. Positions of readings count what the encoder reads,
 words or subwords; those of gains count words.
@@ -154,7 +154,7 @@ class Panels:
         about: str,
         content: Mapping[str, Any],
     ) -> Figure:
-        """A row for each of `measured` (`nmt.evaluation.reading.means`), a part of probe.json's `content`."""
+        """A row for each of `measured` (`nmt.evaluation.positions.means`), a part of probe.json's `content`."""
         figure = Figure(figsize=(7.0, 2.2 * len(measured) + 0.5), layout="constrained")
         axes = figure.subplots(len(measured), 2, squeeze=False, sharey=True, width_ratios=[3, 2])
         for row, each, title in zip(axes, measured, titles, strict=True):

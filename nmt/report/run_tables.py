@@ -1,4 +1,4 @@
-"""Tables of runs as wholes: their training, their settings, and the paper's own figures."""
+"""Tables of training and settings of runs, and of the paper's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished runs: what a report reads of each, in what they differ, and how they are told apart."""
+"""`FinishedRun`: a run folder read back; the keys in which runs differ, and labels from them."""
 
 from __future__ import annotations
 

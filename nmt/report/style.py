@@ -1,4 +1,4 @@
-"""The look of every figure: sizes for a printed page, colours that colour-blind readers tell apart.
+"""The style of all figures: sizes for print, colours that colour-blind readers tell apart.
 
 Figures are `matplotlib.figure.Figure` objects of their own: no window, no display, no global state.
 Text that comes from data is shown as it is: no dollar sign or backslash starts a formula.

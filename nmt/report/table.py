@@ -1,4 +1,4 @@
-"""A table: rows of numbers, and how they are written in Markdown, in CSV and for the eye."""
+"""`Table`: rows of figures, written as Markdown, CSV, LaTeX or text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison in a line a run, for the terminal."""
+"""The summary of a comparison printed to the terminal, one line per run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One run from start to end: start, test, finish, and what can fail in between."""
+"""One run from start to end: start, fit, test, finish, and errors of the machine."""

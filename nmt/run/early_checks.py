@@ -1,4 +1,4 @@
-"""What is refused at the start, since it would be found missing, or unsafe, after hours of work."""
+"""Checks at the start of a run, for errors that would otherwise appear after hours of work."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def check_training(config: Config) -> None:
 
 
 def own_code(config: DictConfig | Config) -> list[str]:
-    """The code that it names, as `trust` does: whoever typed or trained a configuration trusts it."""
+    """Code that a configuration names, as `trust` does; whoever typed or trained it trusts it."""
     return [*own_targets(to_containers(config)), *modules_of_scores(config.evaluation.scores)]
 
 

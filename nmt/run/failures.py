@@ -1,4 +1,4 @@
-"""Errors of the machine, reported in a line or two: memory, disk, processes that died."""
+"""Errors of the machine turned into messages: memory, disk, processes that died."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from nmt.config import Config
 from nmt.training.ranks import INTACT, who_died
-from nmt.utils.errors import RunError
+from nmt.utils.errors import RunError, first_line
 from nmt.utils.files import NO_ROOM
 
 LOST = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "NCCL")
@@ -34,7 +34,7 @@ def machine_errors(config: Config, training: bool = False) -> Iterator[None]:
         kept = f"; {INTACT}" if training else ""
         raise RunError(f"{where}{error.strerror}{kept}") from error
     except RuntimeError as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        first = first_line(error)
         if "DataLoader worker" in first:
             raise RunError(
                 f"data.workers={config.data.workers}: a process that makes batches died ({first}); "
@@ -50,7 +50,7 @@ def machine_errors(config: Config, training: bool = False) -> Iterator[None]:
 
 
 def out_of_memory_applied(config: Config) -> str:
-    """What to try where a trained model is applied to sentences that do not fit."""
+    """The message where sentences do not fit into memory when a trained model is applied."""
     return (
         f"out of memory with search.batch_size={config.search.batch_size} sentences at a time; "
         "try a smaller one, a smaller search.beam_size, or shorter sentences"
@@ -58,7 +58,7 @@ def out_of_memory_applied(config: Config) -> str:
 
 
 def out_of_memory(config: Config) -> str:
-    """What to try where a batch of a training does not fit."""
+    """The message where a batch of a training does not fit into memory."""
     by_tokens = config.data.batch_by == "tokens"
     name = "batch_tokens" if by_tokens else "batch_size"
     size: int = getattr(config.data, name)

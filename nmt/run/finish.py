@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Outcome:
-    """What results.json holds on the training: `train`, `valid`, `history`, `sources`."""
+    """The entries of results.json on the training: `train`, `valid`, `history`, `sources`."""
 
     train: dict[str, Any]
     valid: dict[str, Any] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Outcome:
 
     @classmethod
     def of_checkpoint(cls, run: Run) -> Outcome:
-        """Of a run that evaluates a checkpoint."""
+        """The outcome stored in the checkpoint that a run evaluates."""
         checkpoint, trainer = run.checkpoint, run.trainer
         assert checkpoint is not None
         assert trainer is not None
@@ -70,7 +70,7 @@ class Outcome:
 
 
 def log_checkpoints(run: Run, content: dict[str, Any]) -> None:
-    """Logs what a training leaves in `checkpoints/` as W&B artifacts, with update, score and text.
+    """Logs the checkpoints of a training as W&B artifacts, with update, score and text.
 
     `last` comes after `best`, so that W&B's own alias `latest` is of the last update.
     """
@@ -95,7 +95,7 @@ def log_checkpoints(run: Run, content: dict[str, Any]) -> None:
 
 
 def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Outcome) -> None:
-    """Writes what a run with a model of ours leaves behind; on rank 0.
+    """Writes the results of a run with a model of this program; on rank 0.
 
     Args:
         run: the run.
@@ -170,7 +170,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     finished = FinishedRun(config.name, content, folder.path)
     figures: list[Path] = []
     page: Path | None = None
-    # what was measured is not lost over a picture of it, nor the page over a figure
+    # results are written even if a figure or the page fails
     with left_out("figures"), timed("figures"):
         figures = draw_run(finished, config.report, config.trainer.progress, run.left)
     title = f"{config.name} on {config.data.title}"
@@ -199,7 +199,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
 
 @contextlib.contextmanager
 def left_out(what: str) -> Iterator[None]:
-    """An error inside is reported, and what is made there is left out."""
+    """Logs an error inside, and continues without what was to be made there."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -213,17 +213,17 @@ def left_out(what: str) -> Iterator[None]:
 
 
 def full_disk(error: BaseException | None) -> OSError | None:
-    """The error of a full disk that an error was raised by, or over."""
+    """The error of a full disk in the chain of causes of an error, or None."""
     while error is not None and not (isinstance(error, OSError) and error.errno in NO_ROOM):
         error = error.__cause__ or error.__context__
     return error
 
 
 def typed_command(config: Config, typed: Sequence[str]) -> str:
-    """The command as a person types it, also of a job of a sweep and of one that was resumed.
+    """The command that repeats a run in a new folder, also of a job of a sweep or a resumed run.
 
-    Folders and Hydra's own settings are left out, and what was meant for other jobs: it makes the
-    run again, and not in this place. Only where Hydra finds options of one's own is kept.
+    Overrides that have no effect, the folder and Hydra's own settings are left out, but for where
+    Hydra finds the user's own options.
     """
     hydra = HydraConfig.get()
     anew = OmegaConf.structured(config)

@@ -109,7 +109,7 @@ class Training:
             run.folder.set_results_aside()  # of a finished run, for which no update was left
 
     def say_tried(self) -> None:
-        """The last words of a trial, which has kept nothing that it could finish with."""
+        """Logs the end of a trial (`fast_dev_run`), which keeps nothing."""
         trainer = self.trainer
         log.info(
             "trial run (trainer.lightning.fast_dev_run=%s): training and validation work, updates "
@@ -139,7 +139,7 @@ class Training:
         return dataclasses.replace(trained, dictionary=dictionary), outcome
 
     def summary(self) -> dict[str, Any]:
-        """What the updates took."""
+        """Updates, epochs, time, device and speed of the training."""
         updates, device = self.trainer.global_step, self.trainer.strategy.root_device
         return {
             "updates": updates,
@@ -197,7 +197,7 @@ class Training:
         return dictionary
 
     def _samples(self) -> dict[str, int]:
-        """Training pairs that are gone through again for `nll` and `dictionary`."""
+        """Numbers of training pairs in the samples for `nll` and `dictionary`."""
         options, most = self.run.config.evaluation, len(self.text.train)
         # subwords leave no word unknown
         learns = self.model.attends and self.codec.source.kind == "words"
@@ -207,7 +207,7 @@ class Training:
         }
 
     def _stage(self, title: str, pairs: int) -> Stage:
-        """A stage that goes through training pairs again."""
+        """The progress of work on a sample of training pairs."""
         shown, left = self.run.config.trainer.progress, self.run.left
         return Stage(title, pairs, "sentence", shown=shown, left=left, kind="training sample")
 
@@ -237,7 +237,7 @@ def training_callbacks(
 
 
 def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> str:
-    """What is about to be trained, on what, in a line."""
+    """A line on the model, the updates and the device of a training."""
     options = config.trainer
     parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"

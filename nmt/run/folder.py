@@ -1,4 +1,4 @@
-"""The folder of a run: what lies where, and whether another run has used it."""
+"""`RunFolder`: the paths in the folder of a run, and whether another run has used it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RunFolder:
         return self.path / "probe.json"
 
     def set_results_aside(self) -> None:
-        """Has a run that is gone on with count as unfinished: results.json gets another name."""
+        """Renames results.json, so that a run that continues counts as unfinished."""
         if self.results.is_file():
             self.results.replace(self.path / "results.earlier.json")
 
@@ -47,9 +47,9 @@ class RunFolder:
         return self.path / "report.html"
 
     def remove_partial(self) -> None:
-        """Removes what a killed process left half written; the folder must be this process' own.
+        """Removes partial files of a killed process; the folder must be locked by this process.
 
-        Only where a run writes such files: a folder that was typed may hold much else.
+        Only in folders that a run writes to: the folder that was typed may hold other files.
         """
         own = ("translations", "alignments", "figures", "wandb")
         remove_partial([self.path, self.checkpoints.path, *(self.path / name for name in own)])

@@ -1,4 +1,4 @@
-"""What one model gains over another: nats a word of the references, by position and by length."""
+"""Information gain of one model over another on the references, by position and by length."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.evaluation.gain import gains_at_positions
-from nmt.evaluation.reading import means
+from nmt.evaluation.examples import Example
+from nmt.evaluation.positions import gains_at_positions, means
 from nmt.inference.force_decoding import force_decode_pairs, word_log_probabilities
-from nmt.inference.test_loop import Example
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
 from nmt.run.test import Sets
@@ -22,7 +21,7 @@ log = logging.getLogger(__name__)
 def measure_gains(
     run: Run, trained: TrainedModel, other: TrainedModel, sets: Sets, positions: int
 ) -> list[dict[str, Any]]:
-    """For each test set, and for positions from either end, what `trained` gains over `other`.
+    """The information gain of `trained` over `other` on each test set, by position from either end.
 
     Positions are those of the source words that gold links join a target word with, or where a set
     has none for all of its sentences, the target word's own.
@@ -70,7 +69,5 @@ def word_likelihoods(
 ) -> list[list[float]]:
     """Log-probability in nats of each word of the references, `</s>` left out."""
     pairs = [(example.source, example.target) for example in examples]
-    found: list[list[float]] = [[] for _ in pairs]
-    for row, decoding in force_decode_pairs(trained, pairs, stage.advance):
-        *found[row], _ = word_log_probabilities(trained.codec, decoding)
-    return found
+    decodings = force_decode_pairs(trained, pairs, stage.advance)
+    return [word_log_probabilities(trained.codec, decoding)[:-1] for decoding in decodings]

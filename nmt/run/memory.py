@@ -1,4 +1,4 @@
-"""Roughly the memory that the batches and beams of a configuration take, said before any work begins."""
+"""Estimates the memory of a configuration, and warns where the machine has less."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Need(NamedTuple):
 
 
 def memory_needs(config: Config, training: bool) -> list[Need]:
-    """What grows with a batch, a beam or the threads; the parameters themselves are left out.
+    """The memory that grows with a batch, a beam or the threads; parameters are not counted.
 
-    Of an update that is what the backward pass keeps of each symbol of both sides, of a search the
-    score of every word after every hypothesis, and of what replaces `<unk>` that at every place of
-    a translation as long as a training sentence. Fewer or shorter sentences need less.
+    For an update: what the backward pass keeps of each symbol of both sides. For a search: the score
+    of every word after every hypothesis. For replacing `<unk>`: these scores at every step of a
+    translation as long as a training sentence. These are upper bounds: shorter sentences need less.
     """
     model, data, search, trainer = config.model, config.data, config.search, config.trainer
     words = config.tokenizer.target_size

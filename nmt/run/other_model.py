@@ -1,4 +1,4 @@
-"""A second model that a command is told of, read as the first is used."""
+"""A second model of a run: one that it is compared with, or starts from."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nmt.utils.errors import InputError
 
 
 def other_model(run: Run, file: Any, key: str) -> TrainedModel:
-    """The model of a checkpoint, or the ensemble of several, on the devices and in the batches of a run.
+    """A second model or ensemble for a run, which uses the devices and batch size of the run.
 
     Args:
-        file: or several, as a command's `checkpoint`.
-        key: of the configuration, under which the file was typed; messages name it.
+        file: the checkpoint, or several, as the key `checkpoint` takes them.
+        key: the key of the configuration that names the file, for messages.
 
     Raises:
         InputError: for a file that is no checkpoint.

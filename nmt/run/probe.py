@@ -1,4 +1,4 @@
-"""A run of `nmt.probe`: the probes, and the files that it leaves behind."""
+"""The steps of nmt.probe: runs the probes, and writes probe.json, probe.md and figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import WORDS
-from nmt.evaluation.reading import means
+from nmt.evaluation.positions import means
 from nmt.evaluation.results import as_json, versions
 from nmt.inference.probing.protocol import ProbeSettings, probe_vectors
 from nmt.inference.trained import TrainedModel

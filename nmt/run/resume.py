@@ -1,4 +1,4 @@
-"""What a run is resumed from, and what is refused since it would not be the same run."""
+"""Resuming a run: its checkpoint and configuration, and checks that it stays the same run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _resume_from(path: Path, composed: DictConfig) -> tuple[Checkpoint, DictConf
 
 
 def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
-    """Refuses fewer updates than were made, or others than a run that is over had; warns of a bent rate."""
+    """Refuses fewer updates than were made, or more after early stopping; warns if a decay that has begun changes."""
     planned, asked = checkpoint.config.trainer.max_steps, config.trainer.max_steps
     if asked < checkpoint.update:
         raise InputError(
@@ -98,7 +98,7 @@ def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
 
 
 def compare_threads(config: Config) -> None:
-    """Says where a resumed run is to use more threads than it would be given here."""
+    """Warns where a resumed run uses more threads than there are cores for it here."""
     threads, cores = config.trainer.threads, shared_cores(config.trainer.devices)
     if isinstance(threads, int) and threads > cores:
         log.warning(
@@ -108,16 +108,16 @@ def compare_threads(config: Config) -> None:
 
 
 def code_of(checkpoint: Checkpoint | None) -> str | None:
-    """The code that makes a run, the part before its checkpoint included; None where they differ.
+    """The fingerprint of the code; None where the checkpoint was made by other code.
 
-    It is read here, since the files may change while the run trains.
+    It is computed at the start, since the files may change while the run trains.
     """
     code = code_fingerprint()
     return code if checkpoint is None or checkpoint.code == code else None
 
 
 def typed_from_start(checkpoint: Checkpoint | None) -> list[str]:
-    """What was typed for a run: when it was started, and now in place of that; without `resume`."""
+    """The overrides of a run: those of its start, replaced by those typed now; without `resume`."""
     now = [word for word in HydraConfig.get().overrides.task if override_key(word) != "resume"]
     keys = [override_key(word) for word in now]
     again = [path for key in keys for path in group_paths(key)]
@@ -141,6 +141,6 @@ def refuse_other_text(run: Run, text: Prepared) -> None:
 
 
 def reopen(run: Run) -> None:
-    """Puts right what a killed process left in the folder of a run that is resumed."""
+    """Repairs what a killed process left in the folder of a run that is resumed."""
     if run.checkpoint is not None and not rank():
         run.folder.checkpoints.repair(run.checkpoint)

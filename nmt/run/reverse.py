@@ -1,8 +1,7 @@
-"""Alignments made of two models, one a direction, and scored beside those of each."""
+"""Alignments symmetrised from two models, one per direction, and their error rates."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,11 +18,9 @@ from nmt.inference.force_decoding import force_decode_pairs, weights_between_wor
 from nmt.inference.trained import TrainedModel
 from nmt.run.other_model import other_model
 from nmt.run.run import Run
-from nmt.run.test import Sets
+from nmt.run.test import Sets, add_links
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
-
-log = logging.getLogger(__name__)
 
 
 def reverse_model(run: Run) -> TrainedModel | None:
@@ -55,7 +52,7 @@ def reverse_model(run: Run) -> TrainedModel | None:
 def add_symmetrised(
     run: Run, trained: TrainedModel, reverse: TrainedModel, scores: dict[str, Any], sets: Sets
 ) -> None:
-    """Puts AER of the other direction and of both together beside the model's, where gold links are.
+    """Adds the AER of the reverse model's links, and of symmetrised links, where gold links exist.
 
     Args:
         run: of the evaluation.
@@ -68,10 +65,10 @@ def add_symmetrised(
         return
     settings = run.config.evaluation
     for name, examples in sets.items():
-        aligned = [example for example in examples if example.gold is not None]
+        aligned = [(example, example.gold) for example in examples if example.gold is not None]
         if not aligned or "alignment" not in scores.get(name, {}):
             continue
-        pairs = [(example.source, example.target) for example in aligned]
+        pairs = [(example.source, example.target) for example, _ in aligned]
         back = [(target, source) for source, target in pairs]
         null = settings.alignment.null
         direct = model_links(trained, pairs, null)
@@ -84,22 +81,15 @@ def add_symmetrised(
         found = {
             way: alignment_scores(
                 [
-                    (each, example.gold, len(example.target))
-                    for each, example in zip(links, aligned, strict=True)
-                    if example.gold is not None
+                    (each, gold, len(example.target))
+                    for each, (example, gold) in zip(links, aligned, strict=True)
                 ],
                 settings.resamples,
                 settings.confidence,
             )
             for way, links in ways.items()
         }
-        scores[name]["alignment"]["symmetrised"] = found
-        rates = [found[way]["alignment_error_rate"]["score"] for way in ways]
-        if None not in rates:
-            log.info(
-                "%s: AER %.3f the other way, %.3f intersected, %.3f by grow-diag-final-and",
-                name, *rates
-            )  # fmt: skip
+        add_links(name, scores[name], "symmetrised", found)
 
 
 def model_links(
@@ -110,11 +100,9 @@ def model_links(
     Args:
         null: as for `hard_links`.
     """
-    found: list[set[Link]] = [set() for _ in pairs]
-    for row, decoding in force_decode_pairs(trained, pairs):
+    found = []
+    for (source, _), decoding in zip(pairs, force_decode_pairs(trained, pairs), strict=True):
         assert decoding.weights is not None
-        between = weights_between_words(
-            decoding.weights, trained.codec, pairs[row][0], decoding.ids
-        )
-        found[row] = set(hard_links(between, null))
+        weights = weights_between_words(decoding.weights, trained.codec, source, decoding.ids)
+        found.append(set(hard_links(weights, null)))
     return found

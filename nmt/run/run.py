@@ -1,4 +1,4 @@
-"""A run at work: what its steps share."""
+"""`Run`: the state that the steps of a run share."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def trained_model(
             raise InputError("search.nbest: type nbest= instead, the translations a line")
         stored.search.nbest = composed.nbest
         stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
-    if "trainer.accelerator" in paths:  # where it was trained binds nobody
+    if "trainer.accelerator" in paths:  # the stored one need not exist here
         check_accelerator(stored.trainer.accelerator)
     config = _with_threads(load(stored, training=False), paths)
     warn_of_memory(config)
@@ -158,7 +158,7 @@ def model_of(run: Run) -> TrainedModel:
 
 
 def prepare_text(run: Run) -> Prepared:
-    """The text of a run, prepared or from the cache; raises InputError where it is wrong."""
+    """The text of a run, prepared now or before; raises InputError as `prepare`."""
     config = run.config
     vocabularies = given_vocabularies(config, run.initial or run.checkpoint)
     text = prepare(config.data, config.tokenizer, config.trainer.progress, vocabularies)
@@ -169,10 +169,10 @@ def prepare_text(run: Run) -> Prepared:
 
 @contextlib.contextmanager
 def at_work(run: Run) -> Iterator[None]:
-    """Gives a run its logger; however the run ends, the logger is closed and no rank is left.
+    """Gives a run its logger; at the end the logger is closed, and after an error the other ranks end.
 
     From here on files of the run folder change. A trial has a logger that logs nothing, so that
-    callbacks which need one are tried, too.
+    callbacks which need a logger are tried, too.
     """
     if not rank():
         run.folder.remove_partial()
@@ -208,8 +208,8 @@ def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:
 
     Args:
         config: of a training, or from a checkpoint.
-        typed: of a command that starts from a checkpoint the keys typed: where threads are not
-            among them they are this machine's, since those of the training bind nobody.
+        typed: keys typed for a command that starts from a checkpoint; the stored number of threads
+            counts only if it is among them, since it was chosen for the machine of the training.
     """
     options = config.trainer
     stored = typed is None or "trainer.threads" in typed

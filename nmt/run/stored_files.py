@@ -1,4 +1,4 @@
-"""What an evaluation reads and writes: nothing that only the checkpoint, maybe a stranger's, names."""
+"""Files that an evaluation reads: none that only a checkpoint names, unless its content is known to it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
-# What an evaluation never takes from a checkpoint, which may be a stranger's: whose code runs, where it writes, and
-# what it tells W&B and Lightning's Trainer.
+# Keys that an evaluation never takes from a checkpoint, which may come from a stranger: trusted code, folders to
+# write to, the logger, arguments of Lightning's Trainer.
 EVALUATED_HERE = ("trust", "data.cache", "logger", "trainer.lightning")
 
 

@@ -1,4 +1,4 @@
-"""The test of a run: a trained model over every test set, sentence by sentence, and its scores."""
+"""Tests a trained model on every test set: translations, scores, alignments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import Config, StressConfig, TextConfig
+from nmt.config import Config, TextConfig
 from nmt.data.batch import Batch
 from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.prepare import Prepared, prepare_held_out
@@ -19,14 +19,15 @@ from nmt.data.vocabulary import unknown_words
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
-from nmt.evaluation.link_scores import alignment_scores
+from nmt.evaluation.link_scores import alignment_scores, links_beside
 from nmt.evaluation.outside_links import read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.statistical_aligners import statistical_alignment_scores
-from nmt.evaluation.stress import JoinedPair, joined_name, stress_sets
-from nmt.inference.test_loop import Example, run_test_set
+from nmt.evaluation.stress import joined_name, stress_sets
+from nmt.inference.test_loop import run_test_set
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
 from nmt.training.lightning import on_every_rank
@@ -98,7 +99,7 @@ def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str,
 
 
 def expect_tests(run: Run, sets: Sets) -> None:
-    """Adds the test of some sets, and what comes after it, to what a run has still to do."""
+    """Adds the test of these sets and the steps after it to the remaining work of a run."""
     config = run.config
     words = sum(len(e.source) + 1 for examples in sets.values() for e in examples)
     aligners = config.evaluation.alignment.statistical_aligners
@@ -133,26 +134,35 @@ def _evaluate(
     records.write_alignments(run.folder.path, name, alignments)
     with timed(f"{name} scored"):
         scores = _scores(run, name, made, dataclasses.asdict(config.search))
-    return _with_other_links(run, name, scores, examples)
-
-
-def _with_other_links(
-    run: Run, name: str, scores: dict[str, Any], examples: Sequence[Example]
-) -> dict[str, Any]:
-    """The scores of a test set, with those of other systems' links beside the model's."""
-    settings = run.config.evaluation
-    systems = dict.fromkeys(system for example in examples for system in example.links)
-    beside = {}
-    for system in systems:
-        pairs = [(e.links[system], e.gold, len(e.target)) for e in examples if e.gold is not None]
-        found = alignment_scores(pairs, settings.resamples, settings.confidence)
-        beside[system] = found
-        rate = found["alignment_error_rate"]["score"]
-        if rate is not None:
-            log.info("%s: AER %.3f by %s", name, rate, system)
-    if beside:
-        scores.setdefault("alignment", {})["systems"] = beside
+    settings = config.evaluation
+    gold = [(example, example.gold) for example in examples if example.gold is not None]
+    systems = {
+        system: alignment_scores(
+            [(example.links[system], links, len(example.target)) for example, links in gold],
+            settings.resamples,
+            settings.confidence,
+        )
+        for system in dict.fromkeys(system for example in examples for system in example.links)
+    }
+    if systems:
+        add_links(name, scores, "systems", systems)
     return scores
+
+
+def add_links(name: str, scores: dict[str, Any], section: str, found: dict[str, Any]) -> None:
+    """Adds the scores of other aligners' links to those of a test set, and logs each AER.
+
+    Args:
+        name: of the test set.
+        scores: its entry of results.json.
+        section: of `alignment` there, one of `nmt.evaluation.link_scores.BESIDE`.
+        found: scores by aligner.
+    """
+    scores.setdefault("alignment", {})[section] = found
+    for links in links_beside({"alignment": {section: found}}):
+        rate = links.scores["alignment_error_rate"]["score"]
+        if rate is not None:
+            log.info("%s: AER %.3f (%s: %s)", name, rate, section, links.name)
 
 
 def evaluate_system(
@@ -160,7 +170,7 @@ def evaluate_system(
     translate: Callable[[Sequence[Sequence[str]], str | None], list[list[str]]],
     text: Prepared,
 ) -> dict[str, Any]:
-    """`evaluate_test_sets` of a system that is no model of ours.
+    """As `evaluate_test_sets`, for a system that is not one of this program's models.
 
     Args:
         run: what it is a run of.
@@ -207,7 +217,7 @@ def _scores(
 
 
 def log_scores(name: str, scores: Mapping[str, Any]) -> None:
-    """The scores of a test set for a person: a line, and one a length bucket."""
+    """Logs the scores of a test set: one line, and one per length bucket."""
     overall = scores["bleu"]["all"]
     line = f"{name}: BLEU {overall['score']:.2f}"
     if overall["low"] is not None:
@@ -236,7 +246,7 @@ def log_scores(name: str, scores: Mapping[str, Any]) -> None:
 def add_statistical_aligners(
     run: Run, scores: Mapping[str, dict[str, Any]], sets: Sets, train: Split
 ) -> None:
-    """Puts statistical aligners' error rates beside the model's, where gold links exist."""
+    """Adds the error rates of statistical aligners to `scores`, where gold links exist."""
     settings = run.config.evaluation
     gold = {
         name: [(e.source, e.target, e.gold) for e in examples if e.gold is not None]
@@ -254,13 +264,8 @@ def add_statistical_aligners(
         confidence=settings.confidence,
         progress=run.config.trainer.progress,
     )
-    for name, beside in found.items():
-        scores[name]["alignment"]["statistical_aligners"] = beside
-        rates = [
-            beside[aligner]["alignment_error_rate"]["score"] for aligner in ("hmm", "fast_align")
-        ]
-        if None not in rates:
-            log.info("%s: AER %.3f by an HMM, %.3f by FastAlign", name, *rates)
+    for name, aligners in found.items():
+        add_links(name, scores[name], "statistical_aligners", aligners)
 
 
 def training_sample(train: Split, pairs: int) -> Rows:
@@ -287,32 +292,19 @@ def _examples(split: HeldOut, text: TextConfig, root: str | None) -> list[Exampl
 
 
 def _with_stress(split: HeldOut, config: Config) -> dict[str, list[Example]]:
-    """A prepared test set by its name, and those of joined sentences that `stress` makes of it."""
-    examples = _examples(split, config.data.test[split.name], config.data.root)
-    made = _joined_sets(split.name, examples, config.stress)
+    """A prepared test set by its name, and those of concatenated sentences that `stress` makes of it."""
+    name, lengths = split.name, config.stress.lengths
+    examples = _examples(split, config.data.test[name], config.data.root)
+    made = stress_sets(name, examples, lengths, config.stress.pairs)
+    missing = [length for length in lengths if joined_name(name, length) not in made]
+    if missing:
+        log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
     taken = made.keys() & config.data.test.keys()
     if taken:
         raise InputError(
             f"data.test.{min(taken)}: stress makes a test set of this name; take another"
         )
-    return {split.name: examples, **made}
-
-
-def _joined_sets(
-    name: str, examples: Sequence[Example], stress: StressConfig
-) -> dict[str, list[Example]]:
-    """Test sets of joined neighbouring sentences, one for each length of `stress.lengths`."""
-    pairs = [
-        JoinedPair(tuple(e.source), tuple(e.target), e.gold, e.text, (e.id,)) for e in examples
-    ]
-    sets = stress_sets(name, pairs, stress.lengths, stress.pairs)
-    missing = [length for length in stress.lengths if joined_name(name, length) not in sets]
-    if missing:
-        log.warning("stress.lengths=%s: %s has too few sentences in a row to join", missing, name)
-    return {
-        joined: [Example(n, p.source, p.target, p.text, p.gold) for n, p in enumerate(inputs)]
-        for joined, inputs in sets.items()
-    }
+    return {name: examples, **made}
 
 
 def _kept(examples: Sequence[Example], config: Config) -> set[int]:

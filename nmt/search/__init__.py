@@ -1,4 +1,4 @@
-"""Looking for the most probable translation: greedy and beam search."""
+"""Greedy and beam search."""
 
 from nmt.search.beam import Searchable, beam_search
 from nmt.search.hypothesis import Hypothesis

@@ -1,4 +1,4 @@
-"""The continuations that a beam keeps: the best of all hypotheses of a sentence and all next words.
+"""Selects the continuations that a beam keeps.
 
 B batch, K hypotheses a sentence, V vocabulary, C cells inspected, W beam width.
 

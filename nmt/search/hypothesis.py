@@ -1,4 +1,4 @@
-"""What a search returns, and the tree in which it keeps what it has written."""
+"""`Hypothesis`, the result of a search, and the trellis that a search fills."""
 
 from __future__ import annotations
 

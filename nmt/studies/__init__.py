@@ -1,1 +1,1 @@
-"""Studies: the runs that claims need, found or trained, and the claims decided by rules written before."""
+"""Studies: runs that are found or trained, and claims decided by rules registered before."""

@@ -1,4 +1,4 @@
-"""What a study still takes: the runs that are missing, each at the time that such runs have taken."""
+"""The cost of a study: the missing runs and the time that they will take."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def say_plan(found: FoundRuns, folder: Path) -> None:
     totals = [cost.total for cost in costs.values()]
     known = sum(total for total in totals if total is not None)
     if not runs:
-        log.info("nothing to make")
+        log.info("no runs to make")
         return
     parts = [f"to make: {counted(runs, 'run')}"]
     if known:
@@ -101,7 +101,7 @@ def describe(cost: GroupCost) -> str:
         begun = f" ({cost.begun} begun)" if cost.begun else ""
         parts.append(f"{cost.ahead} to make{begun}")
     if cost.later:
-        parts.append(f"{cost.later} when others are there")
+        parts.append(f"{cost.later} after other runs")
     if cost.ahead + cost.later:
         if cost.minutes is None:
             parts.append("time not known")

@@ -1,4 +1,4 @@
-"""The runs that there are already: which of them a study can take, and how long they took."""
+"""Finished runs that a study can use, and how long they took."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ExistingRun:
 
     @property
     def minutes(self) -> float | None:
-        """What it took: its training over all resumes, and what came after it; None if not known."""
+        """Minutes of its training over all resumes, and of what came after; None if not known."""
         hours = (self.run.results.get("train") or {}).get("hours")
         if hours is None or self.is_evaluation:
             return None
@@ -190,7 +190,7 @@ class FoundRuns:
 
 
 def _known_as(model: ExistingRun) -> str:
-    """What tells a trained model from others: its configuration, code and text."""
+    """Identifies a trained model by its configuration, code and text."""
     told = {key: model.run.results.get(key) for key in ("code", "text")}
     return f"{model.identity} {json.dumps(told, sort_keys=True)}"
 

@@ -46,7 +46,7 @@ def check_texts(runs: Sequence[PlannedRun]) -> None:
 
 
 def check_trainings(runs: Sequence[PlannedRun]) -> None:
-    """Refuses what `nmt.train` would refuse at its start, but for what a machine lacks.
+    """Refuses what `nmt.train` would refuse at its start on any machine.
 
     Raises:
         InputError: naming the group.
@@ -82,10 +82,10 @@ def check_models(runs: Sequence[PlannedRun]) -> None:
 
 
 def make_missing(found: FoundRuns, folder: Path) -> FoundRuns:
-    """Makes what is missing; what follows from other runs when these are there.
+    """Makes the missing runs, and then those that depend on them.
 
     Returns:
-        What there is then; some runs may still be missing.
+        The runs that there are then; some may still be missing.
 
     Raises:
         Interrupted: when a signal has stopped them.
@@ -102,9 +102,9 @@ def make_missing(found: FoundRuns, folder: Path) -> FoundRuns:
 
 
 def make_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
-    """Makes runs of one command in folders of their own below `folder/runs`, or goes on with them.
+    """Makes or resumes runs of one command, each in its own folder below `folder/runs`.
 
-    Whether they have finished is what their folders say.
+    A run that fails is not reported here; its folder then has no results.json.
 
     Raises:
         Interrupted: when a signal has stopped them.
@@ -136,10 +136,10 @@ def make_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
     if received:
         number = received[0]
         raise Interrupted(
-            f"stopped by {signal.Signals(number).name}; the same command goes on", number
+            f"stopped by {signal.Signals(number).name}; the same command continues it", number
         )
     if code:
-        log.warning("not all of them have finished (exit code %d)", code)
+        log.warning("some runs have not finished (exit code %d)", code)
 
 
 def sweep_command(command: str, jobs: Path, where: Path) -> list[str]:

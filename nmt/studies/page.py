@@ -1,4 +1,4 @@
-"""study.html: the verdicts on one self-contained page."""
+"""Writes study.html, study.md and study.json."""
 
 from __future__ import annotations
 

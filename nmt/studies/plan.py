@@ -1,4 +1,4 @@
-"""The runs of a study, each composed and checked as its command would compose it."""
+"""Composes and checks the runs of a study, group by group."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from nmt.studies.planned import ROOT, PlannedRun
 from nmt.utils.commands import literal, override, override_key
 from nmt.utils.errors import InputError
 
-# Keys that say what is decided, and how, in one place.
+# Keys that say how the study is run, and not which study it is.
 HERE = tuple(f"study.{key}" for key in ("only", "take", "accept", "missing", "plan_only"))
 
 
@@ -174,7 +174,7 @@ def _group(name: str, section: StudySection, made: dict[str, RunGroup]) -> RunGr
 def _evaluated(
     name: str, section: StudySection, models: RunGroup, reverse: RunGroup | None
 ) -> RunGroup:
-    """A group of evaluations, whose configurations are those of their models but for what is typed."""
+    """A group of evaluations: the configurations of their models, with the overrides applied."""
     where = f"study.runs.{name}.overrides"
     settings = section.runs[name]
     shared = [word for word in section.overrides if _says_how_it_is_run(word)]
@@ -217,7 +217,7 @@ def _evaluated(
 
 
 def _check_reverse(where: str, models: RunGroup, reverse: RunGroup) -> None:
-    """Refuses models that do not align the pairs of `models` from the other side."""
+    """Refuses a reverse group without attention or of other languages."""
     if reverse.languages != models.languages[::-1]:
         theirs, ours = (" to ".join(each) for each in (reverse.languages, models.languages[::-1]))
         raise InputError(f"{where}: translates {theirs}, not {ours}")
@@ -231,7 +231,7 @@ def _root(section: StudySection) -> tuple[str, ...]:
 
 
 def _says_how_it_is_run(word: str) -> bool:
-    """Whether an override of all runs holds for an evaluation, too, whose model has been trained with the rest."""
+    """Whether an override of all runs applies to evaluations; the others are applied in training."""
     name = override_key(word)
     return is_within(name, RUNTIME_KEYS) and is_within(name, EvaluateConfig.overridable)
 
@@ -261,9 +261,9 @@ def _seeded(
     own: Sequence[str],
     command: str = "train",
 ) -> tuple[PlannedRun, ...]:
-    """The runs of some seeds, composed once: they differ by nothing else unless a key refers to it.
+    """The runs of some seeds; composed once, since they differ in other keys only by reference to the seed.
 
-    What is typed for all groups may mean nothing to one of them, its `own` words must.
+    The `own` overrides of a group must have an effect; those of all groups need not have one here.
     """
     composed = _compose(f"study.runs.{group}", typed, command)
     refers = "${seed}" in json.dumps(OmegaConf.to_container(composed), default=str)
@@ -303,7 +303,7 @@ def _compose(where: str, typed: Sequence[str], command: str) -> DictConfig:
 
 
 def _check_overrides(where: str, typed: Sequence[str], command: str = "train") -> None:
-    """Refuses what is the study's to say: seeds, models, folders, launchers; and several values for a key."""
+    """Refuses overrides that the study sets itself (seeds, models, folders, launchers), and sweeps."""
     for text in typed:
         try:
             (override,) = OverridesParser.create().parse_overrides([text])

@@ -1,4 +1,4 @@
-"""A run that a study needs: what is typed for it, and what tells whether a finished run is the same."""
+"""`PlannedRun`: the overrides of a run that a study needs, and the identity that finished runs match."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ class PlannedRun:
 
     @property
     def folder_name(self) -> str:
-        """Of the run's folder: another configuration, or other code, is another folder."""
+        """The name of the run's folder, which depends on the configuration and the code."""
         told = hashlib.sha256(f"{self.identity} {code_fingerprint()}".encode()).hexdigest()
         return f"{self.group}-seed{self.seed}-{told[:8]}"
 
     @property
     def typed(self) -> list[str]:
-        """What is typed to make the run here, or to go on with it."""
+        """The overrides that make the run here, or resume it."""
         return [*self.overrides, *(["resume=auto"] if self.made_by == "train" else [])]
 
     @property
     def command(self) -> str:
-        """What makes the run again, and not in this place."""
+        """The command that repeats the run elsewhere."""
         return command_line(self.made_by, self._shown)
 
     @property
@@ -118,9 +118,10 @@ def evaluation_identity(folder: Path) -> str:
 
 
 def identity(config: dict[str, Any]) -> str:
-    """Digest of what of a run's configuration, stored or planned, decides its weights and translations.
+    """Digest of the part of a configuration, stored or planned, that decides weights and translations.
 
-    A text is known by the names of its files, wherever they lie; what they hold, `text` of results.json says.
+    Texts enter by the names of their files, without folders; `text` of results.json identifies the
+    content.
     """
     baseline = "phrase_based" in config
     whole = completed(BaselineConfig if baseline else TrainConfig, upgrade(config))

@@ -1,4 +1,4 @@
-"""What is claimed and how it is decided, written down and hashed before the first run."""
+"""Registers claims and rules with a hash before the first run."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ REGISTRATIONS = TypeAdapter(Annotated[list[_Stored], Field(min_length=1)])
 
 
 def registered_content(section: StudySection) -> dict[str, Any]:
-    """All of a study that its verdicts depend on, as plain values: claims, rules, runs, resamples.
+    """Everything that the verdicts of a study depend on, as plain values: claims, rules, runs, resamples.
 
-    Titles, what it costs, and how it is run here, are left out; so are keys that earlier studies did
-    not have, where they say nothing.
+    Titles, costs and how the study is run are left out. So are keys that were added later, where they
+    have their defaults: the hashes of earlier studies stay valid.
     """
     whole = dataclasses.asdict(section)
     kept = ("overrides", "seeds", "resamples", "confidence")
@@ -133,9 +133,9 @@ def register_claims(
 
 
 def changed_claims(registrations: list[Registration]) -> list[str]:
-    """What is to be said of changes since the first registration; nothing where there were none.
+    """A line for each claim that was added, removed or changed since the first registration.
 
-    A claim counts as changed, too, where the runs that it is about have.
+    A claim counts as changed, too, where its runs have changed.
     """
     first, last = registrations[0].content, registrations[-1].content
     before, now = _by_claim(first), _by_claim(last)

@@ -1,7 +1,7 @@
-"""study.md and study.json: each verdict with its figure, its rule and the command that repeats it.
+"""The contents of study.md and study.json: verdicts, figures, rules, commands.
 
-study.md holds what the runs and the study say and nothing of when, where and by whom it was written:
-the same runs give the same bytes.
+study.md depends on the study and its runs alone: no dates, paths or names of machines. The same runs
+give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WIDTH = 120  # of a line of study.md
 
 @dataclass(frozen=True)
 class StudyReport:
-    """What a study has come to.
+    """The results of a study.
 
     Attributes:
         found: the runs, and the study.
@@ -99,7 +99,7 @@ class StudyReport:
         return Table("verdicts", "Verdicts", columns, rows)
 
     def facts(self, verdict: Verdict) -> list[tuple[str, str]]:
-        """What is to be known of a claim, by name; the last is the command that repeats it."""
+        """The facts on a claim, by name; the last is the command that repeats it."""
         claim = verdict.claim
         chosen = [self._chosen(self.found.study.groups[name]) for name in claim.runs]
         return [
@@ -280,5 +280,5 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of a study in Markdown, whose signs are its own."""
+    """Escapes Markdown in the text of a study."""
     return text.replace("\\", "\\\\").replace("<", "&lt;").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Claims decided by their rules: a figure with its interval, and what follows from it."""
+"""Decides claims by their rules from a figure and its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verdict in words: its figure, what is measured, the rule, and what its interval speaks of."""
+"""A verdict in words: figure, statistic, rule, and the scope of the interval."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def rule_of(verdict: Verdict) -> str:
 
 
 def shown_p(p: float) -> str:
-    """A p value, as far as its digits say something.
+    """A p value with as many digits as are meaningful.
 
     >>> shown_p(0.0123456), shown_p(3e-16)
     ('p = 0.0123', 'p < 0.0001')
@@ -91,7 +91,7 @@ def shown_p(p: float) -> str:
 
 
 def spoken_of(verdict: Verdict) -> str:
-    """What the interval is of."""
+    """What the interval generalises to, with p and the numbers of sentences and seeds."""
     if not verdict.of:
         return ""
     speaks = (

@@ -1,1 +1,1 @@
-"""What happens around the updates: the Trainer, checkpoints, validation, progress."""
+"""The training loop: Trainer, checkpoints, validation, progress, loggers, signals."""

@@ -1,4 +1,4 @@
-"""Averages of the weights, taken after updates without the CPU waiting for the device."""
+"""Callbacks that average weights without making the CPU wait for the device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
 class Averaging(WeightAveraging):
-    """Lightning's averaging of weights, which is a weighted mean of the average and the weights."""
+    """Lightning's weight averaging, with a weight for the current weights that subclasses give (`share`)."""
 
     @abstractmethod
     def share(self, taken: int) -> float:
@@ -31,8 +31,10 @@ class Averaging(WeightAveraging):
 
 
 class _CountedOnTheHost(AveragedModel):
-    """PyTorch's averaged model counts on the device and reads the count at every update, for which
-    the CPU waits; here the count is in the CPU's memory."""
+    """PyTorch's averaged model with its count of updates on the CPU.
+
+    PyTorch keeps the count on the device, and the CPU waits for it at every update.
+    """
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class StochasticWeightAveraging(Averaging):
         super().setup(trainer, pl_module, stage)
 
     def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:
-        """Whether the mean changes with an update: before the first time it follows the weights."""
+        """Whether the mean is updated; until the averaging starts it is set to the current weights."""
         if step_idx is None:
             return False
         update = step_idx + 1

@@ -1,4 +1,4 @@
-"""Lightning callbacks that the configuration names, in addition to this program's own."""
+"""Instantiates and checks the Lightning callbacks that the configuration names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a run on disk: `last`, `previous` and `best`, each whole and with a checksum.
+"""The checkpoint files of a run: `last`, `previous` and `best`, atomic and with checksums.
 
 `last` first becomes `previous`, so that at any moment one of the two is a good one; `best` is a
 copy.
@@ -80,7 +80,7 @@ class CheckpointFolder:
         return None
 
     def make_room(self) -> None:
-        """Has `last` become `previous`; raises RunError where that cannot be done."""
+        """Renames `last` to `previous`; raises RunError where that fails."""
         if self.last.is_file():
             with checkpoint_errors(self.previous):
                 files.rename(self.last, self.previous)
@@ -91,12 +91,12 @@ class CheckpointFolder:
             files.copy(checkpoint or self.last, self.best)
 
     def repair(self, found: Checkpoint) -> None:
-        """Puts right what a killed process left, before a run is resumed. For rank 0.
+        """Repairs what a killed process left, before a run is resumed. For rank 0.
 
         Args:
-            found: the checkpoint to resume from. A damaged `last` beside it would take its place as
-                the `previous` one, and becomes `last.ckpt.damaged`. Where it is of the best validation, a kill
-                between writing it and copying it to `best` leaves the copy to be made.
+            found: the checkpoint to resume from. If it is `previous`, the damaged `last` is renamed to
+                `last.ckpt.damaged`. If it is of the best validation and `best` is not its copy, the
+                process was killed before copying, and the copy is made.
         """
         if found.path == self.previous:
             if self.last.exists():

@@ -1,9 +1,8 @@
-"""When the state of training is written: at each validation, every `checkpoint.minutes`, and when a
-signal asks for the end.
+"""The checkpoint callback: writes the state at validations, every `checkpoint.minutes`, and on signals.
 
-Whatever the moment, a checkpoint is of the state between two updates, validations included, and
-says so to Lightning's loops. What an update does is a function of that state and of its number
-(`nmt.data.batches`, `Seeds`): a resumed run ends as if it had never stopped.
+A checkpoint always holds the state between two updates, after a validation that was due, and the
+state of Lightning's loops is set accordingly. An update is a function of that state and of its number
+(`nmt.data.batches`, `Seeds`), so that a resumed run ends with the result of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint whole or not at all; reads it as data."""
+    """Lightning's checkpoint plugin, which writes atomically (`nmt.models.checkpoint`)."""
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
@@ -86,7 +85,7 @@ class Checkpoints(pl.Callback):
         return None if best is None else best[self.monitor]
 
     def replace_damaged_best(self) -> None:
-        """Has the last checkpoint stand for a best one that is damaged or gone. For rank 0."""
+        """Replaces a damaged or missing best checkpoint by the last one. For rank 0."""
         wrong = defect(self.folder.best) if self.folder.best.is_file() else "there is no best.ckpt"
         if wrong is not None and self.progress.history:
             log.warning("%s; %s takes its place", wrong, self.folder.last)
@@ -116,7 +115,7 @@ class Checkpoints(pl.Callback):
             return
         together = trainer.global_step % self.every == 0
         if not together and trainer.world_size > 1:
-            return  # ranks agree on what they do only now and then: it makes a GPU wait
+            return  # ranks communicate on this only every few updates, since it makes a GPU wait
         due = time.monotonic() - self._written > 60 * self.minutes and together
         number = self.stop.number
         if trainer.world_size > 1:
@@ -179,7 +178,7 @@ class Checkpoints(pl.Callback):
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Stores the progress, and has Lightning's loops say that the last update is completed."""
+        """Stores the progress, and marks the last update as completed in the state of Lightning's loops."""
         now = ValidationProgress(**{**vars(self.progress), "seconds": self.hours() * 3600})
         store_progress(checkpoint, now)
         complete_loops(checkpoint, trainer)

@@ -1,6 +1,6 @@
-"""Everything of this program that reaches into parts of Lightning which are not its interface.
+"""Everything that uses private interfaces of Lightning.
 
-`tests/training/test_lightning.py` fails when a version of Lightning has moved them.
+`tests/training/test_lightning.py` fails when a version of Lightning has changed them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def is_trial(trainer: pl.Trainer) -> bool:
 
 
 def complete_loops(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
-    """Has the loops in a checkpoint say that the last update and its validation are completed."""
+    """Marks the last update and its validation as completed in the loops of a checkpoint."""
     updates = trainer.global_step
     batches = updates * trainer.accumulate_grad_batches
     loop = checkpoint["loops"]["fit_loop"]
@@ -135,9 +135,9 @@ def forget_wandb_run(logger: WandbLogger) -> None:
 
 
 class WatchingLauncher(_SubprocessScriptLauncher):
-    """Starts the other ranks, and has them watched by a thread that says which of them has died.
+    """Starts the other ranks, and a thread that watches them and reports which of them has died.
 
-    Lightning's own observer kills this process without a word.
+    Lightning's own observer kills this process without a message.
     """
 
     def _call_children_scripts(self) -> None:
@@ -153,8 +153,8 @@ class WatchingLauncher(_SubprocessScriptLauncher):
 class LoopbackDDP(DDPStrategy):
     """DDP whose processes were started by the first one, all on this machine.
 
-    torch's rendezvous listens on every network interface, and its exchanges on that of the host's
-    name; neither needs to where no other machine takes part.
+    By default torch's rendezvous listens on every network interface, and its collectives on that of the
+    host name. On one machine the loopback interface suffices.
     """
 
     def _configure_launcher(self) -> None:

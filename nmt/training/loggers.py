@@ -26,15 +26,12 @@ log = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def logging_to(config: Config, folder: Path, typed: Sequence[str] = ()) -> Iterator[Logger | None]:
-    """The logger of a run, closed at its end however that comes; None on ranks other than 0.
+    """The logger of a run, closed at its end also after an error; None on ranks other than 0.
 
     Args:
-        config: of the run.
+        config: of the run, whose logger `check_logger` has accepted.
         folder: what it writes into.
-        typed: overrides that made it what it is, which its name in W&B shows.
-
-    Raises:
-        InputError: when an extra or a key that the logger needs is missing.
+        typed: overrides of the run, which its name in W&B shows.
     """
     logger = None if rank() else make_logger(config, folder, typed)
     exit_code = 1
@@ -65,9 +62,8 @@ def check_logger(options: LoggerConfig) -> None:
 
 
 def make_logger(config: Config, folder: Path, typed: Sequence[str] = ()) -> Logger | None:
-    """The logger that the configuration asks for, or None. Arguments and errors as `logging_to`."""
+    """The logger that the configuration asks for, or None. Arguments as `logging_to`."""
     options = config.logger
-    check_logger(options)
     if options.name in ("csv", "tensorboard"):
         made = (ResumableCSVLogger if options.name == "csv" else FlushedTensorBoardLogger)(folder)
         made.log_hyperparams(to_containers(config))

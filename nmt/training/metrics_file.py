@@ -18,7 +18,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from nmt.utils.files import write_text
 
 STEP = "step"
-SHARED = {STEP, "epoch"}  # columns that say nothing of what a row is of
+SHARED = {STEP, "epoch"}  # columns that every kind of row has
 
 
 class MetricsFile:
@@ -35,7 +35,7 @@ class MetricsFile:
         self.path = path
         self.columns: list[str] = []
         self._earlier: list[dict[str, str]] = []
-        self._whole = False  # whether all that is in the file came from this object
+        self._whole = False  # whether this object has written the file
         # rows of an earlier process at the step of this one's first row
         self._first, self._there = -1, list[dict[str, Any]]()
         if path.is_file():
@@ -43,10 +43,10 @@ class MetricsFile:
             self.columns = sorted({name for row in self._earlier for name in row})
 
     def add(self, row: Mapping[str, Any], step: int) -> None:
-        """Adds a row; those that an earlier process logged after it are dropped.
+        """Adds a row, and drops rows of later steps that an earlier process logged.
 
-        Of the same step, that of a checkpoint perhaps, those are which fill columns that the row
-        fills, too: the others may not be logged again.
+        An earlier process' row of the same step is dropped if it has a column in common with this
+        row. Others are kept, since they may not be logged again.
         """
         values = {**row, STEP: step}
         missing = values.keys() - self.columns
@@ -119,7 +119,7 @@ class ResumableCSVLogger(Logger):
 
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row has of its file's columns."""
+    """The cells of a row that are not empty."""
     return {name: value for name, value in row.items() if value not in ("", None)}
 
 

@@ -1,4 +1,4 @@
-"""What a person sees during training: NLL a word, words a second, the time that is left."""
+"""Progress of training: NLL per word, words per second, time left."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Progress(pl.Callback):
         validated: development pairs.
 
     Attributes:
-        sentences, words: seen since training began, over all resumes.
+        sentences, words: number trained on, over all resumes.
         seconds: time spent on updates, over all resumes.
     """
 

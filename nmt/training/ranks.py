@@ -1,9 +1,9 @@
-"""The processes of one run, watched: none waits for one that has died.
+"""Watches the processes of a distributed run, so that none waits for one that has died.
 
-torch's own waits know nothing of the other processes: before the ranks have met they last for half
-an hour, and a signal's handler is not run meanwhile. A thread watches instead. It leaves the main
-thread some seconds to end by itself, as it does when an exchange with a dead rank fails, and then
-ends the process.
+While torch waits for another rank it does not notice that its process has died: before the process
+group exists it waits for half an hour, and runs no handler of a signal meanwhile. A thread watches
+instead. It gives the main thread a few seconds to end by itself, as it does when a collective
+operation with a dead rank fails, and then ends the process.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Watch(threading.Thread):
     """Watches the ranks that this process has started, or the one that has started it.
 
     Attributes:
-        heard: a signal's handler was called.
-        over: what happens to the others no longer matters to this process.
+        heard: set when the handler of a signal was called.
+        over: set when this process does not depend on the others any more.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Watch(threading.Thread):
         os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
 
     def watch(self, started: Sequence[subprocess.Popen[bytes]]) -> None:
-        """Watches these, of the ranks 1, 2, …, too."""
+        """Adds the processes of the ranks 1, 2, …, which this one has started."""
         self._children = started
 
     def dead(self) -> str | None:

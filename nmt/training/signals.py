@@ -1,13 +1,13 @@
-"""Signals that ask a run to end: it is saved between two updates, and can be resumed.
+"""Signals that stop a run: it is saved between two updates and can be resumed.
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal is only noted, and takes effect before the next update; at any other time
-the run ends at once, since everything worth keeping is on disk. One that came before anything here was
-imported (`nmt.utils.startup`) takes effect now.
+the run ends at once, since everything worth keeping is on disk. A signal that came while libraries
+were imported (`nmt.utils.startup`) takes effect when `stoppable` begins.
 
-A job of SLURM's is queued again after SIGUSR1, and after the SIGTERM of a preemption: SLURM itself
-does that only where the partition has no GraceTime. A job that ends in its grace time it counts as
-failed.
+A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM itself requeues a
+preempted job only where the partition has no GraceTime: it takes a job that ends within its grace
+time for failed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Stop:
 
     Attributes:
         number: of the signal, or 0.
-        deferred: a signal is only noted; who deferred it asks for `number`.
-        ended: nothing is left to stop, and a signal says nothing.
+        deferred: whether a signal is only noted, in `number`, for the training loop to check.
+        ended: whether the run is ending already, so that further signals are ignored.
         trust: modules outside nmt that a resumed run must be allowed.
     """
 

@@ -1,4 +1,4 @@
-"""What logs other than W&B's get of a test: scores, curves over length, hyperparameters, figures."""
+"""Logs test scores to loggers other than W&B: scores, curves over length, figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 def log_test_scores(
     logger: Logger, results: Mapping[str, Any], figures: Iterable[Path] = ()
 ) -> None:
-    """Logs the end of a run under the names that W&B has, too.
+    """Logs the test scores of a run under the names that they have in W&B.
 
     Scores of whole sets stand at the last update. A curve over length stands in TensorBoard with the
     last length of each bucket as its step (of the open one: as if it were as wide as the one before),

@@ -1,4 +1,4 @@
-"""From the configuration to Lightning's Trainer, and to the device and precision it runs with."""
+"""Makes Lightning's Trainer from the configuration."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, SimpleProfiler
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from nmt.config import Config, TrainerConfig
 from nmt.training.checkpoints import AtomicCheckpointIO
@@ -20,7 +21,7 @@ from nmt.training.lightning import (
     leave_signals_alone,
 )
 from nmt.utils.devices import resolve_precision, use_threads
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 
 PROFILERS = {"simple": SimpleProfiler, "advanced": AdvancedProfiler, "pytorch": PyTorchProfiler}
 
@@ -68,17 +69,10 @@ def make_trainer(
         leave_signals_alone(trainer)
         average_on_the_device(trainer)
         return trainer
-    except (RuntimeError, ValueError, TypeError) as error:
-        first = str(error).strip().splitlines()[0]
+    except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
         raise InputError(
             f"trainer (accelerator={options.accelerator}, devices={options.devices}, "
-            f"strategy={options.strategy}, lightning={options.lightning}): {first}"
-        ) from error
-    except pl.utilities.exceptions.MisconfigurationException as error:
-        raise InputError(
-            f"trainer.accelerator={options.accelerator}, trainer.devices={options.devices}, "
-            f"trainer.lightning={options.lightning}: "
-            f"{str(error).strip().splitlines()[0]}"
+            f"strategy={options.strategy}, lightning={options.lightning}): {first_line(error)}"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What is measured on the development set while a model learns."""
+"""The validation callback: NLL, greedy BLEU and attention on the development set."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
 class Validation(pl.Callback):
-    """NLL, perplexity, greedy BLEU by length, and where the attention lies.
+    """NLL, perplexity, greedy BLEU by length, and statistics of the attention.
 
     Scores are sums of all sentences, each counted once, over all devices; they are logged as
     `valid/…`, and are among the Trainer's `callback_metrics`. `eos_weight` and `last_word_weight`
-    are mean weights of attention on `</s>` and on the last source word: attention that has not
-    formed sits there.
+    are mean weights of attention on `</s>` and on the last source word, which are high as long as
+    attention has not been learnt.
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
@@ -47,7 +47,7 @@ class Validation(pl.Callback):
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
         metrics: dict[str, Any] = {name: sum_of_all() for name in SUMS}
         metrics |= {"bleu": BleuByLength(self.edges), "alignment": AlignmentErrorRate()}
-        # no groups: each metric is given something else
+        # no compute groups: each metric is updated with other arguments
         self.metrics = MetricCollection(metrics, compute_groups=False)
         rows = []
         self.gold: dict[int, Gold] = {}  # by number of the pair
@@ -99,8 +99,8 @@ class Validation(pl.Callback):
             source, target = pair["source_ids"], pair["target_ids"]
             words = word_weights(
                 sentence[: len(target), : len(source)],
-                self.prepared.source_vocabulary.word_index(source)[:-1],
-                self.prepared.target_vocabulary.word_index(target)[:-1],
+                self.prepared.source_vocabulary.word_index(source),
+                self.prepared.target_vocabulary.word_index(target),
             )
             counts = sentence_counts(words, self.gold[row], self.null)
             self.metrics["alignment"].update(torch.tensor([counts]))
@@ -196,7 +196,7 @@ def validation_scores(trainer: pl.Trainer) -> dict[str, float]:
 
 
 def sum_of_all() -> SumMetric:
-    """A sum that is not a number when one of its terms is not: such a model must not look good."""
+    """A sum in float64 in which NaN is kept: torchmetrics would leave such terms out."""
     metric = SumMetric(nan_strategy="disable")
     metric.set_dtype(torch.float64)
     return metric

@@ -1,4 +1,4 @@
-"""The W&B run of a run folder: its name, its rows, and how it goes on after a kill."""
+"""The W&B logger of a run: names, rows, and how a resumed run continues it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TAKEN = {
     "group": (rf".{{0,{LONGEST_NAME}}}", f"must have at most {LONGEST_NAME} characters"),
     "tags": (r".{1,64}", "must have 1 to 64 characters each"),
 }
-# keys that a run's name or its tags tell already
+# keys that the name or the tags of a run show already
 TOLD = ("experiment", "regime", "model", "data.max_length")
 OWN = ("train/", "valid/", "test/", "length/")  # names of this program's scores
 
@@ -60,7 +60,7 @@ class LogEntry(IntEnum):
 
 
 class ResumableWandbLogger(WandbLogger):
-    """W&B that fails (no network, a full disk) is reported once and never stops a training.
+    """A W&B logger whose failures (no network, a full disk) never stop a training, and that can be resumed.
 
     The run's id is kept in the run folder, so that a resumed run continues it. Its rows are written to
     disk by a process of W&B's own, which dies with this one. Those of a checkpoint are on disk before
@@ -143,7 +143,7 @@ class ResumableWandbLogger(WandbLogger):
         self._next_step = 0
 
     def revive(self) -> None:
-        """Has another process of W&B's go on where its own has died.
+        """Restarts W&B's process where it has died.
 
         Rows of numbers that were not on disk yet are logged again; pictures are not.
         """
@@ -151,7 +151,7 @@ class ResumableWandbLogger(WandbLogger):
             return
         with warn_on_error("starting its process anew"):
             there = LoggedRows(self._files())
-            log.info("W&B's process has ended; another one goes on with the run")
+            log.info("W&B's process has ended; another one is started")
             forget()
             forget_wandb_run(self)
             self._on_disk, self._block = -1, 0
@@ -197,7 +197,7 @@ class ResumableWandbLogger(WandbLogger):
 
 
 class LoggedRows:
-    """What of a W&B run is in the files of earlier processes; they end where a kill cut them off.
+    """The rows of a W&B run that earlier processes have written; a kill may have cut the files off.
 
     Attributes:
         last: update and entry of the last of this program's own rows, in this process too.
@@ -237,7 +237,7 @@ def time_of(file: Path) -> str:
 
 
 def entry_of(row: Iterable[str]) -> LogEntry:
-    """What of an update a row is, from its keys."""
+    """The kind of a row, from its keys."""
     if not any(key.startswith(OWN) for key in row):
         return LogEntry.OTHERS
     if any(key.startswith(("length/", "test/")) for key in row):
@@ -259,7 +259,7 @@ def check_names(options: LoggerConfig) -> None:
 
 
 def run_name(config: Config, typed: Iterable[str]) -> str:
-    """The W&B name of a run: what it is called, its seed, and what was typed for its model.
+    """The W&B name of a run: its name, seed, and the overrides that change its results.
 
     >>> run_name(Config(name="RNNsearch-50"), ["scoring=dot", "+optimizer.lr=0.1", "trainer=cpu"])
     'RNNsearch-50, seed 1 (scoring dot, lr 0.1)'

@@ -1,1 +1,1 @@
-"""What knows nothing of translation: errors, files, devices, the environment, optional packages."""
+"""Utilities that know nothing of translation: errors, files, devices, processes."""

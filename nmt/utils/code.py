@@ -1,4 +1,4 @@
-"""Which code made a run: its git commit, and a fingerprint of what updates and translations depend on."""
+"""Identifies the code that made a run: git commit, and a fingerprint of what results depend on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ PARTS = (
     *("data", "layers", "models", "phrase_based", "search", "training"),
     *("inference/force_decoding.py", "inference/test_loop.py", "inference/trained.py"),
     *("inference/unknown_words.py", "run/fit.py", "run/test.py"),
-    *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/records.py"),
-    *("evaluation/stress.py", "utils/cores.py", "utils/devices.py", "utils/workers.py"),
+    *("evaluation/alignment.py", "evaluation/bleu.py", "evaluation/examples.py"),
+    *("evaluation/records.py", "evaluation/stress.py"),
+    *("utils/cores.py", "utils/devices.py", "utils/workers.py"),
 )
 # Of these, what only shows, logs or stops.
 SHOWN = (
@@ -70,7 +71,7 @@ def code_files(package: Path) -> Iterator[Path]:
 
 
 def meaning(source: str) -> Any:
-    """A program without comments, docstrings and places of its lines.
+    """The syntax tree of a program, without comments, docstrings and line numbers.
 
     >>> meaning("a = 1  # one") == meaning("a  =  1"), meaning("a = 1") == meaning("a = 2")
     (True, False)

@@ -1,4 +1,4 @@
-"""Commands as a person can type them: quoted for Hydra's grammar and for the shell."""
+"""Command lines and overrides, quoted for Hydra's grammar and for the shell."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def literal(value: Any) -> str:
 
 
 def _is_literal(value: str) -> bool:
-    """Whether Hydra reads a value, or might, that another text could stand for: `1e3` is 1000.0."""
+    """Whether Hydra reads the text as a number, a boolean or null: `1e3` is 1000.0."""
     with contextlib.suppress(ValueError):
         float(value)
         return True

@@ -1,4 +1,4 @@
-"""The processor cores that this process may use, and how many threads an update gets of them.
+"""The number of cores this process may use, and of threads per update.
 
 Nothing here imports torch: OpenMP and oneDNN read their settings when torch is imported.
 """
@@ -19,18 +19,17 @@ SPIN = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # turns (GNU), millise
 COMPILED = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096"}
 WAIT = "OMP_WAIT_POLICY"  # the standard's own word on it, for every library
 
-# Hidden units from which an update gets that many threads at most: smaller layers make products
-# that are done before a second thread has woken.
+# (hidden units, most threads of an update) from that size on: the products of smaller layers are
+# done before a second thread has woken.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def set_up_libraries(environ: MutableMapping[str, str] | None = None) -> None:
-    """Has threads that wait for one another soon sleep, and compiled products kept.
+    """Sets how long waiting OpenMP threads spin, and how many compiled kernels oneDNN keeps.
 
-    By default OpenMP's threads spin for milliseconds: with other processes on the cores, for longer
-    than the thread that they wait for is kept from running. To be called before torch is imported,
-    and without effect later; the processes that this one starts inherit it. What the user has set
-    stays.
+    By default OpenMP's threads spin for milliseconds, which delays the thread they wait for where
+    other processes use the cores. To be called before torch is imported; later it has no effect.
+    Child processes inherit the settings. Variables that the user has set are kept.
     """
     environ = os.environ if environ is None else environ
     if "torch" in sys.modules:
@@ -42,9 +41,9 @@ def set_up_libraries(environ: MutableMapping[str, str] | None = None) -> None:
 def choose_threads(units: int, processes: int) -> int:
     """The threads of one process's updates: what `trainer.threads=auto` stands for on a CPU.
 
-    It depends on the machine's cores and the layers alone, never on how busy the machine is, so that
-    the same command gives the same weights. One where threads that wait would spin (torch was
-    imported before `set_up_libraries`, as in a notebook), and on systems where more were not tried.
+    It depends on the machine's cores and the layers alone, not on the load of the machine, so that the
+    same command gives the same weights. It is one where waiting threads would spin (torch was
+    imported before `set_up_libraries`, as in a notebook), and on systems where more were not tested.
 
     Args:
         units: hidden units of the model's recurrent networks.
@@ -135,7 +134,7 @@ def _below(root: Path, path: str) -> Iterator[Path]:
 
 
 def _core(cpu: int) -> str:
-    """What a hardware thread has in common with the others of its core, and with no other."""
+    """An identifier of the physical core of a hardware thread."""
     topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
     return _read(topology / "thread_siblings_list").strip() or str(cpu)
 

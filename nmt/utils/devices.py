@@ -1,4 +1,4 @@
-"""What this machine offers: precision, threads, memory."""
+"""Devices: precision, threads, memory, names."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def cpu_multiplies_bf16() -> bool:
 
     Elsewhere bf16 products are emulated and slower than float32 ones.
     """
+    # private functions, which a later version of torch may lack
     tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
     return any(getattr(torch.cpu, test, bool)() for test in tests)
 
@@ -114,7 +115,7 @@ def seed_random_numbers(seed: int, device: torch.device) -> None:
 
 
 def name_of(device: torch.device) -> str:
-    """What a person calls the device: the GPU's name, or the processor's kind."""
+    """The name of a device for people: the GPU's model, or the number of CPU threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()

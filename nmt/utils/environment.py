@@ -1,4 +1,4 @@
-"""What surrounds this process: its rank among others, the job and the sweep that it belongs to."""
+"""The environment of this process: rank, job, command, sweep."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def is_launched() -> bool:
 
 
 def job_id(command: str) -> str | None:
-    """Name that all ranks of a job started by torchrun or SLURM agree on, or None elsewhere.
+    """A name shared by all ranks of a job of torchrun or SLURM; None elsewhere.
 
-    A training that is queued again finds its folder by the job's number alone; of other commands a
-    job may run several, each a step (`srun`) of its own, or a single process that need not agree.
+    A requeued training finds its folder by the number of the job alone. Of other commands a job may
+    run several: each step (`srun`) has a name of its own, and outside of steps there is none.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:

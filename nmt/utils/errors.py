@@ -1,7 +1,6 @@
-"""The ways in which a command ends without having done its work.
+"""The exceptions that end a command with a message and an exit code.
 
-All carry a message of one or two lines for the person at the keyboard; commands print it without
-a traceback.
+Each carries a message of one or two lines for the user, which commands print without a traceback.
 """
 
 
@@ -30,3 +29,12 @@ class Interrupted(BaseException):
     def __init__(self, message: str, signal: int) -> None:
         super().__init__(message)
         self.signal = signal
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; of one without a message the name of its type.
+
+    >>> first_line(ValueError("\\n too long\\nby far")), first_line(KeyError())
+    ('too long', 'KeyError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written to a temporary name, flushed, then renamed."""
+"""Atomic writing of files, and files with checksums."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def check_writable(key: str, path: Path, inputs: Mapping[str, Iterable[str | Path]] = {}) -> None:
-    """Refuses a file that could not be written later; an empty one is made beside it, and removed.
+    """Checks that a file can be written later, by creating and removing a temporary one beside it.
 
     Args:
         inputs: files that the same command reads, by their keys; they need not exist.
 
     Raises:
-        InputError: naming the key and what stands in the way; a device or a pipe does, since the
-            file that is written takes the place of what has its name, and so does an input.
+        InputError: naming the key and the reason. A device, a pipe or an input file is refused, too,
+            since the file that is written would replace it.
         OSError: where the disk is full.
     """
     try:
@@ -118,7 +118,7 @@ def check_utf8(key: str, path: Path) -> None:
 
 
 def remove_partial(folders: Iterable[Path]) -> None:
-    """Removes what killed processes left half written in folders that are this process' own."""
+    """Removes partial files of killed processes in folders that this process has locked."""
     for folder in folders:
         for path in folder.glob(f".*{PARTIAL}"):
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""One process at a time works in a folder: a lock that ends with its process, however that ends."""
+"""`FolderLock`: an exclusive lock of a folder, dropped when its process ends."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FolderLock:
             except OSError as error:
                 if error.errno not in HELD:
                     log.warning(
-                        "%s: cannot be locked (%s): see to it that no other process works there",
+                        "%s: cannot be locked (%s): make sure that no other process uses it",
                         folder, error.strerror,
                     )  # fmt: skip
                     return cls(path, descriptor)

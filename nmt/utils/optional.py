@@ -1,4 +1,4 @@
-"""Packages that only some choices need, installed as extras of this project."""
+"""Imports of optional packages (extras of this project)."""
 
 import importlib
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Text that others may have written, made safe to show: what would steer a terminal is written out."""
+"""Escapes control characters in text that is shown or logged."""
 
 from __future__ import annotations
 

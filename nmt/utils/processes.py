@@ -1,4 +1,4 @@
-"""Processes that end when the one that started them does, however that ends, or hear of its signals."""
+"""Handlers of stopping signals, and child processes that end with their parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees of work that goes on: a bar on a terminal, lines elsewhere, the time left."""
+"""Progress of any stage of work: a bar on a terminal, lines elsewhere, and the time left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _said = time.monotonic()  # when the last line was written, whatever stage wrote
 
 
 class Stage:
-    """A stage of a command: inside, something is seen of it at least every `SILENCE` seconds.
+    """A stage of a command, whose progress is shown at least every `SILENCE` seconds.
 
     On a terminal that is a bar where the amount of work is known; elsewhere lines of the log, which a
     thread writes, so that one long step is not silent. Nothing is shown on ranks other than 0.
@@ -89,7 +89,7 @@ class Stage:
             threading.Thread(target=self._write_lines, name="progress", daemon=True).start()
 
     def end(self) -> None:
-        """Shows it no longer; to be called once or more."""
+        """Ends the display; may be called more than once."""
         self._ended.set()
         if self in _open:
             _open.remove(self)
@@ -98,7 +98,7 @@ class Stage:
             self._bar = None
 
     def advance(self, amount: int = 1, work: float | None = None) -> None:
-        """Counts work that is done, no more than there is: of other ranks it is an estimate.
+        """Counts work that is done, at most `total`: amounts of other ranks are estimates.
 
         Args:
             amount: in the stage's unit.
@@ -124,7 +124,7 @@ class Stage:
             self._bar.set_postfix_str(text)
 
     def line(self) -> str:
-        """What is said of the stage where there is no bar."""
+        """The line that is logged where there is no bar."""
         if self._text is not None:
             return self._text()
         if self.total is None:
@@ -156,9 +156,9 @@ def timed(stage: str) -> Iterator[None]:
 
 
 class TimeLeft:
-    """The time that a command still takes, by what it has timed of each kind of its work.
+    """An estimate of the time that a command still takes, from the rate of each kind of work.
 
-    Nothing is guessed of a kind of which nothing has been done: it is named as not timed.
+    Kinds of which nothing has been done yet are named as not timed.
 
     >>> left = TimeLeft({"updates": 100, "tests": 50})
     >>> left.done("updates", 20, seconds=10)
@@ -202,7 +202,7 @@ class TimeLeft:
 
 
 def unseen(_: object) -> None:
-    """In place of what counts work, where nobody looks."""
+    """Ignores its argument: the default of callbacks that count work."""
 
 
 def has_terminal() -> bool:
@@ -211,7 +211,7 @@ def has_terminal() -> bool:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: `45 s`, `12 min`, `3.5 h`."""
+    """Seconds as text: `45 s`, `12 min`, `3.5 h`."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -227,7 +227,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def enumeration(names: list[str]) -> str:
-    """Names as a sentence has them.
+    """Names joined by commas and `and`.
 
     >>> enumeration(["updates", "tests", "figures"])
     'updates, tests and figures'

@@ -1,4 +1,4 @@
-"""Standard output, which may be closed, full, or read by nobody any longer."""
+"""Writing to standard output, which may be closed, full, or a broken pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nmt.utils.printable import printable
 
 
 def open_output() -> None:
-    """Has what is printed be UTF-8, whatever the locale; raises InputError where output is closed."""
+    """Sets standard output to UTF-8, whatever the locale; raises InputError where it is closed."""
     if sys.stdout is None:
         raise InputError("standard output: closed; give it a file, such as `> file.txt`")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -20,9 +20,9 @@ def open_output() -> None:
 
 
 def write_output(text: str = "") -> None:
-    """Writes to standard output, and hands over what that still holds.
+    """Writes to standard output and flushes it.
 
-    After an error nothing of it is tried again, when the interpreter ends at the latest.
+    After an error the buffer is discarded, so that the interpreter does not try again at its end.
 
     Raises:
         RunError: saying why it cannot be written.
@@ -60,7 +60,7 @@ def print_whole(text: str) -> int:
 
 
 def say(message: str) -> None:
-    """A line of ours on standard error; where that cannot be written the exit code must do."""
+    """Prints a message on standard error; if that fails, the exit code remains."""
     if sys.stderr is None:  # `print` would take standard output
         return
     with contextlib.suppress(OSError):

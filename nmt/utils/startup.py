@@ -1,7 +1,7 @@
-"""Signals that arrive before anything can act on them: they are noted, not obeyed.
+"""Handling of signals that arrive while libraries are still being imported.
 
-A batch system may ask a job to end while Python still imports libraries. Nothing that takes time may
-be imported here.
+A batch system may ask a job to end that early. This module must not import anything that takes
+time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def note_signals() -> None:
 
 
 def say_interrupts() -> None:
-    """Has Ctrl-C end the process with a line in place of a traceback, wherever it comes."""
+    """Replaces the traceback of Ctrl-C by one line."""
 
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
@@ -41,10 +41,10 @@ def say_interrupts() -> None:
 
 
 def _end_at_sigterm() -> None:
-    """Gives SIGTERM its usual effect in a process that was forked from one that handles it here.
+    """Restores the default action of SIGTERM in a process forked from one that handles it.
 
-    A handler of Python's would not do: one that is told while the process goes to sleep on a lock is
-    called only when it wakes, and whoever ends a pool of workers waits for that.
+    A handler in Python is not called while the process sleeps on a lock, and a pool that terminates
+    its workers would wait for it.
     """
     module = getattr(signal.getsignal(signal.SIGTERM), "__module__", None)
     if module is not None and module.startswith("nmt."):
@@ -55,14 +55,14 @@ os.register_at_fork(after_in_child=_end_at_sigterm)
 
 
 def noted_signal() -> int:
-    """The signal that was noted last, which is forgotten; 0 where there is none."""
+    """The signal noted last, or 0; the notes are cleared."""
     number = _noted[-1] if _noted else 0
     _noted.clear()
     return number
 
 
 def obey_signals() -> None:
-    """Ends the noting: what was noted, and what comes, has its usual effect."""
+    """Restores the default actions, and raises the signal that was noted, if any."""
     for number in NOTED:
         if signal.getsignal(number) is _note:
             signal.signal(number, signal.SIG_DFL)

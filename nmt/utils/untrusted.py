@@ -1,4 +1,4 @@
-"""Data from files that a stranger may have written: read, bounded and checked before use."""
+"""Reading and checking of data from files that strangers may have written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 def read_json(content: bytes, where: str) -> Any:
-    """What a JSON text says, all of its numbers finite and of its characters encodable.
+    """Parses JSON, with all numbers finite and within 64 bits, and all text encodable.
 
     Args:
         content: the text, in UTF-8.
@@ -44,7 +44,7 @@ def read_json(content: bytes, where: str) -> Any:
 
 
 def bounded(value: Any, where: str, most: int = 100_000_000) -> None:
-    """Refuses plain containers that are nested too deep, too many, or hold numbers out of range.
+    """Refuses plain containers that are nested too deeply, too large, or hold numbers out of range.
 
     Args:
         value: dictionaries, lists and what they hold.
@@ -79,7 +79,7 @@ def bounded(value: Any, where: str, most: int = 100_000_000) -> None:
 
 
 def check_against(value: Any, adapter: TypeAdapter[Any], where: str, key: str = "") -> None:
-    """Holds data against a schema.
+    """Validates data against a schema.
 
     Args:
         value: what a file holds.

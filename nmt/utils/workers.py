@@ -1,7 +1,7 @@
-"""Batches shared out among the cores: one function over many of them, by several threads of Python.
+"""Maps a function over batches with several threads on a CPU.
 
-torch lets go of Python's lock while it computes. Threads share the model and start at once, and none
-is forked: a fork after a parallel region of OpenMP can hang.
+torch releases Python's global lock while it computes. Threads share the model and start quickly;
+forked processes could hang, since a parallel region of OpenMP has run before.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def map_batches(
 
 
 def compute_at_once(function: Callable[[Task], Done], items: Sequence[Task]) -> list[Done]:
-    """`map(function, items)` on a CPU, all of them at once, the first by the thread that calls.
+    """`map(function, items)` on a CPU, all at once, the first item by the calling thread.
 
-    The others are computed by threads that stay for the next call: what a thread has set up and
-    allocated would else be made anew, which costs a fifth of a small update. Otherwise as `map_batches`.
+    The other threads are kept for the next call, since setting them up costs a fifth of a small
+    update. Otherwise as `map_batches`.
     """
     first, *others = items
     threads = torch.get_num_threads()
@@ -68,7 +68,7 @@ def _standing(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
 
-os.register_at_fork(after_in_child=_standing.cache_clear)  # which has no such threads
+os.register_at_fork(after_in_child=_standing.cache_clear)  # a forked child lacks these threads
 
 
 @contextmanager
@@ -96,10 +96,10 @@ def _as_here(function: Callable[[Task], Done]) -> Callable[[Task], Done]:
 
 @contextmanager
 def _autocast(dtype: torch.dtype) -> Iterator[None]:
-    """As `torch.autocast`, but that its end leaves the weights that autocast has cast.
+    """As `torch.autocast`, but without clearing the cache of cast weights at its end.
 
-    All threads have them in common, and a weight that is cast anew in the midst of a loop has its
-    gradients added up in two parts. They are forgotten where the autocast of the caller ends.
+    All threads share the cache. If a weight were cast again within a loop, its gradient would be
+    summed in two parts. The cache is cleared when the autocast of the caller ends.
     """
     before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     torch.autocast_increment_nesting()

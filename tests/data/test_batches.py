@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from nmt.data.batches import (
     TokenSchedule,
     TrainingSchedule,
-    _sorted,
     evaluation_batches,
     shuffle,
 )
@@ -36,13 +35,6 @@ def test_order_of_the_data_never_changes() -> None:
     expected = sorted(range(1000), key=lambda number: splitmix64((number + start) % 2**64))
     assert shuffle(1000, 7, 2).tolist() == expected
     assert shuffle(10, 1).tolist() == [8, 6, 7, 9, 0, 5, 1, 3, 2, 4]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 400) | st.integers(0, 2**64 - 1), unique=True))
-def test_numbers_alike_but_for_their_last_bits_are_sorted_too(numbers: list[int]) -> None:
-    hashes = np.array(numbers, np.uint64)
-    assert _sorted(hashes).tolist() == hashes.argsort().tolist()
 
 
 @settings(max_examples=60, deadline=None)

@@ -92,21 +92,21 @@ def test_attention_entropy_is_in_nats():
 
 def test_subwords_become_words():
     weights = np.random.default_rng(0).dirichlet(np.ones(6), size=5)  # (T, S)
-    words = word_weights(weights, source_words=[0, 1, 1, 1, 2], target_words=[0, 0, 1, 2])
+    words = word_weights(weights, source_words=[0, 1, 1, 1, 2, 3], target_words=[0, 0, 1, 2, 3])
     assert words.shape == (4, 4)
     np.testing.assert_allclose(words.sum(axis=1), 1.0)
     assert words[0, 1] == pytest.approx(weights[:2, 1:4].sum() / 2)
     assert words[1, 0] == pytest.approx(weights[2, 0])
     assert words[2, 3] == pytest.approx(weights[3, 5])
     assert words[3, 3] == pytest.approx(weights[4, 5])
-    np.testing.assert_array_equal(word_weights(weights, range(5), range(4)), weights)
+    np.testing.assert_array_equal(word_weights(weights, range(6), range(5)), weights)
 
 
 def test_words_of_a_long_sentence_need_no_more_memory_than_its_weights():
     weights = np.full((2, 4001), 1 / 4001)
     tracemalloc.start()
     try:
-        word_weights(weights, range(4000), [0])
+        word_weights(weights, range(4001), [0, 1])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -15,9 +15,10 @@ from nmt.data.vocabulary import UNKNOWN
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.evaluation.alignment import Gold
 from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.examples import Example
 from nmt.inference import test_loop
 from nmt.inference.force_decoding import alignment_row, force_decode, weights_between_words
-from nmt.inference.test_loop import Example, make_batches, mean_nll, run_test_set
+from nmt.inference.test_loop import make_batches, mean_nll, run_test_set
 from nmt.inference.trained import Codec, TrainedModel, intervene
 from nmt.inference.unknown_words import replace_unknown_words
 from nmt.models import build_model

@@ -12,8 +12,8 @@ import torch
 from nmt.config.validation import load
 from nmt.data.batch import collate
 from nmt.evaluation.alignment import Gold
-from nmt.evaluation.gain import gains_at_positions
-from nmt.inference.test_loop import Example
+from nmt.evaluation.examples import Example
+from nmt.evaluation.positions import gains_at_positions
 from nmt.inference.trained import from_checkpoints, read_members
 from nmt.run.gain import measure_gains, word_likelihoods
 from nmt.utils.errors import InputError

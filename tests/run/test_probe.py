@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nmt.evaluation.buckets import assign
+from nmt.evaluation.examples import Example
 from nmt.inference.probing.protocol import ProbeSettings
-from nmt.inference.test_loop import Example
 from nmt.report.probing import gains_figure, readings_figure, readings_table
 from nmt.run.folder import RunFolder
 from nmt.run.probe import probe

@@ -83,7 +83,7 @@ def test_where_there_are_no_locks_a_warning_is_given(tmp_path, monkeypatch, capl
 
     monkeypatch.setattr(fcntl, "lockf", none)
     lock = FolderLock.take(tmp_path)
-    assert "cannot be locked (No locks available): see to it" in caplog.text
+    assert "cannot be locked (No locks available): make sure" in caplog.text
     lock.release()
 
 

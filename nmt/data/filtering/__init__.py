@@ -1,1 +1,1 @@
-"""Training pairs that are left out for what they are."""
+"""Filters and data selection of training pairs."""

@@ -1,14 +1,12 @@
-"""Training pairs left out for what they are: filters, duplicates and data selection.
+"""Filters of training pairs: length ratio, identical sides, language, duplicates, data selection.
 
-Filters read the tokenised text and leave another one beside it in the cache, so that everything
-after them, vocabularies included, sees the kept pairs only. Development and test sets never come
-here. A pair is counted under the first reason that applies, in the order of `REASONS`.
+Filters read the tokenised text and write another one to the cache, so that everything after them,
+vocabularies included, sees the kept pairs only. Development and test sets are not filtered. A
+pair is counted under the first reason that applies, in the order of `REASONS`.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import importlib.metadata
 import json
 import shutil
@@ -19,6 +17,7 @@ from typing import Any
 import datasets
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from nmt.config import DataConfig, FilterConfig
 from nmt.config.schema import to_containers
@@ -38,7 +37,7 @@ REASONS = (
     "duplicate",
     "not_selected",
 )
-JUDGED = datasets.Features({"reason": datasets.Value("uint8"), "hash": datasets.Value("int64")})
+JUDGED = datasets.Features({"reason": datasets.Value("uint8"), "hash": datasets.Value("uint64")})
 NUMBERS = {name: number for number, name in enumerate(REASONS, 1)}  # as they are stored; 0: kept
 
 Array = npt.NDArray[Any]
@@ -47,7 +46,7 @@ Array = npt.NDArray[Any]
 def filter_text(
     text: TokenisedText, data: DataConfig, in_domain: TokenisedText | None
 ) -> TokenisedText:
-    """The training text without the pairs that `data.filters` and `data.selection` leave out.
+    """The training text without the pairs that `data.filters` and `data.selection` drop.
 
     Args:
         text: all of it.
@@ -55,7 +54,7 @@ def filter_text(
         in_domain: the text that `data.selection` compares with; None where nothing is selected.
 
     Returns:
-        `text` itself where nothing is asked for; else one with `dropped` by reason.
+        `text` itself where no filter is on; otherwise a text with `dropped` by reason.
 
     Raises:
         InputError: where no pair is left.
@@ -86,7 +85,7 @@ def filter_text(
 
 
 def check_filters(data: DataConfig) -> None:
-    """Refuses what filters and selection would miss: a setting, a package, a language.
+    """Checks that the settings, packages and languages that filters and selection need are there.
 
     Called before any text is read.
     """
@@ -113,7 +112,7 @@ def _build(
     scratch.mkdir()
     workers = processes(len(text.rows))
     judged = text.rows.map(
-        _Judge(FilterConfig(**to_containers(data.filters)), languages),
+        _Judge(data.filters, languages),
         batched=True,
         remove_columns=text.rows.column_names,
         features=JUDGED,
@@ -125,7 +124,7 @@ def _build(
     reasons = judged.data.column("reason").to_numpy().copy()
     if data.filters.duplicates != "none":
         rows = np.flatnonzero(reasons == 0)
-        repeated = ~first_occurrences(judged.data.column("hash").to_numpy()[rows].view(np.uint64))
+        repeated = ~first_occurrences(judged.data.column("hash").to_numpy()[rows])
         reasons[rows[repeated]] = NUMBERS["duplicate"]
     if in_domain is not None and not reasons.all():
         scores = cross_entropy_differences(
@@ -159,10 +158,9 @@ def _build(
 
 
 def first_occurrences(hashes: Array) -> Array:
-    """(n,) bool: whether no equal hash stands before.
+    """(n,) bool: whether a hash occurs for the first time.
 
-    A sixteenth of the values is sorted at a time, so that memory stays near the 8 bytes each that
-    the hashes take themselves.
+    A sixteenth of the values is sorted at a time, so that little memory is needed beside the hashes.
     """
     first = np.zeros(len(hashes), bool)
     for part in range(16):
@@ -174,12 +172,12 @@ def first_occurrences(hashes: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Judge:
-    """For every pair the number of the first reason to drop it (0: none), and its hash."""
+    """Gives each pair the number of the first reason to drop it (0: none), and its hash."""
 
     filters: FilterConfig
     languages: tuple[str, str]
 
-    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[int]]:
+    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, Any]:
         pairs = list(zip(rows["source"], rows["target"], strict=True))
         counts = zip(rows["source_words"], rows["target_words"], strict=True)
         reasons = [
@@ -192,7 +190,8 @@ class _Judge:
             "source": lambda source, target: source,
             "target": lambda source, target: target,
         }[self.filters.duplicates]
-        return {"reason": reasons, "hash": [_hash(hashed(*pair)) for pair in pairs]}
+        hashes = [xxhash.xxh3_64_intdigest(hashed(*pair).encode()) for pair in pairs]
+        return {"reason": reasons, "hash": np.array(hashes, np.uint64)}
 
     def _reason(self, source: str, target: str, source_words: int, target_words: int) -> int:
         filters = self.filters
@@ -208,21 +207,10 @@ class _Judge:
         return 0
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True
-    )
-
-
 @dataclass(frozen=True)
 class _Keep:
     mask: Path
 
     def __call__(self, rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
-        wanted = np.flatnonzero(_mask(self.mask)[numbers]).tolist()
+        wanted = np.flatnonzero(np.load(self.mask, mmap_mode="r")[numbers]).tolist()
         return {name: [column[place] for place in wanted] for name, column in rows.items()}
-
-
-@functools.lru_cache(maxsize=1)
-def _mask(path: Path) -> Array:
-    return np.asarray(np.load(path, mmap_mode="r"))

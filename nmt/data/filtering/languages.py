@@ -1,4 +1,4 @@
-"""Whether a line is in the language it should be in."""
+"""Language identification of a line with py3langid (extra `languages`)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ from nmt.utils.optional import need
 IDENTIFIED_AS = {"yue": "zh", "tdt": None, "mni": None}  # codes that the identifier lacks
 
 
-def identify(text: str) -> tuple[str, float]:
-    """The most probable of the languages that the identifier knows, and its probability."""
-    language, probability = _identifier().classify(text)
-    return str(language), float(probability)
-
-
 def is_other(text: str, language: str, probability: float) -> bool:
     """Whether `text` is in another language than `language` with more than this probability."""
-    found, found_probability = identify(text)
-    return found != IDENTIFIED_AS.get(language, language) and found_probability > probability
+    found, found_probability = _identifier().classify(text)
+    return found != IDENTIFIED_AS.get(language, language) and bool(found_probability > probability)
 
 
 def check_identifier(languages: tuple[str, str], key: str) -> None:

@@ -87,11 +87,7 @@ def write_model(
             history[starts] = number
             history_counts = counts
     weights = " ".join([str(WEIGHT)] * (order * BUCKETS[0]))
-    weights_path(path).write_text(f"{order} {BUCKETS[0]} {BUCKETS[1]} {weights}\n")
-
-
-def weights_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.weights")
+    Path(f"{path}.weights").write_text(f"{order} {BUCKETS[0]} {BUCKETS[1]} {weights}\n")
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""A parallel text that can be read from start to end, and the digest that names its content."""
+"""`Corpus`: a parallel text read row by row, identified by a digest of its content."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def read_parts(parts: Sequence[Any]) -> Iterator[Row]:
 class LineAligned:
     """Line i of two files, and of a third one with alignments where there is one.
 
-    It is made before the files' digests are taken and refuses files that have changed since, so
-    that rows are those of the content they are kept under.
+    It is made before the digests of the files are computed, and raises InputError for a file that has
+    changed since: the rows always belong to the digest.
     """
 
     paths: tuple[Path, ...]
@@ -92,6 +92,6 @@ class Slice:
 
 
 def digest(*parts: Any) -> str:
-    """Short name of what `parts` (plain values) say."""
+    """A short digest of `parts` (plain values)."""
     content = json.dumps(parts, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -12,7 +12,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import zstandard
 
@@ -21,19 +21,15 @@ from nmt.utils.errors import InputError
 BOM = "\ufeff"
 
 
-def _open_gzip(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(path, "rb"))
-
-
 class _Frames(io.RawIOBase):
-    """Compressed frames one after another, the bytes of all of them.
+    """The decompressed bytes of a file of one or more compressed frames.
 
-    The libraries' own readers take a file for a whole one that is cut short (Zstandard), or whose
-    second frame is damaged (xz).
+    The libraries' own readers report no error for a file that is cut short (Zstandard) or whose
+    second frame is damaged (xz); this one does.
     """
 
     def __init__(self, path: Path, frame: Callable[[], Any]) -> None:
-        """`frame` makes a decompressor of one frame: `decompress`, `eof` and `unused_data`."""
+        """`frame` makes a decompressor of one frame, with `decompress`, `eof` and `unused_data`."""
         self._file = path.open("rb")
         self._make = frame
         self._frame = frame()
@@ -68,21 +64,14 @@ class _Frames(io.RawIOBase):
         super().close()
 
 
-def _open_xz(path: Path) -> BinaryIO:
-    return cast(BinaryIO, io.BufferedReader(_Frames(path, lzma.LZMADecompressor), 1 << 20))
+def _open_frames(path: Path, frame: Callable[[], Any]) -> io.BufferedReader:
+    return io.BufferedReader(_Frames(path, frame), 1 << 20)
 
 
-def _open_zstandard(path: Path) -> BinaryIO:
-    def frame() -> Any:
-        return zstandard.ZstdDecompressor().decompressobj()
-
-    return cast(BinaryIO, io.BufferedReader(_Frames(path, frame), 1 << 20))
-
-
-OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
-    ".gz": _open_gzip,
-    ".xz": _open_xz,
-    ".zst": _open_zstandard,
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".xz": lambda path: _open_frames(path, lzma.LZMADecompressor),
+    ".zst": lambda path: _open_frames(path, lambda: zstandard.ZstdDecompressor().decompressobj()),
 }
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
@@ -107,7 +96,7 @@ def check_file(path: str | Path, key: str) -> Path:
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is written to or replaced."""
+    """Inode, size and time of a file: they change when it is written to or replaced."""
 
     inode: int
     size: int

@@ -1,6 +1,7 @@
-"""Where parallel text comes from: files, remote data sets, or the built-in grammar.
+"""Opens the parallel text that a section of the configuration describes, as a `Corpus`.
 
-Each is a `Corpus` that is read row by row; nothing here holds one in memory.
+The text is in files, in a remote data set, or drawn from the built-in grammar. It is read row by
+row and never held in memory as a whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test sets that are scored by whoever has their files, and left out where they are missing."""
+"""Optional test sets: left out where their files are missing."""
 
 from __future__ import annotations
 

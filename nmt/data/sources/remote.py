@@ -7,6 +7,9 @@ once is used without a network.
 from __future__ import annotations
 
 import contextlib
+import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +18,7 @@ from urllib.parse import urlsplit
 
 from nmt.config import DataConfig, TextConfig
 from nmt.data.sources.corpus import PART, Corpus, LineAligned, Row, Slice, digest
-from nmt.data.sources.network import reachable
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
 
@@ -149,8 +151,7 @@ def _saved(text: TextConfig, key: str) -> Any:
     try:
         found = datasets.load_from_disk(str(folder))
     except Exception as error:  # whatever the library raises, the key is what can be changed
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{key}.hub={text.hub}: cannot be loaded ({reason})") from error
+        raise InputError(f"{key}.hub={text.hub}: cannot be loaded ({first_line(error)})") from error
     splits = list(found) if isinstance(found, dict) else []
     if splits and text.hub_split not in splits:
         raise InputError(
@@ -190,8 +191,7 @@ def _published(text: TextConfig, data: DataConfig, key: str) -> Any:
                     f" set is not in the local cache ({datasets.config.HF_DATASETS_CACHE}); run where"
                     " there is a network, set HF_HOME to a copy of such a cache, or use data=grammar"
                 ) from error
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError(f"{name}: cannot be loaded ({reason})") from error
+            raise InputError(f"{name}: cannot be loaded ({first_line(error)})") from error
 
 
 def from_sacrebleu(text: TextConfig, data: DataConfig, key: str) -> Corpus:
@@ -233,3 +233,27 @@ def _fetch_test_set(test_set: Any, pair: str, where: str) -> tuple[Path, Path]:
         except (Exception, SystemExit) as error:  # sacrebleu ends the process on a bad download
             raise InputError(f"{where}: cannot be fetched from {site} ({error})") from error
     return paths[0], paths[1]
+
+
+def reachable(url: str, seconds: float = 4.0) -> bool:
+    """Whether the server of `url` answers anything within `seconds`, through a proxy if one is set.
+
+    Asked first, since the libraries retry for half a minute where there is no network.
+    """
+    answered = threading.Event()
+
+    def ask() -> None:
+        try:
+            request = urllib.request.Request(url, method="HEAD")
+            urllib.request.urlopen(request, timeout=seconds).close()
+        except urllib.error.HTTPError:
+            pass  # an error page is an answer
+        except (OSError, ValueError):
+            return
+        answered.set()
+
+    # A thread, since the time limit of a request does not cover looking up the host's name.
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return answered.is_set()

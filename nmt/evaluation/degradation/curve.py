@@ -1,7 +1,7 @@
-"""Scores over length of several runs on one text, each resampled with the same sentences.
+"""Scores over length of several runs on one text, all resampled with the same sentences.
 
-Legend: N sentences, M samples (the sentences themselves and R resamples), C cells of length (every
-one with sentences), B buckets (the cells with sentences enough), F statistics of a sentence.
+Legend: N sentences, M samples (the sentences themselves and R resamples), C cells of length (each
+with sentences), B buckets (the cells with enough sentences), F statistics of a sentence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ResampledText:
     axis: LengthAxis
 
     def inside(self, part: Range, cap: int | None) -> np.ndarray:
-        """Which cells (C,) lie in a range as a whole."""
+        """Which cells (C,) lie entirely in a range."""
         return inside(self.first, self.last, part, cap)
 
 
@@ -74,7 +74,7 @@ class Curve:
 
     @functools.cached_property
     def _corpora(self) -> dict[tuple[Range, int | None], np.ndarray | None]:
-        """What was computed already: a run is compared with many."""
+        """A cache: a run is compared with many others."""
         return {}
 
 
@@ -84,7 +84,7 @@ def curves(
     *,
     resamples: int = 1000,
 ) -> dict[str, dict[str, Curve]]:
-    """Measures runs on one text by each score, on the sentences that all runs which have it have.
+    """Measures runs on one text by each score, on the sentences for which all runs with that score have it.
 
     Args:
         records: of `nmt.evaluation.records`, by run.

@@ -1,20 +1,22 @@
-"""A figure of one group of runs, or the difference of two, with what its uncertainty is of.
+"""Estimates of a slope or score, or of a difference, with intervals and tests over seeds and sentences.
 
 The sentences are drawn once for all runs, so that a resample of a mean over seeds, or of a
-difference, is the mean or the difference of resamples. Of fewer than `FEWEST_SEEDS` seeds the
-interval is the percentile interval of these resamples: it speaks of the trained models at hand, on
-other sentences. Of more it speaks of other seeds, too. With n seeds whose figures T_s have the
-variance S^2, the variance of their mean is that of the seeds and of what each seed makes of each
-sentence, which S^2 / n estimates with n - 1 degrees of freedom, and that of the sentences which all
-seeds share: the bootstrap's variance of the mean less the part of it that S^2 has already. The
-interval is a t interval whose degrees of freedom follow from the two (Satterthwaite, 1946; of a
-difference Welch, 1947); they are counted with at least the variance of the seeds that the bootstrap
-has, which three seeds may happen to fall far below.
+difference, is the mean or the difference of resamples.
 
-Resamples alone reject a little more often than the level says (docs/degradation.md). Tests of
-equivalence, whose size is not to exceed it, take the larger p of the resamples and of a t test with
-their standard error, whose degrees of freedom are those of the smallest bucket: Satterthwaite's are
-never fewer.
+With fewer than `FEWEST_SEEDS` seeds the interval is the percentile interval of these resamples. It
+is an interval over sentences, for the trained models at hand. With n >= `FEWEST_SEEDS` seeds it is
+an interval over seeds and sentences. Let S^2 be the variance of the n figures. The variance of their
+mean has two parts: S^2 / n, with n - 1 degrees of freedom, for the seeds and for the interaction of
+seeds and sentences; and the variance that is due to the sentences, which all seeds share: the
+bootstrap's variance of the mean, less the interaction, which S^2 / n holds already. The interval is
+a t interval with the degrees of freedom of Satterthwaite (1946), or for a difference Welch (1947).
+In these, the variance of the seeds counts as no smaller than the interaction in the bootstrap: that
+of three seeds can be far below by chance.
+
+Tests by resamples reject slightly more often than their level (docs/degradation.md). Tests of
+equivalence must not: they take the larger of two p values, that of the resamples and that of a t test
+with the standard error of the resamples. Its degrees of freedom are those of the smallest bucket,
+which are never more than Satterthwaite's.
 
 Legend: n runs of a group, R resamples.
 """
@@ -61,14 +63,14 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A figure and its uncertainty.
+    """An estimate and its uncertainty.
 
     Attributes:
         score: the figure.
         resampled: (R,) of it.
-        sentences: that it is of.
-        seeds: runs in the smaller group.
-        error: its standard error over seeds and sentences; None of too few seeds.
+        sentences: number of sentences it was computed from.
+        seeds: number of runs in the smaller group.
+        error: its standard error over seeds and sentences; None with too few seeds.
         df: degrees of freedom of `error`, or of the standard error of the resamples.
     """
 
@@ -81,26 +83,26 @@ class Estimate:
 
     @property
     def of(self) -> str:
-        """What interval and p speak of: `seeds` to come, or these `runs` alone."""
+        """What interval and p generalise to: other `seeds`, or these `runs` on other sentences."""
         return "runs" if self.error is None else "seeds"
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """The interval that has the truth with this confidence; None at both ends without resamples."""
+        """The confidence interval; both ends are None without resamples."""
         if self.error is None:
             return interval_of(self.resampled, confidence)
         width = t_quantile((1 + confidence) / 2, self.df) * self.error
         return Interval(self.score - width, self.score + width)
 
     def p(self, threshold: float = 0.0) -> float | None:
-        """The probability of figures this far from a threshold, on either side, if it were the truth.
+        """The two-sided p value of the null hypothesis that the true value is `threshold`.
 
-        None as above.
+        None without resamples.
         """
         tails = self._tails(threshold)
         return None if tails is None else min(1.0, 2 * min(tails))
 
     def _tails(self, threshold: float) -> tuple[float, float] | None:
-        """p of the truth being above a threshold, and of its being below."""
+        """One-sided p values that the true value is above the threshold, and that it is below."""
         if self.error is None:
             values = self.resampled[np.isfinite(self.resampled)] - threshold
             if not len(values):
@@ -110,7 +112,7 @@ class Estimate:
         return _t_tails(self.score - threshold, self.error, self.df)
 
     def _careful_tails(self, threshold: float) -> tuple[float, float] | None:
-        """As `_tails`, of tests whose size must not exceed their level."""
+        """As `_tails`, for tests that must not reject more often than their level."""
         tails = self._tails(threshold)
         if tails is None or self.error is not None:
             return tails
@@ -220,9 +222,9 @@ def _figures(group: Group, what: str, part: Range, cap: int | None) -> np.ndarra
 
 
 def per_model(groups: Sequence[Group], samples: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """Figures of each group's runs (n, 1 + R); of two groups of the same models, their differences.
+    """The figures (n, 1 + R) of each group's runs; the paired differences of two groups of the same models.
 
-    What a seed has made of a model is in both figures of it, and cancels.
+    The effect of the seed is in both figures of a model, and cancels.
     """
     if len(groups) < 2 or not groups[0].models:
         return samples
@@ -264,7 +266,7 @@ def combined(
 
 
 def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
-    """p of the truth being above a threshold that the figure lies so far above, and of its being below."""
+    """`_tails` of a t test, where the estimate lies `distance` above the threshold."""
     if error == 0.0:
         return float(distance <= 0), float(distance >= 0)
     ratio = distance / error
@@ -272,6 +274,6 @@ def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
 
 
 def _variance(values: np.ndarray) -> float:
-    """Of those that are finite; 0 of fewer than two."""
+    """The variance of the finite values; 0 with fewer than two."""
     known = values[np.isfinite(values)]
     return float(known.var(ddof=1)) if len(known) > 1 else 0.0

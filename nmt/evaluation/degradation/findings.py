@@ -1,4 +1,4 @@
-"""What is said of a group of runs, and of two, as results.json and the tables hold it."""
+"""The fall of a score with length as results.json and the tables hold it."""
 
 from __future__ import annotations
 
@@ -75,9 +75,10 @@ def _slope(group: Group, part: Any, confidence: float) -> dict[str, Any] | None:
 
 
 def _mean_curves(group: Group) -> tuple[np.ndarray, np.ndarray]:
-    """Mean scores (B,) of the runs, and (R, B) resampled: the runs, too, where there are enough.
+    """The mean curve over the runs (B,) and its resamples (R, B).
 
-    A length of a loss or a breakpoint is no mean over runs: a run may have none.
+    With enough seeds the runs are resampled, too. Lengths of losses and breakpoints are read from the
+    mean curve, not averaged over runs: a single run may have none.
     """
     curves: Sequence[Curve] = group.curves
     scores = np.stack([curve.buckets for curve in curves])  # (n, M, B)
@@ -92,12 +93,12 @@ def _mean_curves(group: Group) -> tuple[np.ndarray, np.ndarray]:
 def located(
     status: str, score: float | None = None, low: float | None = None, high: float | None = None
 ) -> dict[str, Any]:
-    """A length that was looked for."""
+    """The result of looking for a length, as results.json holds it."""
     return {"status": status, "score": score, "low": low, "high": high}
 
 
 def _loss(lengths: np.ndarray, confidence: float) -> dict[str, Any]:
-    """Of a sample's length of a loss and its resamples' (M,)."""
+    """The length of a loss, from the lengths (M,) of the sample and of its resamples."""
     low, high = _ends(lengths[1:], confidence)
     if np.isfinite(lengths[0]):
         return located("found", float(lengths[0]), low, high)

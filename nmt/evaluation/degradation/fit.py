@@ -1,13 +1,13 @@
-"""A score over length: straight pieces, the length of a loss, a breakpoint.
+"""Fits of a score over length: slopes, the length of a loss, a breakpoint.
 
-Everything is computed for many samples at once, one a row: the sentences themselves and their
-resamples. A slope is linear in the scores, so that its coefficients are found once for all scores
-and runs that the same sentences have.
+Everything is computed for all samples at once, one per row: the sentences themselves and their
+resamples. A slope is linear in the scores, so that its coefficients are computed once for all scores
+and runs on the same sentences.
 
-A bucket weighs as many sentences as the sample has in it: a weight that depends on the text alone
-makes slopes of two runs on it comparable, which the inverse of each run's own variance would not.
+The weight of a bucket is its number of sentences in the sample. It depends on the text alone, so
+that slopes of two runs are comparable; with the inverse of each run's variance they would not be.
 
-Legend: M samples, B buckets, K places that a breakpoint may have.
+Legend: M samples, B buckets, K candidate positions of a breakpoint.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TINY = np.finfo(np.float64).tiny  # in place of no weight at all
 
 
 def inside(first: np.ndarray, last: np.ndarray, part: Range, cap: int | None) -> np.ndarray:
-    """Which of some stretches of lengths lie in a range as a whole: a bool for each.
+    """Which intervals of length lie entirely in a range: a bool for each.
 
     Args:
         first, last: the lengths they begin and end with.
-        cap: None: none of them lies on a side of it.
+        cap: longest training sentence; None: no interval is on either side of it.
     """
     if part == "all":
         return np.ones(len(first), dtype=bool)
@@ -57,15 +57,14 @@ class LengthAxis:
     lengths: np.ndarray
 
     def inside(self, part: Range, cap: int | None) -> np.ndarray:
-        """Which buckets (B,) lie in a range as a whole."""
+        """Which buckets (B,) lie entirely in a range."""
         return inside(self.first, self.last, part, cap)
 
     def slope(self, part: Range, cap: int | None) -> np.ndarray | None:
         """The coefficients of the slope over a range.
 
-        Each range has a straight line of its own. A line that bends at the cap would have one piece
-        tell what the other side does: a curve that flattens out is below it there, and rises again
-        in the piece beyond.
+        Each range is fitted by a line of its own. In a joint fit that is continuous at the cap, the
+        data on one side would change the slope on the other.
 
         Returns:
             (M, B): the sum of their products with the scores is the change for `WORDS` more words;
@@ -74,7 +73,7 @@ class LengthAxis:
         inside = self.inside(part, cap)
         if inside.sum() < FEWEST_BUCKETS:
             return None
-        return WORDS * _coefficients(self.weights * inside, self.lengths, [])
+        return WORDS * _coefficients(self.weights * inside, self.lengths)
 
     def lines(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
         """The fitted lines of the first sample: of the sides of the cap that have a slope, or of all buckets.
@@ -102,7 +101,7 @@ class LengthAxis:
             return np.zeros(0), np.zeros((0, *self.weights.shape))
         places = np.arange(self.last[FEWEST_BUCKETS - 1], self.first[-FEWEST_BUCKETS])
         coefficients = [
-            _direction(self.weights, np.maximum(self.lengths - place, 0), [self.lengths])
+            _direction(self.weights, np.maximum(self.lengths - place, 0), self.lengths)
             for place in places
         ]
         return places.astype(np.float64), np.stack(coefficients)
@@ -197,24 +196,26 @@ def _never_rising(weights: np.ndarray, scores: np.ndarray, start: np.ndarray) ->
     return np.where(np.arange(size) >= start[:, None], fitted, -np.inf)
 
 
-def _coefficients(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """Of a regressor (M, B) beside a constant and other regressors: (M, B), products with scores."""
-    left = _residual(weights, own, others)
+def _coefficients(weights: np.ndarray, regressor: np.ndarray) -> np.ndarray:
+    """(M, B): the sum of products with scores (M, B) is the weighted least-squares coefficient of a
+    regressor (M, B) beside a constant."""
+    left = _residual(weights, regressor)
     with np.errstate(divide="ignore", invalid="ignore"):
         return weights * left / (weights * left**2).sum(axis=-1, keepdims=True)
 
 
-def _direction(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """As `_coefficients`, of unit length: the square of the sum is what the regressor explains."""
-    left = _residual(weights, own, others)
+def _direction(weights: np.ndarray, regressor: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(M, B): the square of the sum of products with scores (M, B) is the weighted sum of squares
+    that a regressor explains beside a constant and another regressor."""
+    left = _residual(weights, regressor, other)
     with np.errstate(divide="ignore", invalid="ignore"):
         return weights * left / np.sqrt((weights * left**2).sum(axis=-1, keepdims=True))
 
 
-def _residual(weights: np.ndarray, own: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """What of a regressor a constant and others leave: weighted least squares, one after another."""
+def _residual(weights: np.ndarray, regressor: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """The residual of a regressor (M, B) on a constant and others: weighted Gram-Schmidt."""
     kept: list[np.ndarray] = []
-    for column in [np.ones_like(own), *others, own]:
+    for column in [np.ones_like(regressor), *others, regressor]:
         for earlier in kept:
             products = (weights * earlier * column).sum(axis=-1, keepdims=True)
             squares = (weights * earlier**2).sum(axis=-1, keepdims=True)

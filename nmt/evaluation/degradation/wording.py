@@ -1,4 +1,4 @@
-"""A slope as a sentence that can be quoted."""
+"""A slope written as a sentence."""
 
 from __future__ import annotations
 

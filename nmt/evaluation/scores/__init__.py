@@ -1,4 +1,4 @@
-"""The scores that a test set gets: a registry, one file a score or a family of them.
+"""The registry of scores; one file holds a score or a family of scores.
 
 To add one: a subclass of `Score` in a file here and its place in `REGISTERED`, or one of your own
 module, named in `evaluation.scores` (docs/own-score.md).
@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.scores.alignment import EosShare, ErrorRate, Precision, Recall
-from nmt.evaluation.scores.alignment_details import detailed_error_rates
+from nmt.evaluation.scores.alignment import (
+    EosShare,
+    ErrorRate,
+    Precision,
+    Recall,
+    detailed_error_rates,
+)
 from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
 from nmt.evaluation.scores.base import Record, Score
 from nmt.evaluation.scores.bleu import Bleu, BleuNoUnk, BrevityPenalty, LengthRatio
-from nmt.evaluation.scores.chrf import ChrF
 from nmt.evaluation.scores.coverage import RepeatedNgrams, UnreadWords
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
-from nmt.evaluation.scores.sacrebleu import SacreBleu
-from nmt.evaluation.scores.ter import Ter
-from nmt.utils.errors import InputError
+from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
+from nmt.utils.errors import InputError, first_line
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "modules_of_scores", "score_of_name"]
 
@@ -57,7 +60,7 @@ REGISTERED: dict[str, Score] = {
 
 DEFAULT = "default"  # stands for the scores that are on by default
 
-# What else stands beside scores in a test set's results and in a row of `by_length`.
+# Other keys of a test set's results and of a row of `by_length`, which no score may have.
 RESERVED = {
     *("pairs", "search", "bucket_by", "confidence", "alignment", "degradation"),
     *("systems", "statistical_aligners", "symmetrised"),
@@ -143,8 +146,9 @@ def _own(name: str, key: str) -> Score:
             return _MADE[name][1]
         score = found() if isinstance(found, type) else found
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{key}: {name}: {reason} (is its module importable here?)") from error
+        raise InputError(
+            f"{key}: {name}: {first_line(error)} (is its module importable here?)"
+        ) from error
     if not isinstance(score, Score):
         raise InputError(f"{key}: {name}: not an nmt.evaluation.scores.Score")
     own_key = getattr(score, "key", None)
@@ -158,7 +162,7 @@ def _own(name: str, key: str) -> Score:
 
 
 def _try(score: Score, name: str) -> None:
-    """Refuses a score that fails on a made-up sentence, before there is a model to test."""
+    """Refuses a score that fails on a made-up sentence, before any model is tested."""
     try:
         row = score.checked(MADE_UP)
         if row is not None:

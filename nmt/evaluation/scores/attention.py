@@ -1,4 +1,4 @@
-"""Where the attention lies while the reference is force-decoded: means over sentences."""
+"""Entropy of the attention and its weight on `</s>`, with the reference force-decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a score is: statistics of a sentence that add up, and the formula of their sums.
+"""`Score`: additive statistics of a sentence, and a formula of their sums.
 
 Legend: F statistics of a sentence; ... any leading axes (resamples, runs, buckets).
 """

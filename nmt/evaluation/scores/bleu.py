@@ -1,4 +1,4 @@
-"""BLEU on tokens, and what it says of length: the ten integers of `nmt.evaluation.bleu`."""
+"""BLEU on tokens, its length ratio and brevity penalty, from the integers of `nmt.evaluation.bleu`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Words left out and words repeated; off unless named in `evaluation.scores`.
+"""Share of source words left unread, and of repeated n-grams; off by default.
 
-What is read of the attention is kept in the records while it is there.
+The statistics of unread words need the attention: they are computed while a set is tested, and
+stored in the records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a model gives the references: negative log-likelihood in nats, and perplexity."""
+"""Negative log-likelihood of the references in nats, and perplexity."""
 
 from __future__ import annotations
 

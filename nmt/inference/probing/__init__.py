@@ -1,1 +1,1 @@
-"""Linear probes: which source words can be read from what a trained model hands to its decoder."""
+"""Linear probes of the vectors that a trained model hands to its decoder."""

@@ -1,4 +1,4 @@
-"""What is probed, with which words, beside which chance.
+"""The probing protocol: which vectors and words are probed, and the chance levels.
 
 N sentences, P positions, C classes of words.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.evaluation.reading import at_positions
+from nmt.evaluation.positions import at_positions
 from nmt.inference.probing.classifier import LinearProbe, fit_probe
 from nmt.inference.probing.vectors import Vectors, source_vectors
 from nmt.inference.trained import TrainedModel
@@ -45,7 +45,7 @@ class Probing:
         vectors: their kind.
         order: `from_start`, position 1 being the first word, or `from_end`, the last.
         read: by test set and reader (`probe`, `shuffled`, `chance`) a table of
-            `nmt.evaluation.reading`, (N, P).
+            `nmt.evaluation.positions`, (N, P).
     """
 
     vectors: str

@@ -1,4 +1,4 @@
-"""The vectors of a model that are probed: all that its decoder is given of a source sentence.
+"""The probed vectors: everything that the decoder is given of a source sentence.
 
 N sentences, H state, A annotation.
 """

@@ -1,1 +1,1 @@
-"""The recurrences, attention and cross-entropy with a backward of their own, and as CUDA graphs."""
+"""Recurrences, attention and cross-entropy with hand-written backward passes, and CUDA graphs."""

@@ -1,4 +1,4 @@
-"""Which operations carry out a step of a recurrence: Triton's kernels or PyTorch's own.
+"""Chooses the operations of a recurrent step: Triton's kernels or PyTorch's.
 
 The one place where this is decided. `nmt.layers.fused.steps` holds the PyTorch operations, which
 define what a step is; `nmt.layers.fused.kernels` the same functions as Triton kernels.

@@ -1,4 +1,4 @@
-"""Word vectors whose gradient is the kernel's where there is one.
+"""Embedding look-up with a deterministic Triton kernel for the gradient, where there is one.
 
 B batch, S length, V vocabulary, E embedding.
 """

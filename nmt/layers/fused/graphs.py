@@ -1,4 +1,4 @@
-"""CUDA graphs: a recurrence is captured once a padded shape, and replayed in the same memory.
+"""CUDA graphs of a recurrence: captured once per padded shape, then replayed.
 
 A loop over a sentence launches hundreds of small kernels; a CUDA graph launches them all at once,
 but only over the buffers that it was captured with. So a `CapturedGraph` owns the buffers of inputs
@@ -177,7 +177,7 @@ class GraphCache:
         if device.type == "cuda":
             torch.cuda.empty_cache()
         log.warning(
-            "out of memory while a CUDA graph was captured: this recurrence goes on without graphs"
+            "out of memory while a CUDA graph was captured: this recurrence continues without graphs"
         )
         return None
 

@@ -1,4 +1,4 @@
-"""Whether a faster method of a module still belongs to the definition in its `forward`."""
+"""Whether a faster method of a module was written for its `forward`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From run folders to one HTML file."""
+"""Builds the comparison page from finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages are made of: the document with its style, policy and program; tables that can be sorted."""
+"""The HTML document of every page: style, content security policy, program, sortable tables."""
 
 from __future__ import annotations
 

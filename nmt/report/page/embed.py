@@ -1,4 +1,4 @@
-"""How data, styles and programs are put inside an HTML file so that nothing in them can be taken for markup."""
+"""Embeds data, styles and programs in an HTML file, escaped so that none is read as markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page draws of how scores fall with length: points, fitted lines, slopes, and swept keys."""
+"""Data of the page on how scores fall with length: points, fitted lines, slopes, swept keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of many long sentences a page can hold: it stays small enough to be mailed and opened."""
+"""Keeps a page within its size limit by thinning out translations and alignments."""
 
 from __future__ import annotations
 

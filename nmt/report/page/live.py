@@ -1,4 +1,4 @@
-"""The models in the page: which runs' weights it holds, in how many bits, and why others are left out."""
+"""Chooses the models that a page holds, and the bits of their weights."""
 
 from __future__ import annotations
 

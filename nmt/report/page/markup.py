@@ -1,4 +1,4 @@
-"""The only place where text becomes markup: whatever is not markup already is escaped, numbers too."""
+"""HTML elements from values; everything that is not markup already is escaped."""
 
 from __future__ import annotations
 

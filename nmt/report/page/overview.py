@@ -1,4 +1,4 @@
-"""What the page knows of runs as wholes: names, swept keys, curves over length and over updates, differences."""
+"""Data of the page on whole runs: names, swept keys, curves over length and updates, differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page knows of single sentences: translations side by side, and alignments step by step.
+"""Data of the page on single sentences: translations side by side, and alignments.
 
 Legend: S source tokens, T target tokens.
 """

@@ -1,4 +1,4 @@
-"""The curve over length in words, and the runs in a title."""
+"""The headline of a comparison: what the slopes of BLEU say, and the names of the runs."""
 
 from __future__ import annotations
 

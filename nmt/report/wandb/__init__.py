@@ -1,1 +1,1 @@
-"""What W&B shows of a run, and the dashboards that lay runs over one another."""
+"""W&B: what a run logs, artifacts, lineage, and dashboards."""

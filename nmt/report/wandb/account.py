@@ -1,4 +1,4 @@
-"""Whether this machine may talk to W&B."""
+"""Whether a W&B API key is configured on this machine."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from nmt.report.wandb.panels import (
     summary_metric,
     summary_of,
 )
-from nmt.utils.errors import InputError, RunError
+from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.optional import need
 
 OVER_UPDATES = {
@@ -209,7 +209,7 @@ def save_dashboards(project: Project, runs: Sequence[FinishedRun], page: Path) -
         workspace = build_workspace(project, runs).save()
         return [report.url, workspace.url]
     except Exception as error:  # the network, the key, the rights, the service
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise RunError(f"wandb={project}: not saved ({reason}); the page is {page}") from error
 
 

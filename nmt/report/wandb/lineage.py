@@ -1,4 +1,4 @@
-"""What a W&B run was made of: train, evaluate and compare can be followed from one to the other.
+"""Lineage of W&B runs: which checkpoints and runs a run was made from.
 
 The configuration of a later run names its sources, offline too; online W&B draws the line between a
 run and the artifacts that it used, as well.

@@ -1,4 +1,4 @@
-"""What a W&B run shows beside Lightning's scalars: curves over length, alignments, table, figures, page.
+"""What a W&B run shows besides Lightning's scalars: curves over length, alignments, tables, figures.
 
 Every function takes the W&B run (`WandbLogger.experiment`) and does its best: W&B that fails (no
 network, a full disk, a bad key) is reported once and never stops a training. On ranks other than 0,

@@ -1,4 +1,4 @@
-"""Rows of history in the `.wandb` file of a run, which W&B's own process writes.
+"""Reads the rows of history in a `.wandb` file.
 
 The file is a log in LevelDB's format: blocks of 32 KiB with fragments of records, each with a header
 of a checksum (4 bytes), a length (2) and a kind (1). The records are W&B's protocol buffers.

@@ -15,7 +15,6 @@ import pytest
 import nmt
 from nmt.config import DataConfig, TextConfig
 from nmt.data.sources import remote
-from nmt.data.sources.network import reachable
 from nmt.data.sources.open import open_corpus
 from nmt.data.tokenised import tokenise_corpus
 from nmt.utils.errors import InputError
@@ -135,8 +134,8 @@ def test_without_network_published_text_is_refused_within_seconds(
 
 def test_server_that_is_not_there_is_found_out_quickly() -> None:
     start = time.monotonic()
-    assert not reachable("http://127.0.0.1:9", seconds=1)
-    assert not reachable("http://nothing.invalid", seconds=1)
+    assert not remote.reachable("http://127.0.0.1:9", seconds=1)
+    assert not remote.reachable("http://nothing.invalid", seconds=1)
     assert time.monotonic() - start < 3
 
 

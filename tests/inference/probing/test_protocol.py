@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.evaluation.reading import means
+from nmt.evaluation.positions import means
 from nmt.inference.probing.classifier import fit_probe
 from nmt.inference.probing.protocol import ProbeSettings, ReadingTask
 from nmt.inference.probing.vectors import ANNOTATIONS, FIXED, Vectors

@@ -1,7 +1,7 @@
-"""What is measured of the words at the positions of sentences: means by position and by length, with intervals.
+"""Measurements of single words: tables by sentence and position, and means by position and length.
 
-Legend: N sentences, P positions. A table (N, P) has a value of each word, such as 1 where a probe has
-read it and 0 where it has read another, and NaN where there is none.
+Legend: N sentences, P positions. A table (N, P) holds one value for each word, such as 1 where a
+probe has predicted it and 0 where not, and NaN where a sentence has no word.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nmt.evaluation.alignment import Gold
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores.base import quotient
@@ -31,6 +32,42 @@ def at_positions(
     return table
 
 
+def gains_at_positions(
+    gains: Sequence[Sequence[float]],
+    lengths: Sequence[int],
+    golds: Sequence[Gold] | None,
+    *,
+    from_end: bool = False,
+) -> np.ndarray:
+    """The information gain of N references by position: (N, P), P the greatest length.
+
+    The value at a source position is the mean gain of the target words that sure links join with
+    that word; NaN where there is none. Without gold links positions are those of the target words.
+
+    Args:
+        gains: of each word of each reference, in nats.
+        lengths: number of positions of each sentence: source words, or without gold links words of
+            the reference.
+        golds: gold links of each pair, or None.
+        from_end: count positions from the last word.
+
+    >>> gold = Gold(frozenset({(1, 0), (0, 1), (0, 2)}), frozenset())
+    >>> gains_at_positions([[2.0, 1.0, 4.0, 9.0]], [3], [gold]).tolist()
+    [[2.5, 2.0, nan]]
+    >>> gains_at_positions([[2.0, 1.0], [5.0]], [2, 1], None, from_end=True).tolist()
+    [[1.0, 2.0], [5.0, nan]]
+    """
+    table = np.full((len(gains), max(lengths, default=0)), np.nan)
+    for number, (row, words, length) in enumerate(zip(table, gains, lengths, strict=True)):
+        links = enumerate(range(len(words))) if golds is None else golds[number].sure
+        at: dict[int, list[float]] = {}
+        for place, word in links:
+            at.setdefault(length - 1 - place if from_end else place, []).append(words[word])
+        for place, values in at.items():
+            row[place] = np.mean(values)
+    return table
+
+
 def means(
     tables: Mapping[str, np.ndarray],
     lengths: Sequence[int] | np.ndarray,
@@ -40,18 +77,18 @@ def means(
     confidence: float,
     positions: int | None = None,
 ) -> dict[str, Any]:
-    """The means of some tables.
+    """The mean of each table over all words, by length of the sentence and by position.
 
     Args:
         tables: (N, P) by name, all NaN at the same places.
         lengths: (N,) of the sentences.
         edges: last length of each bucket.
         resamples, confidence: of the bootstrap over sentences.
-        positions: that are looked at one by one; None: all.
+        positions: number of positions that get a mean of their own; None: all.
 
     Returns:
         `words`, and by name `score`, `low` and `high`; `by_length`, `by_position` (from 1) and
-        `by_length_and_position` with the same of each part that has a word.
+        `by_length_and_position`: a list of the same for each part that has a word.
     """
     first = next(iter(tables.values()))
     everyone = np.ones(len(first), dtype=bool)
