@@ -1,6 +1,6 @@
 """From the records of a test set to its scores: the object `test.<set>` of results.json."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,15 +79,15 @@ def summarise(
         result["by_unknown_words"] = rows
     result["degradation"] = {
         key: degradation_of(Group([found["run"]], max_length), settings.confidence)
-        for key, found in curves_of({"run": measured}).items()
+        for key, found in curves_of({"run": measured})
     }
     return result
 
 
-def curves_of(runs: Mapping[str, "Measured"]) -> dict[str, dict[str, Curve]]:
-    """Every score of some runs over length, by its key (`bleu_no_unk` of BLEU without unknown words).
+def curves_of(runs: Mapping[str, "Measured"]) -> Iterator[tuple[str, dict[str, Curve]]]:
+    """Each score of some runs over length, by its key (`bleu_no_unk` of BLEU without unknown words).
 
-    As `nmt.evaluation.degradation.curves`, of what was measured already.
+    As `nmt.evaluation.degradation.curves`, of what was measured already; one score after another.
     """
     first = next(iter(runs.values()))
     keys = [key for key in ("bleu", "no_unk", *first.others) if key in first.scores]
@@ -98,7 +98,7 @@ def curves_of(runs: Mapping[str, "Measured"]) -> dict[str, dict[str, Curve]]:
         {key: first.scores[key] for key in keys},
         resamples=first.resamples,
     )
-    return {"bleu_no_unk" if key == "no_unk" else key: by for key, by in found.items() if by}
+    return (("bleu_no_unk" if key == "no_unk" else key, by) for key, by in found if by)
 
 
 def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:
