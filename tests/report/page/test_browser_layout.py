@@ -68,6 +68,18 @@ def test_the_chart_follows_the_width_of_the_window(page: Any) -> None:
     assert width() < min(wide, 500)
 
 
+def test_the_heading_of_a_long_table_stays_in_sight(page: Any) -> None:
+    page.set_viewport_size({"width": 1000, "height": 120})
+    table = "#training-table"
+    heading = page.locator(f"{table} thead th").first
+    heading.scroll_into_view_if_needed()
+    page.evaluate(f"document.querySelector('{table}').parentElement.scrollTop = 50")
+    region = page.locator(table).locator("..").bounding_box()
+    assert region["height"] <= 120
+    assert heading.bounding_box()["y"] >= region["y"]
+    page.set_viewport_size({"width": 1400, "height": 900})
+
+
 def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
     page = opened.page
     reached = set()
