@@ -163,13 +163,13 @@ def grouped_curves(lengths: np.ndarray, tables: Sequence[np.ndarray], groups: in
     """Groups of equally many runs, of their statistics (N, 10)."""
     labels = [str(n) for n in range(len(tables))]
     ids = dict.fromkeys(labels, np.arange(len(lengths)))
-    found = measured_curves(
+    [(_, found)] = measured_curves(
         {"bleu": dict(zip(labels, tables, strict=True))},
         ids,
         dict.fromkeys(labels, lengths),
         {"bleu": BLEU},
         resamples=RESAMPLES,
-    )["bleu"]
+    )
     curves: list[Curve] = [found[label] for label in labels]
     size = len(curves) // groups
     return [Group(curves[n * size : (n + 1) * size], CAP) for n in range(groups)]

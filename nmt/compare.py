@@ -42,14 +42,13 @@ def main(composed: DictConfig) -> None:
     check_writable("output", output / "comparison.html")
     project = None if config.wandb is None else dashboards.check_project(config.wandb)
     found = find_runs(config.runs)
-    runs = disambiguate_test_sets(found.runs)
+    runs = disambiguate_test_sets(found.runs, shown=True)
     others = [read_system(name, files, runs, config) for name, files in config.external.items()]
     everyone = [*runs, *others]
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
-    title = f"comparing {counted(len(everyone), 'run')}"
-    with locked(output, "output"), Stage(title):
+    with locked(output, "output"), Stage(f"comparing {counted(len(everyone), 'run')}"):
         remove_partial([output, output / "tables", output / "figures"])
-        comparisons = compare_sets(everyone, config.resamples, scores)
+        comparisons = compare_sets(everyone, config.resamples, scores, shown=True)
         write_tables(everyone, comparisons, output / "tables")
         if formats:
             draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)

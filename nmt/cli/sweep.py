@@ -78,8 +78,8 @@ class ComparisonPage(Callback):
         from nmt.utils.progress import counted
 
         found = find_runs([self.sweep])
-        runs = disambiguate_test_sets(found.runs)
-        comparisons = compare_sets(runs)
+        runs = disambiguate_test_sets(found.runs, shown=True)
+        comparisons = compare_sets(runs, shown=True)
         write_tables(runs, comparisons, self.sweep / "tables")
         build_page(
             runs,

@@ -46,7 +46,7 @@ def resampled_sums(rows: np.ndarray, resamples: int) -> np.ndarray:
 
 
 def bucket_sums(rows: np.ndarray, places: np.ndarray, resamples: int) -> np.ndarray:
-    """`resampled_sums` of each bucket apart: their sum over the buckets is that of the whole set.
+    """The sums of each bucket, then its `resampled_sums`: over the buckets they add up to the set's.
 
     Args:
         rows: (N, F) numbers of each sentence.
@@ -54,13 +54,15 @@ def bucket_sums(rows: np.ndarray, places: np.ndarray, resamples: int) -> np.ndar
         resamples: R, with the draws of `resampled_sums`.
 
     Returns:
-        (R, B, F) float64.
+        (1 + R, B, F) float64.
     """
     order = np.argsort(places, kind="stable")
     ends = np.searchsorted(places[order], np.arange(-1, places.max(initial=-1) + 1), side="right")
     values = np.asarray(rows, dtype=np.float64)[order]
-    sums = np.empty((resamples, len(ends) - 1, values.shape[1]))
-    done = 0
+    sums = np.empty((1 + resamples, len(ends) - 1, values.shape[1]))
+    for place, (start, end) in enumerate(itertools.pairwise(ends)):
+        sums[0, place] = values[start:end].sum(axis=0)
+    done = 1
     for drawn in _draws(len(values), resamples, _draw_counts):
         counts = np.take(drawn, order, axis=1).astype(np.float64)
         for place, (start, end) in enumerate(itertools.pairwise(ends)):
@@ -126,6 +128,15 @@ def interval_of(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
     return Interval(float(low), float(high))
+
+
+def intervals_of(values: np.ndarray, confidence: float = CONFIDENCE) -> list[Interval]:
+    """`interval_of` each row of resampled values (B, R)."""
+    if not values.size or not np.isfinite(values).all():
+        return [interval_of(row, confidence) for row in values]
+    tail = (1.0 - confidence) / 2.0
+    ends = np.quantile(values, [tail, 1.0 - tail], axis=1)
+    return [Interval(low, high) for low, high in ends.T.tolist()]
 
 
 def interval(

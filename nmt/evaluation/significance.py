@@ -20,10 +20,11 @@ counts those farther apart, finds any difference in a single sentence.
 Each system is resampled once: the draws are the same for all (`nmt.evaluation.resampling`), so that
 a pair's resamples are differences of what each has.
 
-Legend: N sentences, F statistics of a sentence, R resamples or trials.
+Legend: N sentences, S systems, B of them that one is compared with, F statistics of a sentence,
+R resamples or trials.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -33,8 +34,9 @@ import numpy as np
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.resampling import (
+    CHUNK,
     Combine,
-    interval_of,
+    intervals_of,
     kept_sums,
     resampled_sums,
 )
@@ -46,18 +48,18 @@ FEW_SENTENCES = f"intervals of fewer than {FEWEST} sentences are too narrow"
 
 @dataclass(frozen=True)
 class Resampled:
-    """One system on one set of sentences.
+    """Some systems by one score on one set of sentences.
 
     Attributes:
-        sums: (F,) of its statistics.
-        score: their score; NaN where it is undefined.
-        scores: (R,) of the bootstrap.
-        kept: (R, F) sums of the sentences that a trial of randomisation leaves with it.
+        sums: (S, F) of their statistics.
+        scores: (S,) of the sums; NaN where undefined.
+        resampled: (S, R) scores of the bootstrap.
+        kept: (S, R, F) sums of the sentences that a trial of randomisation leaves with each.
     """
 
     sums: np.ndarray
-    score: float
     scores: np.ndarray
+    resampled: np.ndarray
     kept: np.ndarray
 
 
@@ -94,19 +96,22 @@ def compare(
         ({"bucket": bucket.name, **bucket.row()}, places == place)
         for place, bucket in enumerate(buckets(edges))
     ]
-    pairs = list(combinations(statistics, 2))
+    systems = list(statistics)
     found: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {
-        score: {pair: [] for pair in pairs} for score in combine
+        score: {pair: [] for pair in combinations(systems, 2)} for score in combine
     }
     for head, inside in subsets:
         if not inside.any():
             continue
-        systems = _resample(statistics, combine, inside, resamples)
-        for score, formula in combine.items():
-            for a, b in pairs:
-                one, other = systems[a, score], systems[b, score]
-                if np.isfinite([one.score, other.score]).all():
-                    measured = difference(one, other, formula, int(inside.sum()), confidence)
+        for score, resampled in _resample(statistics, combine, inside, resamples).items():
+            known = np.flatnonzero(np.isfinite(resampled.scores)).tolist()
+            at_once = max(1, CHUNK // max(1, resampled.kept[0].size))
+            for one, others in _blocks(known, at_once):
+                rows = _differences(
+                    resampled, one, others, combine[score], int(inside.sum()), confidence
+                )
+                for other, measured in zip(others, rows, strict=True):
+                    a, b = systems[one], systems[other]
                     found[score][a, b].append({"a": a, "b": b, **head, **measured})
     return {
         score: [row for rows in by_pair.values() for row in _corrected(rows)]
@@ -114,13 +119,20 @@ def compare(
     }
 
 
+def _blocks(systems: list[int], most: int) -> Iterator[tuple[int, list[int]]]:
+    """Each of some systems with those after it, `most` at a time: every pair once."""
+    for place, one in enumerate(systems, 1):
+        for start in range(place, len(systems), most):
+            yield one, systems[start : start + most]
+
+
 def _resample(
     statistics: Mapping[str, Mapping[str, np.ndarray]],
     combine: Mapping[str, Combine],
     inside: np.ndarray,
     resamples: int,
-) -> dict[tuple[str, str], Resampled]:
-    """Each system by each score on a part of the sentences: one product for all of them."""
+) -> dict[str, Resampled]:
+    """All systems by each score on a part of the sentences: one product for all of them."""
     places = [(system, score) for system in statistics for score in combine]
     parts = [statistics[system][score][inside] for system, score in places]
     ends = np.cumsum([part.shape[1] for part in parts])[:-1]
@@ -128,47 +140,68 @@ def _resample(
     drawn = np.split(resampled_sums(together, resamples), ends, axis=1)
     kept = np.split(kept_sums(together, resamples), ends, axis=1)
     sums = np.split(together.sum(axis=0), ends)
-    return {
-        place: Resampled(
-            sums[n], float(combine[place[1]](sums[n])), combine[place[1]](drawn[n]), kept[n]
+    found = {}
+    for number, (score, formula) in enumerate(combine.items()):
+        of = slice(number, None, len(combine))
+        own = np.stack(sums[of])
+        found[score] = Resampled(
+            own, formula(own), formula(np.stack(drawn[of])), np.stack(kept[of])
         )
-        for n, place in enumerate(places)
-    }
+    return found
 
 
-def difference(
-    a: Resampled, b: Resampled, combine: Combine, sentences: int, confidence: float = CONFIDENCE
-) -> dict[str, Any]:
-    """The measured part of a row of `compare`."""
-    delta = a.score - b.score
-    deltas = a.scores - b.scores
-    low, high = interval_of(deltas, confidence)
-    p = None
+def _differences(
+    of: Resampled,
+    one: int,
+    others: list[int],
+    combine: Combine,
+    sentences: int,
+    confidence: float,
+) -> list[dict[str, Any]]:
+    """The measured part of a row of `compare` of a system and each of some others: all at once."""
+    observed = of.scores[one] - of.scores[others]  # (B,) of B others
+    deltas = of.resampled[one] - of.resampled[others]  # (B, R)
+    intervals = intervals_of(deltas, confidence)
+    bootstrap: list[float | None] = [None] * len(others)
     if sentences >= FEWEST:
-        p = p_value(np.abs(deltas - np.nanmean(deltas)), abs(delta))
+        centred = np.abs(deltas - np.nanmean(deltas, axis=1, keepdims=True))
+        bootstrap = [*_p_values(centred, np.abs(observed))]
     # a trial swaps the two outputs of each sentence or leaves them, each with probability 1/2
-    first = b.sums + (a.kept - b.kept)
-    shuffled = np.abs(combine(first) - combine(a.sums + b.sums - first))
-    return {
-        "sentences": sentences,
-        "score_a": a.score,
-        "score_b": b.score,
-        "delta": delta,
-        "low": low,
-        "high": high,
-        "p": p,
-        "p_randomised": p_value(shuffled, abs(delta)),
-    }
+    swapped = of.sums[others][:, None] + (of.kept[one] - of.kept[others])  # (B, R, F)
+    both = (of.sums[one] + of.sums[others])[:, None]
+    shuffled = np.abs(combine(swapped) - combine(both - swapped))
+    return [
+        {
+            "sentences": sentences,
+            "score_a": float(of.scores[one]),
+            "score_b": float(of.scores[other]),
+            "delta": float(delta),
+            "low": low,
+            "high": high,
+            "p": p,
+            "p_randomised": p_randomised,
+        }
+        for other, delta, (low, high), p, p_randomised in zip(
+            others,
+            observed,
+            intervals,
+            bootstrap,
+            _p_values(shuffled, np.abs(observed)),
+            strict=True,
+        )
+    ]
 
 
-def p_value(differences: np.ndarray, observed: float) -> float:
-    """The share of differences by chance at least as large as the observed one: (R,) -> 0 to 1.
+def _p_values(differences: np.ndarray, observed: np.ndarray) -> list[float]:
+    """Shares of differences by chance at least as large as the observed ones: (B, R), (B,) -> 0 to 1.
 
     One is added to both counts, for the observed difference is one of those that chance could make.
     Differences that are not defined (NaN) are left out.
     """
-    differences = differences[~np.isnan(differences)]
-    return float(((differences >= observed - TIE).sum() + 1) / (len(differences) + 1))
+    known = (~np.isnan(differences)).sum(axis=1)
+    beyond = (differences >= observed[:, None] - TIE).sum(axis=1)
+    shares: list[float] = ((beyond + 1) / (known + 1)).tolist()
+    return shares
 
 
 def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

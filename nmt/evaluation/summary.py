@@ -1,6 +1,6 @@
 """Computes all scores of a test set from its records: the object `test.<set>` of results.json."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,13 +79,13 @@ def summarise(
         result["by_unknown_words"] = rows
     result["degradation"] = {
         key: degradation_of(Group([found["run"]], max_length), settings.confidence)
-        for key, found in curves_of({"run": measured}).items()
+        for key, found in curves_of({"run": measured})
     }
     return result
 
 
-def curves_of(runs: Mapping[str, "Measured"]) -> dict[str, dict[str, Curve]]:
-    """The curves over length of every score, by its key (`bleu_no_unk`: BLEU without unknown words).
+def curves_of(runs: Mapping[str, "Measured"]) -> Iterator[tuple[str, dict[str, Curve]]]:
+    """The curves over length, one score after another, by its key (`bleu_no_unk`: without unknown words).
 
     As `nmt.evaluation.degradation.curves`, from statistics that were computed already.
     """
@@ -98,7 +98,7 @@ def curves_of(runs: Mapping[str, "Measured"]) -> dict[str, dict[str, Curve]]:
         {key: first.scores[key] for key in keys},
         resamples=first.resamples,
     )
-    return {"bleu_no_unk" if key == "no_unk" else key: by for key, by in found.items() if by}
+    return (("bleu_no_unk" if key == "no_unk" else key, by) for key, by in found if by)
 
 
 def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:

@@ -22,9 +22,11 @@ from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
 from nmt.evaluation.summary import Measured, by_length, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
+from nmt.report.groups import paired, paired_note
 from nmt.report.no_unk import no_unk_subset
 from nmt.report.runs import FinishedRun, known_scores
 from nmt.utils.errors import InputError
+from nmt.utils.progress import Stage
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class SetComparison:
         confidence: share of the resamples inside the intervals by label; that of differences is the
             largest.
         significance: rows of `nmt.evaluation.significance.compare` by key of the score.
+        paired: labels of the runs that these rows are of, and whose sentences a page shows
+            (`nmt.report.groups.paired`).
     """
 
     name: str
@@ -57,11 +61,21 @@ class SetComparison:
     recounted: list[str]
     confidence: dict[str, float]
     significance: dict[str, list[dict[str, Any]]]
+    paired: list[str]
 
     def rows(self, label: str) -> list[dict[str, Any]]:
         """The buckets of a run: `by_length` of its results."""
         found: list[dict[str, Any]] = self.results[label]["by_length"]
         return found
+
+    @property
+    def pairs_note(self) -> str | None:
+        """Of which runs pairs and sentences are; None where they are of all."""
+        return paired_note(len(self.runs), "runs")
+
+    def pairable(self) -> list[FinishedRun]:
+        """The runs that are compared pair by pair, and whose sentences are shown."""
+        return [run for run in self.runs if run.label in self.paired]
 
     def compared(self, run: FinishedRun) -> FinishedRun:
         """One of the runs with `results` in place of what it measured alone."""
@@ -75,10 +89,14 @@ def scored_sets(runs: Sequence[FinishedRun]) -> list[str]:
 
 
 def compare_sets(
-    runs: Sequence[FinishedRun], resamples: int = 1000, scores: Sequence[Score] | None = None
+    runs: Sequence[FinishedRun],
+    resamples: int = 1000,
+    scores: Sequence[Score] | None = None,
+    *,
+    shown: bool = False,
 ) -> list[SetComparison]:
     """`compare_set` on every test set that some run was scored on."""
-    return [compare_set(runs, name, resamples, scores) for name in scored_sets(runs)]
+    return [compare_set(runs, name, resamples, scores, shown=shown) for name in scored_sets(runs)]
 
 
 def compare_set(
@@ -86,6 +104,8 @@ def compare_set(
     name: str,
     resamples: int = 1000,
     scores: Sequence[Score] | None = None,
+    *,
+    shown: bool = False,
 ) -> SetComparison:
     """Compares runs on one test set.
 
@@ -98,6 +118,7 @@ def compare_set(
         scores: that are tested, and computed where only the records give them. None: those of nmt
             that results.json of some run has. Those are completed from the records in any case;
             what takes long is computed anew for `scores` only.
+        shown: show progress.
 
     Raises:
         InputError: where buckets differ, and the sentences of a run are not there; or where runs have
@@ -107,17 +128,20 @@ def compare_set(
     known = known_scores(present)
     own = [score for key, score in REGISTERED.items() if key in known]
     computed = {score.key for score in scores or ()}
-    shown = [*(scores or ()), *(score for score in own if score.key not in computed)]
+    own_or_asked = [*(scores or ()), *(score for score in own if score.key not in computed)]
     if scores is None:
         scores = own
     confidence = {run.label: run.confidence(name) for run in present}
     limits = edges(present, name)
     measured = {}
-    for run in present:
-        settings = EvaluationConfig(
-            edges=limits, resamples=resamples, confidence=confidence[run.label]
-        )
-        measured[run.label] = Measured(run.translations(name), shown, settings, computed=computed)
+    with Stage(f"measuring {name}", len(present), "run", shown=shown) as stage:
+        for run in present:
+            settings = EvaluationConfig(
+                edges=limits, resamples=resamples, confidence=confidence[run.label]
+            )
+            table = Measured(run.translations(name), own_or_asked, settings, computed=computed)
+            measured[run.label] = table
+            stage.advance()
     _check_widths(measured, name)
     subset, shared = no_unk_subset(present, name)
     results: dict[str, dict[str, Any]] = {}
@@ -140,11 +164,22 @@ def compare_set(
             _rescore_no_unk(result, table, np.isin(table.ids, list(subset)))
         results[run.label] = result
     level = max(confidence.values(), default=CONFIDENCE)
-    tested = _significance(measured, scores, limits, resamples, level)
+    pairs = paired(
+        {
+            label: (score_of(result, "bleu") or {}).get("score", 0.0)
+            for label, result in results.items()
+        },
+        [run.label for run in present if run.external],
+    )
+    with Stage(f"testing differences on {name}", shown=shown):
+        tested = _significance(
+            {label: measured[label] for label in pairs}, scores, limits, resamples, level
+        )
     for score in scores:
         if score.key in tested or any(score_of(each, score.key) for each in results.values()):
             known.setdefault(score.key, score.description())
-    falls = measure_falls(present, measured, results, level)
+    with Stage(f"measuring the fall with length on {name}", shown=shown):
+        falls = measure_falls(present, measured, results, level)
     for label, result in results.items():
         result["degradation"] = {
             key: found[label] for key, found in falls.of_runs.items() if label in found
@@ -160,6 +195,7 @@ def compare_set(
         recounted=recounted,
         confidence=confidence,
         significance=tested,
+        paired=pairs,
     )
 
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nmt.report.comparison import scored_sets
 from nmt.report.runs import FinishedRun
+from nmt.utils.progress import Stage
 
 log = logging.getLogger(__name__)
 
 
-def disambiguate_test_sets(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+def disambiguate_test_sets(
+    runs: Sequence[FinishedRun], *, shown: bool = False
+) -> list[FinishedRun]:
     """The same runs, the name of a test set standing for one text in all of them.
 
     Runs of several corpora may all have a set `test`. The first run's text keeps the name; runs
     that have other sentences under it get them as `test-2` and so on, so that nothing pairs them.
     A run whose sentences were not kept is taken to have the first text.
+
+    Args:
+        shown: show progress.
 
     Raises:
         InputError: naming the file of sentences that cannot be read.
@@ -28,10 +34,7 @@ def disambiguate_test_sets(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     for name in scored_sets(runs):
         texts: list[str] = []
         names = [name]
-        for place, run in enumerate(runs):
-            if name not in run.sets:
-                continue
-            text = text_digest(run, name)
+        for place, text in _digests(runs, name, shown):
             if text and text not in texts:
                 texts.append(text)
             number = texts.index(text) if text else 0
@@ -42,6 +45,15 @@ def disambiguate_test_sets(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     for note in renamed_sets(apart).values():
         log.warning("%s", note)
     return apart
+
+
+def _digests(runs: Sequence[FinishedRun], name: str, shown: bool) -> Iterator[tuple[int, str]]:
+    """`text_digest` of each run that has a test set, with the run's place."""
+    having = [place for place, run in enumerate(runs) if name in run.sets]
+    with Stage(f"reading {name}", len(having), "run", shown=shown) as stage:
+        for place in having:
+            yield place, text_digest(runs[place], name)
+            stage.advance()
 
 
 def renamed_sets(runs: Sequence[FinishedRun]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
+from nmt.report.groups import paired_note
 from nmt.report.table import Column, Located, Table, levels, measured, score_column
 
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
@@ -62,7 +63,7 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
 def slope_differences_table(
     comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]
 ) -> Table:
-    """Every pair of groups: the difference of their slopes and of their scores over each range."""
+    """Groups in pairs (`paired`): the difference of their slopes and of their scores over each range."""
     rows = []
     for key, about in scores.items():
         for row in comparison.falls.differences.get(key, []) if about["by_length"] else []:
@@ -99,7 +100,8 @@ def slope_differences_table(
         "differ, lengths up to the cap end at the smaller, and those beyond it begin at the larger."
     )
     title = f"Differences of slopes on {comparison.name}"
-    return Table(f"slope_differences_{comparison.name}", title, columns, rows, [note])
+    notes = [note, *filter(None, [paired_note(len(comparison.falls.groups), "groups")])]
+    return Table(f"slope_differences_{comparison.name}", title, columns, rows, notes)
 
 
 def _length(found: Mapping[str, Any] | None) -> Located | None:

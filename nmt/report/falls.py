@@ -21,7 +21,7 @@ from nmt.evaluation.degradation import (
 from nmt.evaluation.degradation.wording import slope_sentence
 from nmt.evaluation.results import score_of
 from nmt.evaluation.summary import Measured, curves_of
-from nmt.report.groups import grouped
+from nmt.report.groups import grouped, paired
 from nmt.report.runs import FinishedRun
 
 
@@ -37,8 +37,8 @@ class Falls:
         scores: by group `score`, `low` and `high` of all sentences: of one run as its results say,
             of several the `Estimate.report` of their mean; None where it is not known.
         points: by group [mean length, score, sentences] of each bucket, means over the runs.
-        differences: a row a pair of groups and a range: `a`, `b`, `range`, `slope` and `score`, each
-            an `Estimate.report` or None.
+        differences: a row a pair of groups (`nmt.report.groups.paired`) and a range: `a`, `b`,
+            `range`, `slope` and `score`, each an `Estimate.report` or None.
     """
 
     groups: dict[str, list[str]]
@@ -56,7 +56,7 @@ def measure_falls(
     results: Mapping[str, Mapping[str, Any]],
     confidence: float,
 ) -> Falls:
-    """Measures runs on one test set, every one, every group of seeds and every pair of groups.
+    """Measures runs on one test set, every one, every group of seeds, and groups in pairs (`paired`).
 
     Args:
         measured: of each run by its label.
@@ -67,9 +67,18 @@ def measure_falls(
     of_label = {run.label: run.results.get("max_length") for run in runs}
     caps = {name: of_label[labels[0]] for name, labels in groups.items()}
     models = {run.label: run.model for run in runs}
+    bleu = {
+        label: (score_of(result, "bleu") or {}).get("score", 0.0)
+        for label, result in results.items()
+    }
+    means = {
+        name: float(np.mean([bleu[label] for label in labels])) for name, labels in groups.items()
+    }
+    outside = {run.label for run in runs if run.external}
+    pairs = paired(means, [name for name, labels in groups.items() if labels[0] in outside])
     found = Falls(groups, caps, {}, {}, {}, {}, {})
     known = {label: each for label, each in measured.items() if len(each.ids)}
-    for key, curves in (curves_of(known) if known else {}).items():
+    for key, curves in curves_of(known) if known else ():
         if not next(iter(curves.values())).score.by_length:
             continue
         alone = {
@@ -93,7 +102,7 @@ def measure_falls(
             found.scores[key][name] = score
         found.points[key] = {name: _points(group) for name, group in together.items()}
         rows = []
-        for a, b in combinations(together, 2):
+        for a, b in combinations([name for name in pairs if name in together], 2):
             compared = compare_degradation(together[a], together[b], confidence)
             rows += [{"a": a, "b": b, "range": part, **compared[part]} for part in RANGES]
         found.differences[key] = [row for row in rows if row["slope"] or row["score"]]

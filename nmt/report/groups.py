@@ -1,12 +1,33 @@
-"""Groups of runs that differ by nothing but their seed."""
+"""Groups of runs that differ by nothing but their seed, and those of many that are compared in pairs."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nmt.report.runs import FinishedRun
+
+MOST_PAIRED = 25  # runs, or groups, that are compared pair by pair: 300 would make 44,850 pairs
+
+
+def paired(scores: Mapping[str, float], outside: Sequence[str]) -> list[str]:
+    """Names of the runs, or groups, that are compared pair by pair, in the order given.
+
+    All of them; of more than `MOST_PAIRED` the outside systems, then those of the highest scores.
+    """
+    ranked = sorted(scores, key=lambda name: (name not in outside, -scores[name]))
+    return [name for name in scores if name in ranked[:MOST_PAIRED]]
+
+
+def paired_note(count: int, noun: str) -> str | None:
+    """What is said where `paired` has left some out of so many; None where it has not."""
+    if count <= MOST_PAIRED:
+        return None
+    return (
+        f"Of the {count} {noun} these are the {MOST_PAIRED} of the highest BLEU on the set "
+        "(outside systems always); runs= takes others."
+    )
 
 
 def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:

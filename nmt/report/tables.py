@@ -218,7 +218,7 @@ def unknown_words_table(comparison: SetComparison) -> Table:
 
 
 def significance_table(comparison: SetComparison) -> Table:
-    """Every pair of runs by every score, on the whole set and in each bucket."""
+    """Runs in pairs (`SetComparison.paired`) by every score, on the whole set and in each bucket."""
     columns = [
         score_column(comparison.known),
         Column("a", "A", text=True),
@@ -247,7 +247,8 @@ def significance_table(comparison: SetComparison) -> Table:
         "approximate randomisation; p-values of buckets corrected for their number (Holm)."
     )
     title = f"Differences on {comparison.name}"
-    return Table(f"significance_{comparison.name}", title, columns, rows, [note])
+    notes = [note, *filter(None, [comparison.pairs_note])]
+    return Table(f"significance_{comparison.name}", title, columns, rows, notes)
 
 
 def write_tables(

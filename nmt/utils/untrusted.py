@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import reprlib
@@ -16,7 +17,12 @@ from nmt.utils.printable import printable
 
 DEEPEST = 100  # levels of nesting; the files of this program have fewer than ten
 INTEGERS = 2**63
-_LARGE = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")  # what may not fit into a machine's number
+MOST = 100_000_000  # values
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STEPS = bytes.maketrans(b"[{]}", b"\2\2\0\0")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+_LARGE = (b"0" * 19, b"e000", b"e+000")  # what may not fit into a machine's number, 0 any digit
+_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
 
 LARGEST = 1e300  # sums and differences of such numbers are finite
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
@@ -37,13 +43,27 @@ def read_json(content: bytes, where: str) -> Any:
         value = from_json(content, allow_inf_nan=False)
     except ValueError as error:
         raise InputError(f"{where}: damaged, not JSON ({error})") from error
-    # the parser has refused lone surrogates and what is not finite; most lines are small and flat
-    if content.count(b"[") + content.count(b"{") > DEEPEST or _LARGE.search(content):
+    # the parser has refused lone surrogates and what is not finite; the rest is seldom to be walked
+    if len(content) > MOST or _deepest(content) > DEEPEST or _may_be_large(content):
         bounded(value, where)
     return value
 
 
-def bounded(value: Any, where: str, most: int = 100_000_000) -> None:
+def _may_be_large(content: bytes) -> bool:
+    """Whether a JSON text has digits of a number that no machine has."""
+    digits = content.translate(_DIGITS)
+    return any(large in digits for large in _LARGE)
+
+
+def _deepest(content: bytes) -> int:
+    """Levels of nesting of a JSON text; 0 of one that cannot have more than `DEEPEST`."""
+    if content.count(b"[") + content.count(b"{") <= DEEPEST:  # most lines are small and flat
+        return 0
+    brackets = _STRING.sub(b"", content).translate(_STEPS, _NO_BRACKETS)
+    return max(itertools.accumulate(brackets, lambda depth, step: depth + step - 1), default=1) - 1
+
+
+def bounded(value: Any, where: str, most: int = MOST) -> None:
     """Refuses plain containers that are nested too deeply, too large, or hold numbers out of range.
 
     Args:

@@ -31,11 +31,11 @@ def build_page(runs, path, **kwargs):
 
 table = types.SimpleNamespace(title="BLEU", text=lambda: "folder\\n0")
 module("nmt.report.terminal", terminal_table=lambda runs, made, unfinished: table)
-module("nmt.report.comparison", compare_sets=lambda runs: [0])
+module("nmt.report.comparison", compare_sets=lambda runs, shown: [0])
 module("nmt.report.page", build_page=build_page)
 module("nmt.report.finding", find_runs=lambda patterns: Found(*patterns))
 module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())
-module("nmt.report.disambiguation", disambiguate_test_sets=lambda runs: runs)
+module("nmt.report.disambiguation", disambiguate_test_sets=lambda runs, shown: runs)
 
 @hydra.main(version_base=None, config_path=None, config_name="app")
 def main(cfg):

@@ -77,6 +77,23 @@ def test_scores_and_randomised_p_values_are_sacrebleus(systems, monkeypatch, pai
         assert found == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("chunk", [1, 1 << 22])
+def test_many_systems_have_the_figures_of_each_pair_alone(systems, monkeypatch, chunk):
+    monkeypatch.setattr("nmt.evaluation.significance.CHUNK", chunk)
+    references, outputs = systems
+    lengths = [len(reference) for reference in references]
+    tables = {name: {"bleu": table} for name, (_, table) in zip("abc", outputs, strict=True)}
+    tables["empty"] = {"bleu": np.full_like(outputs[0][1], np.nan, dtype=float)}
+    settings = {"combine": {"bleu": bleu_scores}, "lengths": lengths, "edges": EDGES}
+    together = compare(tables, **settings, resamples=200)["bleu"]
+    alone = [
+        row
+        for a, b in itertools.combinations("abc", 2)
+        for row in compare({a: tables[a], b: tables[b]}, **settings, resamples=200)["bleu"]
+    ]
+    assert [row for row in together if "empty" not in (row["a"], row["b"])] == alone
+
+
 @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
 def test_bootstrapped_p_values_are_of_centred_differences(systems, pair):
     references, outputs = systems

@@ -1,4 +1,8 @@
+import base64
 import copy
+import json
+import re
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +46,25 @@ def test_significance_covers_every_pair_on_the_set_and_in_each_bucket(
     inside = [row for row in tested if row["bucket"] != "all"]
     assert all(row["p_randomised"] <= row["p_randomised_corrected"] <= 1 for row in inside)
     assert any(row["p_randomised"] != row["p"] for row in tested)
+
+
+def test_of_many_runs_pairs_and_sentences_are_of_the_best(
+    runs: list[FinishedRun], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("nmt.report.groups.MOST_PAIRED", 2)
+    found = [compare_set(runs, name, 20) for name in ("newstest", "mine")]
+    search = ["RNNsearch-50 seed 1", "RNNsearch-50 seed 2"]  # BLEU is higher with attention
+    assert [one.paired for one in found] == [search, search]
+    assert {(row["a"], row["b"]) for row in found[0].significance["bleu"]} == {tuple(search)}
+    assert [row["run"] for row in scores_table(found[0]).rows] == [run.label for run in runs]
+    note = "Of the 4 runs these are the 2 of the highest BLEU"
+    assert note in significance_table(found[0]).notes[-1]
+    page = build_page(runs, tmp_path / "page.html", comparisons=found).read_text()
+    assert page.count(note) == 2 * 3  # a test set; pairs, alignments, translations
+    packed = re.search(r'id="translations">([^<]*)', page)
+    assert packed is not None
+    translations = json.loads(zlib.decompress(base64.b64decode(packed[1])))
+    assert translations["newstest"]["systems"] == search
 
 
 def test_every_score_is_tested_between_the_runs_that_have_it(comparison: SetComparison) -> None:

@@ -1,7 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from nmt.report.groups import grouped
+from nmt.report.groups import MOST_PAIRED, grouped, paired, paired_note
 from nmt.report.runs import FinishedRun, label_apart
 
 
@@ -14,6 +14,15 @@ def test_a_group_is_what_only_seeds_tell_apart() -> None:
     groups = grouped(runs)
     assert list(groups) == ["a", "b"]
     assert groups["a"] == [runs[0], runs[2]]
+
+
+def test_of_many_runs_the_best_and_the_outside_systems_are_compared_in_pairs() -> None:
+    scores = {f"run {n}": float(n) for n in range(MOST_PAIRED + 3)} | {"outside": -1.0}
+    assert paired(scores, ["outside"]) == [*[*scores][4:-1], "outside"]
+    few = dict([*scores.items()][-MOST_PAIRED:])
+    assert paired(few, []) == [*few]
+    assert paired_note(len(few), "runs") is None
+    assert "Of the 26 runs these are the 25 of the highest BLEU" in str(paired_note(26, "runs"))
 
 
 def test_a_key_is_named_before_the_seed() -> None:

@@ -7,7 +7,7 @@ with sentences), B buckets (the cells with enough sentences), F statistics of a 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from nmt.evaluation.resampling import bucket_sums
 from nmt.evaluation.scores import Score
 
 WIDTH = 5  # words of a bucket
+MOST_SUMS = 1 << 25  # that memory holds at a time (256 MB), unless they are of one score
 FEWEST_SENTENCES = 20  # of a bucket that is fitted to: BLEU of fewer is biased
 
 
@@ -27,12 +28,14 @@ class ResampledText:
     """Sentences that were resampled: the same for every run and score on them.
 
     Attributes:
+        cells: (N,) the cell of each sentence.
         first, last: (C,) the lengths that a cell begins and ends with.
         fitted: (C,) which cells are buckets.
         sentences: (C,) in the sample.
         axis: the buckets.
     """
 
+    cells: np.ndarray
     first: np.ndarray
     last: np.ndarray
     fitted: np.ndarray
@@ -102,7 +105,7 @@ def curves(
         for score in scores
     }
     by_key = {score.key: score for score in scores}
-    return measured_curves(tables, ids, lengths, by_key, resamples=resamples)
+    return dict(measured_curves(tables, ids, lengths, by_key, resamples=resamples))
 
 
 def measured_curves(
@@ -112,38 +115,65 @@ def measured_curves(
     scores: Mapping[str, Score],
     *,
     resamples: int = 1000,
-) -> dict[str, dict[str, Curve]]:
+) -> Iterator[tuple[str, dict[str, Curve]]]:
     """As `curves`, of statistics by score and run (N, F), NaN where a sentence has none.
+
+    One score after another, `MOST_SUMS` at a time: of many runs memory does not hold all scores.
 
     Args:
         ids: (N,) of each run's sentences, ascending.
         lengths: (N,) of each run's sentences.
         scores: by the keys of `tables`.
     """
-    alike: dict[tuple[bytes, tuple[str, ...]], list[str]] = {}
+    alike: dict[
+        str, tuple[tuple[str, ...], bytes]
+    ] = {}  # runs that have a score, and the sentences
     for key in scores:
         found = {label: ids[label][~np.isnan(table[:, 0])] for label, table in tables[key].items()}
-        having = tuple(label for label, known in found.items() if len(known))
-        if having:
-            common = functools.reduce(np.intersect1d, (found[label] for label in having))
-            if len(common):
-                alike.setdefault((common.tobytes(), having), []).append(key)
-    results: dict[str, dict[str, Curve]] = {key: {} for key in scores}
-    for (common_ids, having), together in alike.items():
-        common = np.frombuffer(common_ids, dtype=np.int64)
-        places = {label: np.searchsorted(ids[label], common) for label in having}
-        owners = [(key, label) for key in together for label in having]
-        parts = [tables[key][label][places[label]] for key, label in owners]
-        text, sums = _resampled(lengths[having[0]][places[having[0]]], parts, resamples)
-        for (key, label), found_sums in zip(owners, sums, strict=True):
-            results[key][label] = Curve(text, scores[key], found_sums)
-    return results
+        found = {label: known for label, known in found.items() if len(known)}
+        common = functools.reduce(_shared, found.values()) if found else np.zeros(0)
+        alike[key] = (tuple(found), common.tobytes()) if len(common) else ((), b"")
+    texts: dict[tuple[tuple[str, ...], bytes], ResampledText] = {}
+    ready: dict[str, dict[str, Curve]] = {key: {} for key in scores if not alike[key][0]}
+    waiting = [key for key in scores if key not in ready]
+    for key in scores:
+        if key in waiting:
+            having, common_ids = alike[key]
+            common = np.frombuffer(common_ids, dtype=np.int64)
+            places = {label: np.searchsorted(ids[label], common) for label in having}
+            if alike[key] not in texts:
+                of_first = lengths[having[0]][places[having[0]]]
+                texts[alike[key]] = _resampled_text(of_first, resamples)
+            text = texts[alike[key]]
+            room = MOST_SUMS // ((1 + resamples) * len(text.first))
+            together = _fitting(
+                [other for other in waiting if alike[other] == alike[key]], tables, room
+            )
+            waiting = [other for other in waiting if other not in together]
+            owners = [(other, label) for other in together for label in having]
+            parts = [tables[other][label][places[label]] for other, label in owners]
+            sums = bucket_sums(np.concatenate(parts, axis=1), text.cells, resamples)
+            of_each = np.split(sums, np.cumsum([part.shape[1] for part in parts])[:-1], axis=2)
+            for (other, label), own in zip(owners, of_each, strict=True):
+                ready.setdefault(other, {})[label] = Curve(text, scores[other], own)
+        yield key, ready.pop(key)
 
 
-def _resampled(
-    lengths: np.ndarray, parts: Sequence[np.ndarray], resamples: int
-) -> tuple[ResampledText, list[np.ndarray]]:
-    """The text of sentences (N,), and of each table (N, F) its sums (M, C, F): one product for all."""
+def _fitting(
+    keys: Sequence[str], tables: Mapping[str, Mapping[str, np.ndarray]], room: int
+) -> list[str]:
+    """The first of some scores that have at most `room` statistics of all runs; one at least."""
+    widths = np.cumsum([sum(table.shape[1] for table in tables[key].values()) for key in keys])
+    return list(keys[: max(1, int((widths <= room).sum()))])
+
+
+def _shared(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The ids that are in both, ascending; most runs have the same."""
+    return ids if np.array_equal(ids, others) else np.intersect1d(ids, others)
+
+
+def _resampled_text(lengths: np.ndarray, resamples: int) -> ResampledText:
+    """The text of sentences of some lengths (N,)."""
     longest = int(lengths.max(initial=1))
     edges = np.arange(WIDTH, longest + WIDTH, WIDTH)
     cells = assign(lengths, edges.tolist())
@@ -155,13 +185,10 @@ def _resampled(
     places = np.searchsorted(kept, cells)
     first = kept * WIDTH + 1
     last = np.where(kept < end, first + WIDTH - 1, max(longest, 1))
-    rows = np.concatenate([np.ones((len(lengths), 1)), lengths[:, None], *parts], axis=1)
-    whole = np.stack([rows[places == place].sum(axis=0) for place in range(len(kept))])
-    sums = np.concatenate([whole[None], bucket_sums(rows, places, resamples)])
-    fitted = (whole[:, 0] >= FEWEST_SENTENCES) & (kept < end)
+    sums = bucket_sums(np.stack([np.ones(len(lengths)), lengths], axis=1), places, resamples)
+    sentences = sums[0, :, 0]
+    fitted = (sentences >= FEWEST_SENTENCES) & (kept < end)
     weights, words = sums[:, fitted, 0], sums[:, fitted, 1]
     means = np.where(weights > 0, words / np.maximum(weights, 1), words[:1] / weights[:1])
     axis = LengthAxis(first[fitted], last[fitted], weights, means)
-    text = ResampledText(first, last, fitted, whole[:, 0], axis)
-    ends = 2 + np.cumsum([part.shape[1] for part in parts])
-    return text, np.split(sums[:, :, 2:], (ends - 2)[:-1], axis=2)
+    return ResampledText(places, first, last, fitted, sentences, axis)

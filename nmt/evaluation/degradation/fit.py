@@ -70,10 +70,18 @@ class LengthAxis:
             (M, B): the sum of their products with the scores is the change for `WORDS` more words;
             None with fewer than `FEWEST_BUCKETS` in the range.
         """
-        inside = self.inside(part, cap)
-        if inside.sum() < FEWEST_BUCKETS:
-            return None
-        return WORDS * _coefficients(self.weights * inside, self.lengths)
+        if (part, cap) not in self._slopes:
+            inside = self.inside(part, cap)
+            enough = inside.sum() >= FEWEST_BUCKETS
+            self._slopes[part, cap] = (
+                WORDS * _coefficients(self.weights * inside, self.lengths) if enough else None
+            )
+        return self._slopes[part, cap]
+
+    @cached_property
+    def _slopes(self) -> dict[tuple[Range, int | None], np.ndarray | None]:
+        """Results of `slope`, which are the same for every run and score."""
+        return {}
 
     def lines(self, scores: np.ndarray, cap: int | None) -> list[tuple[float, float]]:
         """The fitted lines of the first sample: of the sides of the cap that have a slope, or of all buckets.

@@ -83,16 +83,21 @@ def build_page(
     if comparisons is None:
         comparisons = compare_sets(runs, resamples)
     comparisons = sorted(comparisons, key=_filled_buckets, reverse=True)
-    alignments, kept = fitted_alignments(runs, report.sentences)
-    translations = {name: translation_rows(runs, name) for name in scored_sets(runs)}
+    pairable = {one.name: one.pairable() for one in comparisons}
+    shown = {name: pairable.get(name, runs) for name in scored_sets(runs)}
+    alignments, kept = fitted_alignments(shown, report.sentences)
+    translations = {name: translation_rows(some, name) for name, some in shown.items()}
     models = fitted_models(runs, report)
     sections = together(
         _length_section(runs, comparisons, unfinished),
         _falls_section(comparisons),
         _live_section(models),
-        Markup(embed.asset("explorer.html")),
+        filled(embed.asset("explorer.html"), {"paired": _paired_notes(comparisons)}),
         _scores_sections(runs, comparisons),
-        filled(embed.asset("translations.html"), {"least": _least_words(comparisons)}),
+        filled(
+            embed.asset("translations.html"),
+            {"least": _least_words(comparisons), "paired": _paired_notes(comparisons)},
+        ),
         _configuration_section(runs),
     )
     library = embed.chart_library()
@@ -148,7 +153,7 @@ def build_explorer(
         sentence["by"][row.get("run", label)] = decoding(dict(row), None, own)
     ordered = sorted(sentences.values(), key=lambda sentence: sentence["length"])
     payloads = [embed.packed("alignments", {"text": ordered})]
-    sections = Markup(embed.asset("explorer.html"))
+    sections = filled(embed.asset("explorer.html"), {"paired": ""})
     return write_page(path, title, counted(len(ordered), "sentence"), sections, payloads, "")
 
 
@@ -217,6 +222,7 @@ def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetCompa
             "published": element("details", *published),
             "training": html_table(training_table(runs)),
             "fewest": FEWEST,
+            "paired": _paired_notes(comparisons),
         },
     )
 
@@ -251,6 +257,17 @@ def _least_words(comparisons: Sequence[SetComparison]) -> int:
         for one in comparisons
     ]
     return LEAST_WORDS if min(counts, default=0) >= MANY else 0
+
+
+def _paired_notes(comparisons: Sequence[SetComparison]) -> Markup:
+    """Which runs pairs and sentences are of, where they are not of all."""
+    return together(
+        *(
+            element("p", one.pairs_note, class_="notes", data_set=one.name)
+            for one in comparisons
+            if one.pairs_note
+        )
+    )
 
 
 def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> Markup:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nmt.report.comparison import scored_sets
 from nmt.report.page import embed
 from nmt.report.page.markup import Markup
-from nmt.report.page.sentences import alignment_rows, thinned
+from nmt.report.page.sentences import alignment_rows, decoded, thinned
 from nmt.report.runs import FinishedRun
 
 PAGE_BYTES = 2_900_000
@@ -23,26 +22,55 @@ ALIGNMENT_BYTES = 1_900_000
 FLOORS = (0.0, 2e-4, 1e-3)
 """Weights that are too small to be kept, tried one after another until the alignments fit."""
 
+FAR_BEYOND = 2
+"""Times ALIGNMENT_BYTES from which alignments are cut before they are packed."""
+
+SAMPLED = 6
+"""Sentences a test set that tell about how much all take."""
+
 FEWEST = 200
 """Translations a test set that a page holds however large the rest is."""
 
 
 def fitted_alignments(
-    runs: Sequence[FinishedRun], limit: int
+    runs: Mapping[str, Sequence[FinishedRun]], limit: int
 ) -> tuple[Markup, dict[str, set[int]]]:
-    """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set."""
-    for floor in FLOORS:
-        rows = {
-            name: _bounded(alignment_rows(runs, name, floor), limit) for name in scored_sets(runs)
-        }
-        text = embed.packed("alignments", rows)
-        if size(text) <= ALIGNMENT_BYTES:
-            break
+    """The payload of alignments in at most ALIGNMENT_BYTES, and the sentences in it by test set.
+
+    Args:
+        runs: those shown of each test set.
+        limit: sentences of a test set.
+    """
+    found = {name: alignment_rows(some, name) for name, some in runs.items()}
+    rows = {name: _bounded(sentences, limit) for name, sentences in found.items()}
+    expected = _expected_size(rows)
+    if expected > FAR_BEYOND * ALIGNMENT_BYTES:  # packed once to find out, and not for every floor
+        floor, limit = FLOORS[-1], max(1, int(limit * ALIGNMENT_BYTES / expected))
+        rows = {name: _bounded(sentences, limit) for name, sentences in found.items()}
+        text = _packed(rows, floor)
+    else:
+        for floor in FLOORS:
+            text = _packed(rows, floor)
+            if size(text) <= ALIGNMENT_BYTES:
+                break
     while size(text) > ALIGNMENT_BYTES and limit > 1:
         limit = max(1, int(limit * min(0.95, ALIGNMENT_BYTES / size(text))))
         rows = {name: _bounded(sentences, limit) for name, sentences in rows.items()}
-        text = embed.packed("alignments", rows)
+        text = _packed(rows, floor)
     return text, {name: {row["id"] for row in sentences} for name, sentences in rows.items()}
+
+
+def _packed(rows: Mapping[str, Sequence[dict[str, Any]]], floor: float) -> Markup:
+    return embed.packed(
+        "alignments", {name: [decoded(row, floor) for row in some] for name, some in rows.items()}
+    )
+
+
+def _expected_size(rows: Mapping[str, list[dict[str, Any]]]) -> float:
+    """About the size of sentences without small weights, from `SAMPLED` of each test set."""
+    some = {name: _bounded(sentences, SAMPLED) for name, sentences in rows.items()}
+    share = sum(map(len, some.values())) / max(1, sum(map(len, rows.values())))
+    return size(_packed(some, FLOORS[-1])) / share if share else 0.0
 
 
 def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:

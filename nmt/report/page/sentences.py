@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import BLEU
 
 from nmt.report.runs import FinishedRun
@@ -61,16 +62,11 @@ def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[st
     return {**translations, "rows": [row for row in rows if row["id"] in chosen]}
 
 
-def alignment_rows(
-    runs: Sequence[FinishedRun], test_set: str, floor: float = 0.0
-) -> list[dict[str, Any]]:
-    """The sentences kept step by step in any run, each with its runs' decoding.
-
-    Args:
-        floor: as of `decoding`.
+def alignment_rows(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
+    """The sentences kept step by step in any run, each with its runs' decoding, from short to long.
 
     Returns:
-        `id`, `length`, `source` and `reference` tokens, and `by`: {label: packed decoding of `decoding`}.
+        `id`, `length`, `source` and `reference` tokens, and `by`: {label: (row, bleu, source) of `decoding`}.
     """
     sentences: dict[int, dict[str, Any]] = {}
     for run in runs:
@@ -79,10 +75,17 @@ def alignment_rows(
             sentence = sentences.setdefault(row["id"], undecoded(row))
             # Another source, as a run with another tokenizer has it, is told apart by its tokens.
             own = None if row["source"] == sentence["source"] else row["source"]
-            sentence["by"][run.label] = decoding(
-                row, sentence_bleu(scores.get(row["id"])), own, floor
-            )
+            if row["weights"] is not None:
+                row["weights"] = np.array(row["weights"])  # in a fourth of the memory
+            sentence["by"][run.label] = row, sentence_bleu(scores.get(row["id"])), own
     return sorted(sentences.values(), key=lambda sentence: (sentence["length"], sentence["id"]))
+
+
+def decoded(sentence: Mapping[str, Any], floor: float = 0.0) -> dict[str, Any]:
+    """A sentence of `alignment_rows`, `by` having what `decoding` gives."""
+    found = sentence["by"].items()
+    by = {label: decoding(row, bleu, own, floor) for label, (row, bleu, own) in found}
+    return {**sentence, "by": by}
 
 
 def undecoded(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,11 +129,9 @@ def decoding(
     if source is not None:
         packed["source"] = source
     if row.get("weights") is not None:
-        packed["w"] = [
-            0 if weight < floor else round(WEIGHT_SCALE * math.sqrt(max(0.0, weight)))
-            for weights in row["weights"]
-            for weight in weights
-        ]
+        weights = np.array(row["weights"], dtype=np.float64).ravel()
+        codes = np.rint(WEIGHT_SCALE * np.sqrt(np.maximum(weights, 0.0)))
+        packed["w"] = np.where(weights < floor, 0.0, codes).astype(int).tolist()
         if floor:
             packed["floor"] = floor
         if row.get("log_normaliser") is not None:

@@ -153,6 +153,31 @@ def test_t_distribution_has_the_values_of_the_tables():
         assert t_probability(-value, df) == pytest.approx(1 - probability, abs=1e-5)
 
 
+def test_a_quantile_is_that_of_plain_bisection():
+    for probability, df in [(0.975, 2.0), (0.95, 3.7), (0.995, 41.5), (0.1, 900.0), (0.975, 1.0)]:
+        low, high = -1.0, 1.0
+        while t_probability(low, df) > probability:
+            low *= 2
+        while t_probability(high, df) < probability:
+            high *= 2
+        while high - low > 1e-9 * max(1.0, abs(high)):
+            middle = (low + high) / 2
+            low, high = (middle, high) if t_probability(middle, df) < probability else (low, middle)
+        assert t_quantile(probability, df) == (low + high) / 2
+
+
+def test_scores_that_memory_does_not_hold_at_once_are_the_same(runs, monkeypatch):
+    scores = [BLEU, REGISTERED["length_ratio"], REGISTERED["brevity_penalty"]]
+    together = curves(runs, scores, resamples=20)
+    monkeypatch.setattr("nmt.evaluation.degradation.curve.MOST_SUMS", 1)
+    apart = curves(runs, scores, resamples=20)
+    assert list(apart) == list(together) == [score.key for score in scores]
+    for key, by_run in together.items():
+        for label, curve in by_run.items():
+            np.testing.assert_array_equal(apart[key][label].sums, curve.sums)
+            assert apart[key][label].text is apart["bleu"][label].text
+
+
 def test_groups_differ_where_one_falls(runs):
     measured = curves(runs, [BLEU], resamples=R)["bleu"]
     flat, falls = (

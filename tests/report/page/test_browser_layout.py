@@ -2,12 +2,13 @@
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.report.finding import find_runs
+from nmt.report.finding import find_runs, read_run
 from nmt.report.page import build_explorer, build_page
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, drawn_after, lines
@@ -68,6 +69,18 @@ def test_the_chart_follows_the_width_of_the_window(page: Any) -> None:
     assert width() < min(wide, 500)
 
 
+def test_the_heading_of_a_long_table_stays_in_sight(page: Any) -> None:
+    page.set_viewport_size({"width": 1000, "height": 120})
+    table = "#training-table"
+    heading = page.locator(f"{table} thead th").first
+    heading.scroll_into_view_if_needed()
+    page.evaluate(f"document.querySelector('{table}').parentElement.scrollTop = 50")
+    region = page.locator(table).locator("..").bounding_box()
+    assert region["height"] <= 120
+    assert heading.bounding_box()["y"] >= region["y"]
+    page.set_viewport_size({"width": 1400, "height": 900})
+
+
 def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
     page = opened.page
     reached = set()
@@ -119,6 +132,18 @@ def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_bands_of_many_lines_are_drawn_only_when_asked_for(chromium: Any, tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path / "0", pairs=40, kept=0, sets=("t",)))
+    many = [
+        replace(run, label=f"run {n}", results={**run.results, "config": {**run.config, "n": n}})
+        for n in range(26)
+    ]
+    for count in (25, 26):
+        session = Opened(chromium, build_page(many[:count], tmp_path / "p.html", resamples=0))
+        assert session.page.is_checked("#bands") is (count == 25)
+        session.close()
+
+
 def test_ten_runs_of_three_thousand_sentences(chromium: Any, tmp_path: Path) -> None:
     make_ten(tmp_path / "sweep")
     runs = find_runs([tmp_path / "sweep"]).runs

@@ -6,6 +6,7 @@ import pytest
 from nmt.report.page.sentences import (
     WEIGHT_SCALE,
     alignment_rows,
+    decoded,
     decoding,
     sentence_bleu,
     thinned,
@@ -75,7 +76,7 @@ def test_thinning_keeps_the_lengths_and_what_it_must(runs: list[FinishedRun]) ->
 
 
 def test_kept_sentences_hold_every_run_by_name(runs: list[FinishedRun]) -> None:
-    rows = alignment_rows(runs, "newstest")
+    rows = [decoded(row) for row in alignment_rows(runs, "newstest")]
     assert len(rows) == 12
     assert [row["length"] for row in rows] == sorted(row["length"] for row in rows)
     by = rows[4]["by"]
@@ -96,7 +97,7 @@ def test_another_tokenisation_keeps_its_own_source() -> None:
         )
         for name, row in (("words", words), ("bpe", pieces))
     ]
-    by = alignment_rows(made, "t")[0]["by"]
+    by = decoded(alignment_rows(made, "t")[0])["by"]
     assert "source" not in by["words"]
     assert by["bpe"]["source"] == ["a@@", "b", "</s>"]
     assert len(by["bpe"]["w"]) == 6

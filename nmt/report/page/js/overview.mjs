@@ -9,6 +9,8 @@ import { sortable } from "./tables.mjs";
 
 const TRAINING = { train_nll_per_word: "Training NLL, nats a word", nll_per_word: "Development NLL, nats a word", bleu: "Development BLEU" };
 
+const BANDED = 25; // lines whose bands are drawn at first: those of more hide them
+
 /** Starts the part of the page that speaks of runs as wholes; returns {changed, on}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
@@ -31,6 +33,7 @@ export function startOverview(overview) {
   byId("grouped-field").hidden = !seeded;
   byId("set-field").hidden = Object.keys(overview.sets).length < 2;
   grouped.checked = seeded && overview.runs.length > 4;
+  bands.checked = (grouped.checked ? overview.groups : overview.runs).length <= BANDED;
 
   const boxes = new Map();
   function runList() {
