@@ -57,10 +57,10 @@ def test_what_hydra_does_not_read_is_said_in_a_line(program, typed, said):
 
 @pytest.mark.parametrize("command", ["translate", "score", "compare"])
 def test_a_folder_that_a_command_has_not_is_not_made(program, command):
-    ended = program(command, "hydra.run.dir=mine")
+    ended = program(command, "hydra.run.dir=nobodys")
     assert ended.code == 2
-    assert ended.err.startswith(f"nmt: hydra.run.dir=mine: nmt.{command} has no run folder;")
-    assert not (program.folder / "mine").exists()
+    assert ended.err.startswith(f"nmt: hydra.run.dir=nobodys: nmt.{command} has no run folder;")
+    assert not (program.folder / "nobodys").exists()
 
 
 @pytest.mark.parametrize("code", [0, 3, "done"])

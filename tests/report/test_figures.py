@@ -267,6 +267,8 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
     run = SimpleNamespace(
         config=Config(),
         folder=place,
+        checkpoint=None,
+        initial=None,
         logger=None,
         left=TimeLeft({}),
         code=None,

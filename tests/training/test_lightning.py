@@ -15,6 +15,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 from pytorch_lightning.trainer import call
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config import TrainerConfig
 from nmt.training.lightning import (
@@ -140,6 +141,7 @@ def test_averaged_weights_are_kept_where_the_model_is_trained(monkeypatch):
 
 def test_what_the_ranks_of_several_machines_wait_for_is_said(monkeypatch, caplog):
     met = []
+    monkeypatch.setattr(rank_zero_only, "rank", 0)  # it is set for the rest of the process
     monkeypatch.setattr(DDPStrategy, "setup_distributed", lambda each: met.append(each))
     for name, value in (("MASTER_ADDR", "first"), ("MASTER_PORT", "1234"), ("NODE_RANK", "1")):
         monkeypatch.setenv(name, value)
