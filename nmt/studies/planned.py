@@ -14,7 +14,13 @@ from typing import Any
 from nmt.config import BaselineConfig, Config, TextConfig
 from nmt.config.keys import completed, flatten, is_within
 from nmt.config.renamed import upgrade
-from nmt.config.schema import REVERSE_CHECKPOINT, RUNTIME_KEYS, TrainConfig, to_containers
+from nmt.config.schema import (
+    INITIAL_CHECKPOINT,
+    REVERSE_CHECKPOINT,
+    RUNTIME_KEYS,
+    TrainConfig,
+    to_containers,
+)
 from nmt.utils.code import code_fingerprint
 from nmt.utils.commands import command_line, literal, override, override_key
 
@@ -22,6 +28,8 @@ ROOT = "data.root"
 
 # Names of a run, and what is measured in addition: they change neither weights nor translations.
 NEUTRAL = ("name", "experiment", "regime", "evaluation.scores", *RUNTIME_KEYS)
+# Keys that earlier versions did not have: left out of a digest where they are null, so that runs are still found
+ADDED = (INITIAL_CHECKPOINT,)
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,11 @@ def identity(config: dict[str, Any]) -> str:
     data = whole["data"]
     data |= {name: _known_by(data[name]) for name in ("train", "valid", "in_domain")}
     data["test"] = {name: _known_by(text) for name, text in data["test"].items()}
-    kept = {path: value for path, value in flatten(whole).items() if not is_within(path, NEUTRAL)}
+    kept = {
+        path: value
+        for path, value in flatten(whole).items()
+        if not (is_within(path, NEUTRAL) or (path in ADDED and value is None))
+    }
     text = json.dumps(kept, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 

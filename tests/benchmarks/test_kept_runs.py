@@ -27,8 +27,11 @@ from benchmarks.records.tables import RECORDS
 from nmt.evaluation.scores import REGISTERED, Score
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.finding import read_run
+from nmt.studies.existing import find_existing
+from nmt.studies.plan import plan_of
 from nmt.studies.planned import identity
 from tests.helpers.run_folders import make_run
+from tests.studies.conftest import composed
 
 FIRST = [{"sha256": "a", "runs": 0, "study": "a", "content": {}}]
 
@@ -53,6 +56,19 @@ def of_study(folder, runs=(), score="bleu"):
     entries = [{"folder": str(run)} for run in runs] + [{"folder": None}]
     (folder / "study.json").write_text(json.dumps({"claims": claims, "runs": entries}))
     (folder / CLAIMS).write_text(json.dumps(FIRST))
+
+
+def test_the_runs_on_record_are_found_by_their_study(tmp_path):
+    """A digest that changes with the keys of this version would have evaluations made anew."""
+    texts, folder = tmp_path / "texts", tmp_path / "study"
+    (texts / "gold").mkdir(parents=True)
+    for name in ("hansards-dev", "alibi"):  # without them the study has no such test sets
+        for ending in ("en", "fr", "align"):
+            (texts / f"gold/{name}.{ending}").touch()
+    unpack_runs(RECORDS / "runs/europarl", folder)
+    with composed("+study=europarl", root=str(texts), accept="configuration") as config:
+        found = find_existing(plan_of(config), folder)
+    assert [run.folder_name for run in found.missing()] == []
 
 
 @pytest.fixture(scope="module")
