@@ -107,6 +107,7 @@ class TrainConfig(Config):
         None,
         "file of a trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS: "
         "the training starts from its weights, with its vocabularies",
+        path=True,
     )
     checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints", runtime=True)
 
