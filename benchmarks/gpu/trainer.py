@@ -163,7 +163,8 @@ def prepared_training(
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     text = prepare.prepare(config.data, config.tokenizer, progress=False)
-    run = Run(config, RunFolder(folder), None, Stop(folder), make_logger(config, folder))
+    logger = make_logger(config, folder)
+    run = Run(config, RunFolder(folder), stop=Stop(folder), logger=logger)
     training = Training(run, text)
     # the callbacks keep the grammar's development set; the model and its batches are of our sizes
     training.model = model_of(setting, config)
