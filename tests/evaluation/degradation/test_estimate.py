@@ -153,7 +153,7 @@ def test_t_distribution_has_the_values_of_the_tables():
         assert t_probability(-value, df) == pytest.approx(1 - probability, abs=1e-5)
 
 
-def test_a_quantile_is_that_of_plain_bisection():
+def test_a_quantile_has_its_probability_and_is_that_of_bisection():
     for probability, df in [(0.975, 2.0), (0.95, 3.7), (0.995, 41.5), (0.1, 900.0), (0.975, 1.0)]:
         low, high = -1.0, 1.0
         while t_probability(low, df) > probability:
@@ -163,7 +163,9 @@ def test_a_quantile_is_that_of_plain_bisection():
         while high - low > 1e-9 * max(1.0, abs(high)):
             middle = (low + high) / 2
             low, high = (middle, high) if t_probability(middle, df) < probability else (low, middle)
-        assert t_quantile(probability, df) == (low + high) / 2
+        quantile = t_quantile(probability, df)
+        assert t_probability(quantile, df) == pytest.approx(probability, rel=0, abs=1e-12)
+        assert quantile == pytest.approx((low + high) / 2, rel=1e-9)  # which is no nearer
 
 
 def test_scores_that_memory_does_not_hold_at_once_are_the_same(runs, monkeypatch):
