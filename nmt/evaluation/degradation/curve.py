@@ -125,9 +125,8 @@ def measured_curves(
         lengths: (N,) of each run's sentences.
         scores: by the keys of `tables`.
     """
-    alike: dict[
-        str, tuple[tuple[str, ...], bytes]
-    ] = {}  # runs that have a score, and the sentences
+    # the runs that have a score, and their common sentences
+    alike: dict[str, tuple[tuple[str, ...], bytes]] = {}
     for key in scores:
         found = {label: ids[label][~np.isnan(table[:, 0])] for label, table in tables[key].items()}
         found = {label: known for label, known in found.items() if len(known)}

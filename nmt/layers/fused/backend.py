@@ -16,9 +16,8 @@ from torch import Tensor
 
 log = logging.getLogger(__name__)
 
-MOST_ENTRIES = (
-    2**31 - 1
-)  # of a tensor: kernels count in 32 bits, which take fewer registers than 64
+# of a tensor: kernels count in 32 bits, which take fewer registers than 64
+MOST_ENTRIES = 2**31 - 1
 
 
 def steps_for(example: Tensor, *others: Tensor) -> Any:
