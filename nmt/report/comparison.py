@@ -22,7 +22,7 @@ from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import REGISTERED, Score
 from nmt.evaluation.summary import Measured, by_length, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
-from nmt.report.groups import paired, paired_note
+from nmt.report.groups import bleu_of, paired, paired_note
 from nmt.report.no_unk import no_unk_subset
 from nmt.report.runs import FinishedRun, known_scores
 from nmt.utils.errors import InputError
@@ -164,13 +164,7 @@ def compare_set(
             _rescore_no_unk(result, table, np.isin(table.ids, list(subset)))
         results[run.label] = result
     level = max(confidence.values(), default=CONFIDENCE)
-    pairs = paired(
-        {
-            label: (score_of(result, "bleu") or {}).get("score", 0.0)
-            for label, result in results.items()
-        },
-        [run.label for run in present if run.external],
-    )
+    pairs = paired(bleu_of(results), [run.label for run in present if run.external])
     with Stage(f"testing differences on {name}", shown=shown):
         tested = _significance(
             {label: measured[label] for label in pairs}, scores, limits, resamples, level

@@ -21,7 +21,7 @@ from nmt.evaluation.degradation import (
 from nmt.evaluation.degradation.wording import slope_sentence
 from nmt.evaluation.results import score_of
 from nmt.evaluation.summary import Measured, curves_of
-from nmt.report.groups import grouped, paired
+from nmt.report.groups import bleu_of, grouped, paired
 from nmt.report.runs import FinishedRun
 
 
@@ -67,10 +67,7 @@ def measure_falls(
     of_label = {run.label: run.results.get("max_length") for run in runs}
     caps = {name: of_label[labels[0]] for name, labels in groups.items()}
     models = {run.label: run.model for run in runs}
-    bleu = {
-        label: (score_of(result, "bleu") or {}).get("score", 0.0)
-        for label, result in results.items()
-    }
+    bleu = bleu_of(results)
     means = {
         name: float(np.mean([bleu[label] for label in labels])) for name, labels in groups.items()
     }

@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from nmt.evaluation.results import score_of
 from nmt.report.runs import FinishedRun
 
 MOST_PAIRED = 25  # runs, or groups, that are compared pair by pair: 300 would make 44,850 pairs
+
+
+def bleu_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """BLEU of each run on a test set, 0 where it has none, from the set's entries of results.json."""
+    return {
+        label: (score_of(result, "bleu") or {}).get("score", 0.0)
+        for label, result in results.items()
+    }
 
 
 def paired(scores: Mapping[str, float], outside: Sequence[str]) -> list[str]:
