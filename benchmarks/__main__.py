@@ -101,8 +101,9 @@ def decoding(size: Size, args: argparse.Namespace) -> None:
     base = statistics.median(times[versions[0]])
     for version in versions:
         median = statistics.median(times[version])
-        beam = "greedy" if version[0] == 1 else f"beam {version[0]}"
-        label = f"{beam} {'bf16' if version[1] else 'float32'}"
+        beam, bf16 = version
+        searched = "greedy" if beam == 1 else f"beam {beam}"
+        label = f"{searched} {'bf16' if bf16 else 'float32'}"
         print(f"{label:18} {len(source) / median:12.1f} {base / median:6.2f}", flush=True)
 
 

@@ -140,7 +140,7 @@ def true_slopes(text: TestText, system: System, trainings: int = 1000) -> dict[s
     some = [system.seed(draw) for _ in range(trainings)] if varies else [system]
     axis = truth(text, system)[0]
     scores = np.mean([truth(text, each)[1] for each in some], axis=0)
-    found = {}
+    found: dict[str, float] = {}
     for part in RANGES:
         coefficients = axis.slope(part, CAP)
         assert coefficients is not None

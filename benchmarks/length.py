@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -90,7 +90,7 @@ def by_length(size: Size, args: argparse.Namespace) -> None:
             print(rows(runs, length, args), flush=True)
 
 
-def rows(runs: dict[str, Callable[[], None]], length: int, args: argparse.Namespace) -> str:
+def rows(runs: Mapping[str, Callable[[], None]], length: int, args: argparse.Namespace) -> str:
     """The lines of a length: medians of `args.rounds` turns, after one that is not counted."""
     flops = {scoring: flops_of(run) / (ROWS * length) for scoring, run in runs.items()}
     times: dict[str, list[float]] = {scoring: [] for scoring in runs}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +75,7 @@ class Net(nn.Module):
         self, size: Size, recurrence: str, scoring: str = "additive", graphs: bool = False
     ) -> None:
         super().__init__()
-        options = {"recurrence": recurrence, "graphs": graphs}
+        options: dict[str, Any] = {"recurrence": recurrence, "graphs": graphs}
         context: Attention | FixedContext
         if scoring == "none":
             self.encoder: nn.Module = ForwardEncoder(
@@ -96,7 +97,8 @@ class Net(nn.Module):
         initialise(self, "glorot")
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        return self.decoder.memory(*self.encoder(source, mask), mask)
+        annotations, summary = self.encoder(source, mask)
+        return self.decoder.memory(annotations, summary, mask)
 
     def forward(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
@@ -144,10 +146,14 @@ class Trainer:
         """The norm of the gradient, which the update takes as at most 1."""
         if not isinstance(self.optimizer, FusedAdadelta):
             return nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
-        gradients = [p.grad for p in self.net.parameters() if p.grad is not None]
-        norm = nn.utils.get_total_norm(gradients)
+        norm = nn.utils.get_total_norm(gradients_of(self.net))
         self.optimizer.clip(norm, 1.0)
         return norm
+
+
+def gradients_of(net: nn.Module) -> list[Tensor]:
+    """Of the parameters that have one."""
+    return [p.grad for p in net.parameters() if p.grad is not None]
 
 
 def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:

@@ -66,7 +66,7 @@ def compile_kernels(target: str) -> int:
     if find_spec("benchmarks.gpu.compile") is None or find_spec("triton") is None:
         print("--compile: Triton is not installed", file=sys.stderr)
         return 1
-    from benchmarks.gpu.compile import main as compile_all  # type: ignore[import-not-found]
+    from benchmarks.gpu.compile import main as compile_all
 
     return int(compile_all(target))
 

@@ -42,8 +42,9 @@ def kernels(setting: Setting, findings: Findings) -> None:
         for scoring in WITH_KERNELS:
             for length in lengths if scoring != "scaled_dot" else lengths[:1]:
                 label = f"{scoring} {name} S={length}"
-                given = (setting, dtype, scoring, length)
-                compare(label, attention, given, setting, dtype, findings)
+                compare(
+                    label, attention, (setting, dtype, scoring, length), setting, dtype, findings
+                )
         given = (setting, dtype, lengths[-1])
         compare(f"search {name}", queries_at_once, given, setting, dtype, findings)
 
@@ -201,7 +202,7 @@ def optimizer(setting: Setting, findings: Findings) -> None:
     Noted are microseconds of norm and update, and the bandwidth that the fused way reaches if it
     passes over the parameters' size 8 times.
     """
-    options = {"lr": 1.0, "rho": 0.95, "eps": 1e-6}
+    options: dict[str, Any] = {"lr": 1.0, "rho": 0.95, "eps": 1e-6}
     weights: dict[str, list[nn.Parameter]] = {}
     updates: dict[str, Callable[[], None]] = {}
     for which in ("torch", "fused"):

@@ -26,7 +26,9 @@ def rehearse_recordings(net: nn.Module) -> None:
 
 def rehearse_all_recordings() -> None:
     """`rehearse_recordings` for every model that this process will make."""
-    graphs.GraphCache.__init__.__kwdefaults__["eager"] = True
+    defaults = graphs.GraphCache.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["eager"] = True
 
 
 def limit_recordings(net: nn.Module) -> None:
@@ -75,7 +77,7 @@ def no_memory_in_captures() -> Iterator[None]:
     def fail(self: Any, *arguments: Any) -> None:
         raise torch.OutOfMemoryError("no memory: rehearsed")
 
-    captured.EagerFunction.__init__ = fail  # type: ignore[method-assign]
+    captured.EagerFunction.__init__ = fail  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:

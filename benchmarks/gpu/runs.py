@@ -119,7 +119,7 @@ def in_ranks(setting: Setting, *typed: str) -> None:
 
 def nmt(setting: Setting, command: str, *typed: str, **streams: Path) -> None:
     """`python -m nmt.<command>` to its end; raises RuntimeError with what it said where it fails."""
-    ended = start(setting, command, *typed, **streams)
+    ended = start(setting, command, *typed, kill=0, env=None, **streams)
     if ended.code:
         raise RuntimeError("\n".join([f"nmt.{command}: code {ended.code}", *ended.said]))
 
@@ -205,7 +205,7 @@ def kill_before(micro_batch: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         real(*arguments)
 
-    Seeds.on_train_batch_start = hooked  # type: ignore[method-assign]
+    Seeds.on_train_batch_start = hooked  # type: ignore[method-assign,assignment]
 
 
 def no_page() -> None:

@@ -90,7 +90,8 @@ class Setting:
             side = torch.randint(1, length, (rows,)) if ragged else torch.full((rows,), length - 1)
             side[0] = length - 1
             sides.append(side)
-        return batch(self.size, *sides, self.device)
+        source, target = sides
+        return batch(self.size, source, target, self.device)
 
     def autocast(self, bf16: bool) -> AbstractContextManager[None]:
         return torch.autocast(self.device, torch.bfloat16, enabled=bf16)

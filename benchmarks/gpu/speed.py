@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from benchmarks.gpu.findings import Findings
 from benchmarks.gpu.recordings import products_apart, recorded, without_kernels
 from benchmarks.gpu.setting import Setting
+from benchmarks.work import gradients_of
 
 # label: recurrence, bf16, CUDA graphs, what is otherwise
 VERSIONS: dict[str, tuple[str, bool, bool, Callable[[], AbstractContextManager[None]]]] = {
@@ -50,8 +51,8 @@ def shapes(setting: Setting, findings: Findings) -> None:
         found = {label: 1e3 * median(measured) for label, measured in times.items()}
         findings.note(**{f"{shape} ms": found})
         findings.check(f"{shape}: graphs held", recorded(trainers["with graphs"].net), at_least=1)
-        finite = all(p.grad.isfinite().all() for p in trainers["with graphs"].net.parameters())
-        findings.check(f"{shape}: gradients are finite", bool(finite), equals=True)
+        finite = all(g.isfinite().all() for g in gradients_of(trainers["with graphs"].net))
+        findings.check(f"{shape}: gradients are finite", finite, equals=True)
         if fast and shape in TARGETS:
             findings.target(f"{shape} ms", found["with graphs"], at_most=TARGETS[shape])
             over = found["plain bf16"] / found["with graphs"]
@@ -114,7 +115,6 @@ def parts(setting: Setting, findings: Findings) -> None:
         net.zero_grad()
         with watch("whole"):
             in_parts(setting, net, words, watch)
-            norm = float("nan")
             with watch("clip"):
                 norm = trainer.clip()
             wanted = wanted if wanted is not None else float(norm)
@@ -125,7 +125,7 @@ def parts(setting: Setting, findings: Findings) -> None:
     # the parts make the gradient that the whole makes
     twin = setting.net(graphs=True)
     setting.trainer(twin, bf16=True).gradient(words)
-    expected = float(nn.utils.get_total_norm([p.grad for p in twin.parameters()]))
+    expected = float(nn.utils.get_total_norm(gradients_of(twin)))
     findings.check(
         "norm of the gradient, share", abs(float(wanted or 0) / expected - 1), at_most=0.02
     )

@@ -194,7 +194,7 @@ def model_of(setting: Setting, config: TrainConfig) -> Translator:
 def fit(setting: Setting, training: Training, warm: int, count: int, *, alone: bool) -> Clock:
     """Makes the updates by `Trainer.fit` and times the last `count`."""
     clock = Clock(setting, warm, count, alone=alone)
-    training.trainer.callbacks.append(clock)
+    training.trainer.callbacks.append(clock)  # type: ignore[attr-defined]
     try:
         training.trainer.fit(training.model, training.data)
     except Done:

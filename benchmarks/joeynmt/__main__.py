@@ -41,8 +41,8 @@ def environment(folder: Path) -> Path:
         found = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
         borrowed = Path(found.stdout.strip()) / "borrowed.pth"
         borrowed.write_text(sysconfig.get_paths()["purelib"] + "\n")
-        install = [python, "-m", "pip", "install", "-q", "joeynmt==2.3.0", "importlib_metadata"]
-        subprocess.run(install, check=True)
+        wanted = ["joeynmt==2.3.0", "importlib_metadata"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)
         (folder / "ready").touch()
     return python
 

@@ -7,19 +7,22 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from joeynmt.batch import Batch
 from joeynmt.model import build_model
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
+from torch import Tensor
 
 PAD, BOS, EOS = 1, 2, 3
 SHIFT = 4  # its special symbols come first; here </s> is 0 and <unk> is 1
 
 
-def make(vocabulary):
+def make(vocabulary: int) -> Any:
     """RNNsearch's nearest relative: GRUs, Bahdanau's attention, no dropout, 256 units."""
     special = SimpleNamespace(
         unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None,
@@ -27,7 +30,7 @@ def make(vocabulary):
     )  # fmt: skip
     words = [Vocabulary([f"w{i}" for i in range(vocabulary)], special) for _ in range(2)]
     embeddings = {"embedding_dim": 128, "scale": False}
-    model = build_model(
+    model: Any = build_model(
         {
             "encoder": {
                 "type": "recurrent", "rnn_type": "gru", "embeddings": embeddings,
@@ -45,7 +48,7 @@ def make(vocabulary):
     return model
 
 
-def pad(sentences, first=()):
+def pad(sentences: list[list[int]], first: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
     """Ids (B, L) as JoeyNMT reads them, and the lengths."""
     rows = [[*first, *(w + SHIFT for w in row[:-1]), EOS] for row in sentences]
     longest = max(map(len, rows))
@@ -53,7 +56,7 @@ def pad(sentences, first=()):
     return padded, torch.tensor([len(row) for row in rows])
 
 
-def batch_of(source, target):
+def batch_of(source: list[list[int]], target: list[list[int]] | None) -> Batch:
     """JoeyNMT's batch, sorted by length as its packed sequences want it."""
     sources, lengths = pad(source)
     order = lengths.argsort(descending=True)
@@ -65,7 +68,7 @@ def batch_of(source, target):
     )  # fmt: skip
 
 
-def train(model, optimizer, work):
+def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) -> None:
     """One update, as its `TrainManager` makes it."""
     batch = batch_of(work["source"], work["target"])
     model.train()
@@ -76,7 +79,7 @@ def train(model, optimizer, work):
     optimizer.zero_grad()
 
 
-def translate(model, work):
+def translate(model: Any, work: dict[str, Any]) -> None:
     """A beam that may end no sentence before `steps` words, and must then."""
     model.eval()
     steps = work["steps"]
@@ -86,11 +89,12 @@ def translate(model, work):
     )  # fmt: skip
 
 
-def main():
+def main() -> None:
     logging.disable(logging.INFO)
     clock = time.process_time
     answers, sys.stdout = sys.stdout, sys.stderr  # nothing else may be printed there
-    model = optimizer = None
+    model: Any = None
+    optimizer: Any = None
     for line in sys.stdin:
         work = json.loads(line)
         if "threads" in work:

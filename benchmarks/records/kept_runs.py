@@ -16,6 +16,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def keep_runs(folder: Path, kept: Path) -> list[Path]:
             path.unlink()
     for path, packed_run in content.items():
         if not path.is_file() or path.read_bytes() != packed_run:
-            write_atomically(path, lambda stream, written=packed_run: stream.write(written))
+            write_atomically(path, partial(shutil.copyfileobj, io.BytesIO(packed_run)))
     return list(content)
 
 
