@@ -21,7 +21,7 @@ from nmt.layers.fused import backend
 from nmt.layers.fused.captured import Tensors, cast
 from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
 from nmt.layers.fused.scans import has_scan
-from nmt.layers.fused.steps import Product
+from nmt.layers.fused.steps import Product, by_step
 from nmt.layers.fused.unit import run_units
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype, compute_dtype
@@ -171,7 +171,7 @@ def run_forward(
     steps = backend.steps_for(projected, keys, annotations)
     length, (batch, source) = projected.shape[0] + 1, mask.shape
     hidden, dtype = U.shape[0], projected.dtype
-    query = len(from_state) - 2 * hidden
+    size = len(from_state) - 2 * hidden  # of a query
     accumulate = accumulate_dtype(dtype)
     attention = steps.attention_steps(scoring, keys, annotations, mask)
     new = projected.new_empty
@@ -180,32 +180,36 @@ def run_forward(
     states[0] = initial
     if compute_states is not states:
         compute_states[0] = initial
-    products = new(length, batch, query + 2 * hidden)
-    queries, from_gates = products.split([query, 2 * hidden], 2)
+    products = new(length, batch, size + 2 * hidden)
     weights = new(length, batch, source, dtype=accumulate)
     log_normaliser = new(length, batch, dtype=accumulate)
     contexts = new(length, batch, annotations.shape[2])
     gates = new(length - 1, batch, 2 * hidden, dtype=accumulate)
     candidates = new(length - 1, batch, hidden, dtype=accumulate)
     resets = new(length - 1, batch, hidden)
-    for_gates, for_candidate = projected.split([2 * hidden, hidden], 2)
+    from_state_t, U_t = from_state.t(), U.t()
     C_gates, C_candidate = C.t().split([2 * hidden, hidden], 1)
+    state, compute_state, product, query, from_gates = by_step(
+        states, compute_states, products, *products.split([size, 2 * hidden], 2)
+    )
+    weight, normaliser, context = by_step(weights, log_normaliser, contexts)
+    for_gates, for_candidate = by_step(*projected.split([2 * hidden, hidden], 2))
+    gate, candidate, reset = by_step(gates, candidates, resets)
     for i in range(length):
-        torch.mm(compute_states[i], from_state.t(), out=products[i])
-        attention.attend(queries[i], weights[i], log_normaliser[i], contexts[i])
+        torch.mm(compute_state[i], from_state_t, out=product[i])
+        attention.attend(query[i], weight[i], normaliser[i], context[i])
         if i + 1 == length:
             break
         steps.open_gates(
-            for_gates[i], [from_gates[i], Product(contexts[i], C_gates)], states[i], gates[i],
-            resets[i],
-        )  # fmt: skip
+            for_gates[i], [from_gates[i], Product(context[i], C_gates)], state[i], gate[i], reset[i]
+        )
         steps.next_state(
-            for_candidate[i], [Product(resets[i], U.t()), Product(contexts[i], C_candidate)],
-            states[i], gates[i], candidates[i], states[i + 1],
-            None if compute_states is states else compute_states[i + 1],
+            for_candidate[i], [Product(reset[i], U_t), Product(context[i], C_candidate)],
+            state[i], gate[i], candidate[i], state[i + 1],
+            None if compute_states is states else compute_state[i + 1],
         )  # fmt: skip
     saved = (
-        annotations, attention.keys, mask, from_state, U, C, queries,
+        annotations, attention.keys, mask, from_state, U, C, products[..., :size],
         states, compute_states, weights, contexts, gates, candidates, resets,
     )  # fmt: skip
     return (compute_states, contexts, weights, log_normaliser), saved
@@ -226,25 +230,30 @@ def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tenso
     grad_queries, grad_gates = grad.split([alignment, 3 * hidden], 2)
     grad_products, grad_candidates = grad.split([alignment + 2 * hidden, hidden], 2)
     grad_scores = torch.empty_like(weights)
-    grad_context = grad_contexts.to(dtype, copy=True)
+    grad_contexts = grad_contexts.to(dtype, copy=True)
     grad_state = torch.zeros_like(states[0])
+    state, gate, candidate, query, weight = by_step(states, gates, candidates, queries, weights)
+    upstream_state, grad_context, grad_score = by_step(grad_states, grad_contexts, grad_scores)
+    grad_query, grad_gate, grad_product, grad_candidate = by_step(
+        grad_queries, grad_gates, grad_products, grad_candidates
+    )
     for i in reversed(range(length)):
         if i + 1 < length:
-            later = Product(grad_products[i + 1], from_state)
+            later = Product(grad_product[i + 1], from_state)
             steps.candidate_backward(
-                grad_state, later, grad_states[i + 1], gates[i], candidates[i], states[i],
-                grad_gates[i],
+                grad_state, later, upstream_state[i + 1], gate[i], candidate[i], state[i],
+                grad_gate[i],
             )  # fmt: skip
-            from_reset = Product(grad_candidates[i], U)
-            steps.reset_backward(grad_state, from_reset, gates[i], states[i], grad_gates[i])
-            grad_context[i].addmm_(grad_gates[i], C)
-        attention.backward(grad_context[i], queries[i], weights[i], grad_scores[i], grad_queries[i])
-    grad_state.add_(torch.mm(grad_products[0], from_state)).add_(grad_states[0])
+            from_reset = Product(grad_candidate[i], U)
+            steps.reset_backward(grad_state, from_reset, gate[i], state[i], grad_gate[i])
+            grad_context[i].addmm_(grad_gate[i], C)
+        attention.backward(grad_context[i], query[i], weight[i], grad_score[i], grad_query[i])
+    grad_state.add_(torch.mm(grad_product[0], from_state)).add_(upstream_state[0])
     grad_from_state = torch.mm(grad_products.flatten(0, 1).t(), compute_states.flatten(0, 1))
     grad_U = torch.mm(grad_candidates[:-1].flatten(0, 1).t(), resets.flatten(0, 1))
     grad_C = torch.mm(grad_gates[:-1].flatten(0, 1).t(), contexts[:-1].flatten(0, 1))
     # (B, S, T) x (B, T, A)
-    grad_annotations = torch.bmm(weights.permute(1, 2, 0).to(dtype), grad_context.transpose(0, 1))
+    grad_annotations = torch.bmm(weights.permute(1, 2, 0).to(dtype), grad_contexts.transpose(0, 1))
     grad_keys, *grad_parameters = attention.gradients(grad_scores, queries)
     return (
         grad_gates[:-1], grad_state, grad_annotations, grad_keys, grad_from_state, grad_U, grad_C,

@@ -14,6 +14,7 @@ B batch, K queries a sentence, T target length, S source length, N alignment.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -138,29 +139,49 @@ def exponential(x: Tensor) -> Tensor:
     return x.clamp(-bound, bound).mul_(2).exp_()
 
 
-def buffer(query: Tensor, keys: Tensor) -> Tensor:
-    """Memory (b, K, S, N) for `halves`: on a CPU few enough sentences to stay in its cache."""
-    rows, size = len(keys), query.shape[1] * keys[0].numel()
-    if not keys.is_cuda:
-        rows = min(rows, max(1, CACHED // max(1, size)))
-    return keys.new_empty(rows, query.shape[1], *keys.shape[1:])
-
-
-def halves(query: Tensor, keys: Tensor, out: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """(1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) (b, K, S, N), some sentences after others in `out`.
+class Halves:
+    """(1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) of K queries a sentence and the same keys.
 
     So tanh, which takes ten times as long as a product and a quotient, is not computed for every
     pair of a query and a key: each has its exponential taken once. Where both are beyond `BOUNDS`
     with opposite signs, tanh of their sum is that of the bounded ones.
 
-    Takes e^2q (B, K, N) and e^2k (B, S, N); gives the place of the sentences in the batch first.
+    The sentences are cut into parts that take turns in one buffer: on a CPU few enough of them for
+    it to stay in the cache, unless `rows` says how many.
+
+    Args:
+        keys: (B, S, N).
+        queries: K.
     """
-    one = keys.new_ones(())
-    for first in range(0, len(keys), len(out)):
-        part = slice(first, min(first + len(out), len(keys)))
-        sums = out[: part.stop - first]
-        torch.addcmul(one, query[part].unsqueeze(2), keys[part].unsqueeze(1), out=sums)
-        yield part, sums.reciprocal_()
+
+    def __init__(self, keys: Tensor, queries: int = 1, rows: int | None = None) -> None:
+        if rows is None:
+            rows = len(keys) if keys.is_cuda else CACHED // max(1, queries * keys[:1].numel())
+        rows = max(1, min(rows, len(keys)))
+        self._sizes = [min(rows, len(keys) - first) for first in range(0, len(keys), rows)]
+        self._keys = self.split(exponential(keys).unsqueeze(1))
+        buffer = keys.new_empty(rows, queries, *keys.shape[1:])
+        self._buffers = [buffer[: len(part)] for part in self._keys]
+        self._one = keys.new_ones(())
+
+    def __call__(self, queries: Tensor) -> Iterator[Tensor]:
+        """Those of queries (B, K, N), (b, K, S, N) of one part after the other."""
+        parts = self.split(exponential(queries).unsqueeze(2))
+        for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
+            yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()
+
+    def split(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The parts (b, ...) of a tensor (B, ...)."""
+        return tensor.split_with_sizes(self._sizes)
+
+    def scores(self, queries: Tensor, v: Tensor) -> Tensor:
+        """v_aᵀ tanh(q + k) = Σ_n v_n - 2 Σ_n v_n half_n (B, K, S), of queries (B, K, N)."""
+        scores = queries.new_empty(*queries.shape[:2], self._keys[0].shape[2])
+        constant = v.sum()
+        for half, out in zip(self(queries), self.split(scores), strict=True):
+            flat = out.view(-1)
+            torch.addmv(constant.expand_as(flat), half.flatten(0, 2), v, alpha=-2, out=flat)
+        return scores
 
 
 def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
@@ -169,59 +190,40 @@ def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     A few sentences at a time in one buffer.
     """
     dtype = accumulate_dtype(query.dtype)
-    query, keys, v = query.to(dtype), keys.to(dtype), v.to(dtype)
-    scores = query.new_empty(*query.shape[:2], keys.shape[1])
-    for part, half in halves(exponential(query), exponential(keys), buffer(query, keys)):
-        _sum_over_entries(half, v, scores[part])
-    return scores
-
-
-def _sum_over_entries(half: Tensor, v: Tensor, out: Tensor) -> None:
-    """Σ_n v_n tanh_n = Σ_n v_n - 2 Σ_n v_n half_n, of (..., N) into `out` (...)."""
-    flat = out.view(-1)
-    torch.addmv(v.sum().expand_as(flat), half.flatten(0, -2), v, alpha=-2, out=flat)
+    return Halves(keys.to(dtype), query.shape[1]).scores(query.to(dtype), v.to(dtype))
 
 
 class AdditiveScan:
     """v_aᵀ tanh(q + k): the backward pass computes tanh again, in one buffer for all steps.
 
-    With r = (1 - tanh) / 2 (`halves`) the derivative of tanh is 4 (r - r²).
+    With r = (1 - tanh) / 2 (`Halves`) the derivative of tanh is 4 (r - r²).
     """
 
     def __init__(self, keys: Tensor, v: Tensor) -> None:
         self.keys = keys
         self.v = v
-        self.exponentials: Tensor | None = None  # e^2k
-        self.buffer: Tensor | None = None
         self.slopes: Tensor | None = None  # Σ_i ∂e_ij (r - r²)
         self.grad_r: Tensor | None = None  # Σ_ij ∂e_ij r
 
-    def _halves(self, query: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """`halves` of one query (B, N) a sentence, each (b, S, N)."""
-        query = exponential(query).unsqueeze(1)
-        if self.exponentials is None or self.buffer is None:
-            self.exponentials = exponential(self.keys)
-            self.buffer = buffer(query, self.keys)
-        return ((part, half[:, 0]) for part, half in halves(query, self.exponentials, self.buffer))
+    @cached_property
+    def halves(self) -> Halves:
+        return Halves(self.keys)
 
     def scores(self, query: Tensor) -> Tensor:
-        scores = query.new_empty(self.keys.shape[:2])
-        v = self.v.to(query.dtype)
-        for part, half in self._halves(query):
-            _sum_over_entries(half, v, scores[part])
-        return scores
+        return self.halves.scores(query.unsqueeze(1), self.v.to(query.dtype)).squeeze(1)
 
     def backward(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         if self.slopes is None or self.grad_r is None:
             self.slopes = torch.zeros_like(self.keys)
             self.grad_r = torch.zeros_like(self.v, dtype=query.dtype)
         summed = torch.empty_like(query)  # Σ_j ∂e_j (r - r²)
-        for part, half in self._halves(query):
-            grad = grad_scores[part]
+        parts = map(self.halves.split, (grad_scores, self.slopes, summed))
+        for half, grad, slopes, out in zip(self.halves(query.unsqueeze(1)), *parts, strict=True):
+            half = half.squeeze(1)
             self.grad_r.addmv_(half.flatten(0, 1).t(), grad.flatten())
             slope = half.addcmul_(half, half, value=-1)
-            self.slopes[part].addcmul_(grad.unsqueeze(2), slope)
-            torch.bmm(grad.unsqueeze(1), slope, out=summed[part].unsqueeze(1))
+            slopes.addcmul_(grad.unsqueeze(2), slope)
+            torch.bmm(grad.unsqueeze(1), slope, out=out.unsqueeze(1))
         return summed.mul_(4 * self.v)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from nmt.layers.fused import backend
 from nmt.layers.fused.captured import Tensors, cast
 from nmt.layers.fused.graphs import SENTENCES, GraphCache, GraphReplay, rounded
-from nmt.layers.fused.steps import Product, total
+from nmt.layers.fused.steps import Product, by_step, total
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
@@ -137,17 +137,19 @@ def run_forward(
     gates = new(length, directions, batch, 2 * hidden, dtype=accumulate)
     candidates = new(length, directions, batch, hidden, dtype=accumulate)
     resets = new(directions, length, batch, hidden)
-    for_gates, for_candidate = projected.split([2 * hidden, hidden], 3)
     U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)
+    for_gates, for_candidate = by_step(*projected.split([2 * hidden, hidden], 3), dim=1)
+    state, compute_state, reset = by_step(states, compute_states, resets, dim=1)
+    gate, candidate = by_step(gates, candidates)
+    here = None if real is None else real.unbind(1)
     for t in range(length):
         steps.open_gates(
-            for_gates[:, t], [Product(compute_states[:, t], U_gates)], states[:, t], gates[t],
-            resets[:, t], None if real is None else real[:, t],
+            for_gates[t], [Product(compute_state[t], U_gates)], state[t], gate[t], reset[t],
+            None if here is None else here[t],
         )  # fmt: skip
         steps.next_state(
-            for_candidate[:, t], [Product(resets[:, t], U)], states[:, t], gates[t],
-            candidates[t], states[:, t + 1],
-            None if compute_states is states else compute_states[:, t + 1],
+            for_candidate[t], [Product(reset[t], U)], state[t], gate[t], candidate[t], state[t + 1],
+            None if compute_states is states else compute_state[t + 1],
         )  # fmt: skip
     saved = (states, compute_states, gates, candidates, resets, U_gates, U)
     return (states[:, 1:],), saved
@@ -161,17 +163,19 @@ def run_backward(saved: Tensors, upstream: Tensors) -> Tensors:
     U_gates, U = U_gates.transpose(1, 2), U.transpose(1, 2)  # as they were given
     grad = resets.new_empty(directions, length, batch, 3 * hidden)
     steps = backend.steps_for(grad)
-    grad_gates, grad_candidates = grad.split([2 * hidden, hidden], 3)
     grad_state = torch.zeros_like(states[:, 0])
+    state, upstream_state, grad_unit, grad_gates, grad_candidate = by_step(
+        states, grad_states, grad, *grad.split([2 * hidden, hidden], 3), dim=1
+    )
+    gate, candidate = by_step(gates, candidates)
     later: Tensor | Product = torch.zeros_like(grad_state, dtype=resets.dtype)
     for t in reversed(range(length)):
-        state = states[:, t]
         steps.candidate_backward(
-            grad_state, later, grad_states[:, t], gates[t], candidates[t], state, grad[:, t]
+            grad_state, later, upstream_state[t], gate[t], candidate[t], state[t], grad_unit[t]
         )
-        from_reset = Product(grad_candidates[:, t], U)
-        steps.reset_backward(grad_state, from_reset, gates[t], state, grad[:, t])
-        later = Product(grad_gates[:, t], U_gates)
+        from_reset = Product(grad_candidate[t], U)
+        steps.reset_backward(grad_state, from_reset, gate[t], state[t], grad_unit[t])
+        later = Product(grad_gates[t], U_gates)
     flat = grad.flatten(1, 2).transpose(1, 2)  # (D, 3H, S·B)
     grad_U_gates = torch.bmm(flat[:, : 2 * hidden], compute_states[:, :-1].flatten(1, 2))
     grad_U = torch.bmm(flat[:, 2 * hidden :], resets.flatten(1, 2))

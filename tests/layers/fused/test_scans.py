@@ -10,9 +10,8 @@ from nmt.layers.fused.scans import (
     AutogradScan,
     CosineScan,
     DotScan,
+    Halves,
     StepwiseScan,
-    exponential,
-    halves,
     scan_of,
 )
 from tests.layers.nets import batch, both_recurrences, gradients, make
@@ -204,10 +203,8 @@ def test_tanh_from_the_exponentials_of_its_terms(dtype, error, scale):
     query = torch.randn(2, 3, 7, generator=generator, dtype=torch.float64).mul_(scale).to(dtype)
     keys = torch.randn(2, 5, 7, generator=generator, dtype=torch.float64).mul_(scale).to(dtype)
     query.clamp_(-30, 30)
-    found = torch.empty(2, 3, 5, 7, dtype=dtype)
-    out = torch.empty(1, 3, 5, 7, dtype=dtype)  # a sentence at a time
-    for part, half in halves(exponential(query), exponential(keys), out):
-        found[part] = 1 - 2 * half
+    parts = Halves(keys, queries=3, rows=1)  # a sentence at a time, in the same buffer
+    found = torch.cat([1 - 2 * half for half in parts(query)])
     exact = torch.tanh(query.double().unsqueeze(2) + keys.double().unsqueeze(1))
     assert exact.abs().max() > 0.9 * min(1, scale)
     torch.testing.assert_close(found.double(), exact, rtol=0, atol=error)
@@ -218,5 +215,5 @@ def test_saturated_terms(dtype):
     """Whatever the size of one term, tanh is that of the sum; no 0 · infinity in between."""
     query = torch.tensor([[[1e4, -1e4, 1e4, -1e4, 35.0, torch.inf]]], dtype=dtype)
     keys = torch.tensor([[[1e4, -1e4, 3.0, -3.0, -35.0, 0.0]]], dtype=dtype)
-    ((_, half),) = halves(exponential(query), exponential(keys), keys.new_empty(1, 1, 1, 6))
+    (half,) = Halves(keys)(query)
     assert (1 - 2 * half).flatten().tolist() == [1, -1, 1, -1, 0, 1]
