@@ -40,11 +40,13 @@ class Claim:
         folder: its path.
         lock: its lock.
         stood: paths that existed before: entries of the folder and of its `.hydra`.
+        above: folders that it lies in and that were made for it, the innermost first.
     """
 
     folder: Path
     lock: FolderLock
     stood: frozenset[Path]
+    above: Sequence[Path] = ()
 
     def undo(self, command: str) -> None:
         """Removes what Hydra has written for a command that was refused, and nothing else.
@@ -61,7 +63,7 @@ class Claim:
             for path in [*made, *written[1:]]:
                 if path not in self.stood and again not in self.stood & set(path.parents):
                     path.unlink(missing_ok=True)
-            for path in (again, hydra, self.folder):
+            for path in (again, hydra, self.folder, *self.above):
                 if path not in self.stood and path.is_dir():
                     path.rmdir()
 
@@ -111,11 +113,12 @@ class ClaimFolder(Callback):
             ours = "${run_folder:" in str(given["dir"])
             if not str(config.hydra.run.dir):  # an unset variable of a shell, perhaps
                 raise InputError(f"{'resume' if ours else 'hydra.run.dir'}=: names no folder")
+            above = [path for path in folder.absolute().parents if not os.path.isdir(path)]
             if ours and named_by_time(self.command, config.get("resume")):
                 folder = _make_another(folder)
-                _claims.append(claim(folder, new=True))
+                _claims.append(claim(folder, above, new=True))
             else:
-                _claims.append(claim(folder))
+                _claims.append(claim(folder, above))
             with read_write(config.hydra.run), open_dict(config.hydra.run):
                 config.hydra.run.dir = str(folder)
         except Exception as error:
@@ -166,12 +169,16 @@ def claimed(folder: Path) -> Iterator[Claim | None]:
         made.lock.release()
 
 
-def claim(folder: Path, new: bool = False) -> Claim:
-    """Claims a folder, `new` if this process has just made it. Raises as `FolderLock.take`."""
+def claim(folder: Path, above: Sequence[Path] = (), new: bool = False) -> Claim:
+    """Claims a folder, `new` if this process has just made it. Raises as `FolderLock.take`.
+
+    Args:
+        above: folders that it lies in and that are made for it.
+    """
     there = os.path.isdir(folder) and not new  # False where the name is too long
     lock = FolderLock.take(folder)
     stood = {folder, *_entries(folder), *_entries(folder / ".hydra")} if there else set()
-    return Claim(folder.absolute(), lock, frozenset(path.absolute() for path in stood))
+    return Claim(folder.absolute(), lock, frozenset(path.absolute() for path in stood), above)
 
 
 def _make_another(folder: Path) -> Path:
@@ -180,7 +187,7 @@ def _make_another(folder: Path) -> Path:
     for number in itertools.count():
         named = folder.with_name(f"{folder.name}-{number}") if number else folder
         with contextlib.suppress(FileExistsError):
-            named.mkdir()
+            named.mkdir(parents=True)  # a command that was refused may have removed those above
             return named
     raise AssertionError
 

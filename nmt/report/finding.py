@@ -16,6 +16,8 @@ from nmt.report.runs import FinishedRun, label_apart
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
 
+WITHOUT_RESULTS = ("probe", "study")  # commands with a folder of their own, but no results.json
+
 
 @dataclass(frozen=True)
 class Found:
@@ -65,6 +67,8 @@ def find_runs(patterns: Iterable[str | Path]) -> Found:
         finished_before = False
         for folder in folders:
             jobs = [folder] if (folder / results.FILE).is_file() else _jobs(folder)
+            if not (jobs or named) and _is_unfinished(folder):
+                jobs = [folder]
             for job in jobs:
                 if not (job / results.FILE).is_file():
                     unfinished.append(job)
@@ -90,6 +94,12 @@ def _jobs(folder: Path) -> list[Path]:
         path for path in inside if (path / results.FILE).is_file() or (path / ".hydra").is_dir()
     ]
     return sorted(jobs, key=_order)
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Whether a folder without results is that of a run, and not of a command that leaves none."""
+    logs = (folder / f"{command}.log" for command in WITHOUT_RESULTS)
+    return (folder / ".hydra").is_dir() and not any(log.is_file() for log in logs)
 
 
 def _order(path: Path) -> tuple[str, int, str]:

@@ -187,8 +187,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
                 if new:
                     with warn_on_error("logging what the run has written"):
                         log_checkpoints(run, content)
-                        sentences = {name: finished.alignments(name) for name in finished.sets}
-                        log_translations(run.logger.experiment, sentences, figures)
+                        log_translations(run.logger.experiment, finished, figures)
                     log_test(run.logger.experiment, content, figures, page)
         elif run.logger is not None:
             log_test_scores(run.logger, content, figures)

@@ -142,6 +142,10 @@ def trained_model(
     if command is TranslateConfig:
         if "search.nbest" in paths:
             raise InputError("search.nbest: type nbest= instead, the translations a line")
+        if "search.beam_size" in paths and composed.nbest > stored.search.beam_size:
+            raise InputError(
+                f"nbest={composed.nbest}: must be at most search.beam_size={stored.search.beam_size}"
+            )
         stored.search.nbest = composed.nbest
         stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
     if "trainer.accelerator" in paths:  # the stored one need not exist here

@@ -30,6 +30,8 @@ def evaluated_sections(
         training: whether it reads the training text whatever the configuration says.
     """
     sections = text_sections(config.data)
+    if config.data.selection == "none":
+        del sections["data.in_domain"]
     if training or config.evaluation.alignment.statistical_aligners:
         return sections
     names = [f"data.test.{name}" for name in sets or config.data.test]

@@ -37,12 +37,13 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.1  # between two times that W&B writes its rows to disk
 PATIENCE_SECONDS = 5.0  # for it to have done so
 LONGEST_NAME = 128  # of a run or a group, in characters; W&B refuses a longer one
+LONGEST_TAG = 64  # likewise
 # what W&B takes, and how to say it
 TAKEN = {
     "project": (r"[^/\\#?%:]{1,128}", "must have 1 to 128 characters, none of / \\ # ? % :"),
     "run_name": (rf".{{0,{LONGEST_NAME}}}", f"must have at most {LONGEST_NAME} characters"),
     "group": (rf".{{0,{LONGEST_NAME}}}", f"must have at most {LONGEST_NAME} characters"),
-    "tags": (r".{1,64}", "must have 1 to 64 characters each"),
+    "tags": (rf".{{1,{LONGEST_TAG}}}", f"must have 1 to {LONGEST_TAG} characters each"),
 }
 # keys that the name or the tags of a run show already
 TOLD = ("experiment", "regime", "model", "data.max_length")
@@ -76,7 +77,7 @@ class ResumableWandbLogger(WandbLogger):
         self._logged = LoggedRows(files)
         # the server has such a run already: only what was chosen replaces what was edited there
         known = any(file.parent.name.startswith("run-") for file in files)
-        tags = [*options.tags, config.experiment, config.regime]
+        tags = [*options.tags, beginning(config.experiment, LONGEST_TAG), config.regime]
         self._on_disk, self._block = -1, 0  # W&B's number of the last row there, and its block
         self._waiting = False  # for a row to be on disk
         # rows of numbers that may not be there yet: update and content
@@ -89,7 +90,7 @@ class ResumableWandbLogger(WandbLogger):
             id=run_id(folder),
             project=options.project,
             entity=options.entity or None,
-            group=options.group or sweep_folder(),
+            group=options.group or sweep_group(),
             tags=None if known and not options.tags else tags,
             notes=options.notes,
             # Lightning's own `offline` says so in the environment, to whatever this process does later
@@ -272,7 +273,24 @@ def run_name(config: Config, typed: Iterable[str]) -> str:
         if key not in told and not all(map(is_incidental, group_paths(key)))
     )
     name = f"{config.name}, seed {config.seed}{f' ({settings})' if settings else ''}"
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return beginning(name, LONGEST_NAME)
+
+
+def sweep_group() -> str | None:
+    """The W&B group of the jobs of a sweep: its folder, of a long path the end, which tells sweeps apart."""
+    folder = sweep_folder()
+    if folder is None or len(folder) <= LONGEST_NAME:
+        return folder
+    return f"…{folder[1 - LONGEST_NAME :]}"
+
+
+def beginning(text: str, longest: int) -> str:
+    """A text cut to as many characters.
+
+    >>> beginning("rnnsearch", 9), beginning("rnnsearch", 4)
+    ('rnnsearch', 'rnn…')
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def run_id(folder: Path) -> str:

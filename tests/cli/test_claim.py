@@ -14,6 +14,7 @@ import hydra
 import pytest
 from omegaconf import OmegaConf
 
+from nmt.cli import claim
 from nmt.cli.claim import ClaimFolder, NotClaimed, claims
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.utils.errors import InputError
@@ -151,3 +152,23 @@ def test_a_refused_start_removes_nothing_that_stood_there(tmp_path, whole):
         assert ended.code == 2, ended.err
         assert content(mine) == before
         assert re.search("^nmt: ", ended.err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("typed", [(), ("hydra.run.dir=of/mine",)])
+def test_a_refused_start_leaves_no_folder(tmp_path, typed):
+    ended = run("train", "trainer.max_steps=0", *typed, cwd=tmp_path)
+    assert ended.code == 2, ended.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_hold_another_run_stay_where_a_start_is_refused(tmp_path):
+    (tmp_path / "day").mkdir()
+    with claims():
+        ClaimFolder("train").on_run_start(config(str(tmp_path / "day/morning/run")))
+        (tmp_path / "day/morning/other").mkdir()
+        claim._claims[0].undo("train")
+    assert [path.name for path in (tmp_path / "day/morning").iterdir()] == ["other"]
+    with claims():
+        ClaimFolder("train").on_run_start(config(str(tmp_path / "day/evening/run")))
+        claim._claims[0].undo("train")
+    assert [path.name for path in (tmp_path / "day").iterdir()] == ["morning"]

@@ -46,6 +46,11 @@ class TestTranslate:
         assert (ended.code, ended.out) == (2, "")
         assert "search.nbest: type nbest= instead" in ended.err
 
+    def test_more_translations_than_the_beam_that_is_typed_are_refused(self, program, rnnsearch):
+        ended = program("translate", BEST, "nbest=3", "search.beam_size=2", stdin=b"the cat .\n")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err == "nmt: nbest=3: must be at most search.beam_size=2\n"
+
     def test_a_run_folder_is_its_best_checkpoint(self, program, rnnsearch):
         line = b"the cat sees the dog .\n"
         ended = program("translate", "checkpoint=rnnsearch", stdin=line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 from nmt.config import Config, TextConfig
 from nmt.config.validation import load
 from nmt.data.sources.open import digest_of
-from nmt.run.stored_files import evaluated_sections, refuse_stored_files
+from nmt.run.stored_files import evaluated_sections, refuse_stored_files, say_what_is_read
 from nmt.utils.errors import InputError
 
 
@@ -70,3 +71,18 @@ def test_a_folder_of_this_machine_is_no_data_set_of_the_hub(config, tmp_path):
     with pytest.raises(InputError, match=r"^data\.test\.mine\.hub="):
         refuse(SimpleNamespace(text_files={}), config)
     refuse(SimpleNamespace(text_files={}), config, ["data.test.mine.hub"])
+
+
+def test_a_text_that_nothing_is_compared_with_is_not_said_to_be_read(config, tmp_path, caplog):
+    def said(selection: str) -> list[str]:
+        config.data.selection = selection
+        config.data.in_domain = TextConfig(source="in.en", target="in.fr")
+        sections = evaluated_sections(config, [], training=True)
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            say_what_is_read([], config.data, sections, tmp_path)
+        return [line.split(":")[0] for line in caplog.messages[:-1]]
+
+    read = ["data.train", "data.valid", "data.test.mine"]
+    assert said("none") == [f"reading {key}" for key in read]
+    assert "reading data.in_domain" in said("axelrod")

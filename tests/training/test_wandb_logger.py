@@ -167,6 +167,21 @@ def test_what_was_edited_of_a_run_stays_when_it_is_resumed(composer, tmp_path):
     assert described("online", *chosen) == ["mine", ["long", "custom", "laptop"], "why"]
 
 
+def test_a_sweep_and_an_experiment_of_long_names_are_logged_as_wandb_takes_them(
+    composer, tmp_path, monkeypatch
+):
+    sweep = f"/{'f' * 200}/2026-11-24/10-00-00"
+    monkeypatch.setattr(wandb_logger, "sweep_folder", lambda: sweep)
+    config = load(composer())
+    config.experiment = "e" * 65
+    with logging_to(config, tmp_path) as logger:
+        assert isinstance(logger, ResumableWandbLogger)
+    run, _ = begun(tmp_path)
+    assert len(run["run_group"]) == 128
+    assert run["run_group"].endswith("f/2026-11-24/10-00-00")
+    assert run["tags"] == ["e" * 63 + "…", "laptop"]
+
+
 def test_the_address_of_a_run_is_the_one_that_wandb_gave_it(composer, tmp_path):
     """Without `logger.entity` it is the server that knows."""
     logger = ResumableWandbLogger(load(composer()), tmp_path, "online")

@@ -20,6 +20,7 @@ from nmt.evaluation.link_scores import LINK_SCORES, links_beside
 from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.heatmap import heatmap_figure
+from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name, style
 from nmt.report.table import heading
 
@@ -140,13 +141,11 @@ def log_test(
             log_page(run, page)
 
 
-def log_translations(
-    run: Any, sentences: Mapping[str, Sequence[Mapping[str, Any]]], figures: Iterable[Path] = ()
-) -> None:
+def log_translations(run: Any, finished: FinishedRun, figures: Iterable[Path] = ()) -> None:
     """Logs the table `test/translations`: kept sentences of each set with their translations.
 
     Args:
-        sentences: lines of alignments/<set>.jsonl, by test set.
+        finished: the run whose sentences they are.
         figures: files of `draw_run`; the heatmaps among them stand beside their sentences.
     """
     with warn_on_error("logging the translations"):
@@ -155,11 +154,14 @@ def log_translations(
         drawn = {Path(file).stem: Path(file) for file in figures if Path(file).suffix == ".png"}
         columns = ("set", "id", "words", "source", "reference", "translation", "score", "attention")
         table = wandb.Table(columns=list(columns))
-        for name, rows in sentences.items():
+        for name in finished.sets:
+            # force-decoded translations have `<unk>` where another word was put in its place
+            written = {row["id"]: row["hypothesis"] for row in finished.translations(name)}
+            rows = finished.alignments(name)
             for row in sorted(rows, key=lambda row: (row["length"], row["id"])):
                 heatmap = drawn.get(file_name(f"{name}-heatmap-{row['id']}"))
                 picture = None if heatmap is None else wandb.Image(str(heatmap))
-                sides = row["source"][:-1], row["reference"], row["target"][:-1]  # without </s>
+                sides = row["source"][:-1], row["reference"], written[row["id"]]
                 texts = map(" ".join, sides)
                 table.add_data(name, row["id"], row["length"], *texts, row.get("score"), picture)
         if table.data:

@@ -11,6 +11,7 @@ from nmt.config.validation import load
 from nmt.report.figures import draw_run
 from nmt.report.finding import read_run
 from nmt.report.heatmap import choose_four
+from nmt.report.runs import FinishedRun
 from nmt.report.wandb import panels as wandb_panels
 from nmt.report.wandb.panels import (
     define_metrics,
@@ -211,13 +212,16 @@ def test_the_table_of_translations_has_each_sentence_and_the_heatmaps_there_are(
     short, long = ({"id": 7, "length": 2}, {"id": 3, "length": 9})
     for row, score in ((short, -1.5), (long, -4.0)):
         row.update(
-            source=["a", "</s>"], target=["un", "chat", "</s>"], reference=["le"], score=score
+            source=["a", "</s>"], target=["un", "<unk>", "</s>"], reference=["le"], score=score
         )
+    replaced = [{"id": row["id"], "hypothesis": ["un", "chat"]} for row in (short, long)]
+    lines = {("alignments", "newstest"): [long, short], ("translations", "newstest"): replaced}
+    finished = FinishedRun("mine", {"test": {"newstest": {}}}, lines=lines)
     heatmap = tmp_path / "newstest-heatmap-3.png"
     Image.new("L", (2, 2)).save(heatmap)
     run = Recorder()
     figures = [heatmap, tmp_path / "newstest-heatmap-7.pdf", tmp_path / "other-heatmap-7.png"]
-    log_translations(run, {"newstest": [long, short]}, figures)
+    log_translations(run, finished, figures)
     [row] = run.rows
     table = row["test/translations"]
     assert isinstance(table, wandb.Table)
@@ -229,7 +233,7 @@ def test_the_table_of_translations_has_each_sentence_and_the_heatmaps_there_are(
     }
     assert (second["id"], second["words"], second["score"]) == (3, 9, -4.0)
     assert isinstance(second["attention"], wandb.Image)
-    log_translations(run, {"newstest": []}, figures)
+    log_translations(run, FinishedRun("mine", {"test": {"newstest": {}}}), figures)
     assert len(run.rows) == 1
 
 
