@@ -19,7 +19,7 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.buckets import buckets
 from nmt.evaluation.results import score_of
-from nmt.evaluation.scores import REGISTERED, Score
+from nmt.evaluation.scores import NO_UNK, REGISTERED, Score
 from nmt.evaluation.summary import Measured, by_length, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
 from nmt.report.groups import bleu_of, paired, paired_note
@@ -67,6 +67,18 @@ class SetComparison:
         """The buckets of a run: `by_length` of its results."""
         found: list[dict[str, Any]] = self.results[label]["by_length"]
         return found
+
+    def shown_scores(self) -> dict[str, dict[str, Any]]:
+        """How to show every score, by key; BLEU first, then without unknown words.
+
+        In a sentence BLEU is called by its `name`: the title tells two columns apart.
+        """
+        bleu = self.known.get("bleu") or REGISTERED["bleu"].description()
+        return {
+            "bleu": bleu | {"title": "BLEU, all", "name": bleu["title"]},
+            "bleu_no_unk": bleu | {"title": NO_UNK.title},
+            **{key: about for key, about in self.known.items() if key != "bleu"},
+        }
 
     @property
     def pairs_note(self) -> str | None:

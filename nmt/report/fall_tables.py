@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
@@ -14,13 +14,10 @@ from nmt.report.table import Column, Located, Table, levels, measured, score_col
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
 
 
-def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Slopes, lengths of losses and breakpoint of each group of runs.
-
-    Args:
-        scores: how to show each score, by key; those that are given by length have rows.
-    """
+def falls_table(comparison: SetComparison) -> Table:
+    """Slopes, lengths of losses and breakpoint of each group of runs."""
     rows = []
+    scores = comparison.shown_scores()
     falls = comparison.falls
     for key, about in scores.items():
         for name, found in falls.of_groups.get(key, {}).items():
@@ -60,11 +57,16 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
     return Table(f"falls_{comparison.name}", title, columns, rows, notes)
 
 
-def slope_differences_table(
-    comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]
-) -> Table:
-    """Groups in pairs (`paired`): the difference of their slopes and of their scores over each range."""
+def slope_differences_table(comparison: SetComparison, only: Collection[str] = ()) -> Table:
+    """Groups in pairs (`paired`): the difference of their slopes and of their scores over each range.
+
+    Args:
+        only: keys of the scores that have rows; none: all.
+    """
     rows = []
+    scores = {
+        key: about for key, about in comparison.shown_scores().items() if not only or key in only
+    }
     for key, about in scores.items():
         for row in comparison.falls.differences.get(key, []) if about["by_length"] else []:
             slope, score = row["slope"] or {}, row["score"] or {}

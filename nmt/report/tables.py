@@ -12,7 +12,7 @@ from typing import Any
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.link_scores import LINK_SCORES, links_beside, scored_links
 from nmt.evaluation.results import bucket_score, score_of
-from nmt.evaluation.scores import NO_UNK, REGISTERED
+from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
@@ -52,7 +52,7 @@ def scores_table(comparison: SetComparison) -> Table:
     rows = []
     for run in comparison.runs:
         result = comparison.results[run.label]
-        found = {key: measured(score_of(result, key)) for key in shown_scores(comparison)}
+        found = {key: measured(score_of(result, key)) for key in comparison.shown_scores()}
         rows.append({"run": run.label, **found})
     return Table(
         f"scores_{comparison.name}",
@@ -63,23 +63,10 @@ def scores_table(comparison: SetComparison) -> Table:
     )
 
 
-def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
-    """How to show every score of a comparison, by key; BLEU first, then without unknown words.
-
-    In a sentence BLEU is called by its `name`: the title tells two columns apart.
-    """
-    bleu = comparison.known.get("bleu") or REGISTERED["bleu"].description()
-    return {
-        "bleu": bleu | {"title": "BLEU, all", "name": bleu["title"]},
-        "bleu_no_unk": bleu | {"title": NO_UNK.title},
-        **{key: about for key, about in comparison.known.items() if key != "bleu"},
-    }
-
-
 def _score_columns(comparison: SetComparison) -> list[Column]:
     return [
         Column(key, heading(about), about["digits"])
-        for key, about in shown_scores(comparison).items()
+        for key, about in comparison.shown_scores().items()
     ]
 
 
@@ -120,7 +107,7 @@ def seeds_table(comparison: SetComparison) -> Table:
     for group, runs in groups.items():
         results = [comparison.results[run.label] for run in runs]
         cells: dict[str, Any] = {"group": group, "runs": len(runs)}
-        for key in shown_scores(comparison):
+        for key in comparison.shown_scores():
             cells[key] = _mean_and_deviation(
                 (score_of(result, key) or {}).get("score") for result in results
             )
@@ -152,7 +139,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
     Args:
         scores: keys of the scores, a row each and a run; None: all that are given by length.
     """
-    known = shown_scores(comparison)
+    known = comparison.shown_scores()
     if scores is None:
         scores = [key for key, about in known.items() if about["by_length"]]
     rows = []
@@ -282,8 +269,8 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
         alignment_table,
         seeds_table,
         lengths_table,
-        lambda one: falls_table(one, shown_scores(one)),
-        lambda one: slope_differences_table(one, shown_scores(one)),
+        falls_table,
+        slope_differences_table,
         unknown_words_table,
         significance_table,
     )
@@ -299,7 +286,7 @@ def _score_notes(comparison: SetComparison) -> list[str]:
     no_unk = no_unk_note(comparison.runs, comparison.name, pairs, shared)
     if no_unk:
         notes.append(no_unk)
-    for key, about in shown_scores(comparison).items():
+    for key, about in comparison.shown_scores().items():
         found = (score_of(result, key) or {} for result in comparison.results.values())
         signatures = {str(score["signature"]) for score in found if score.get("signature")}
         notes += [f"{about['title']} signature: {signature}" for signature in sorted(signatures)]

@@ -22,7 +22,6 @@ from nmt.report.tables import (
     lengths_table,
     scores_table,
     seeds_table,
-    shown_scores,
     significance_table,
     unknown_words_table,
     write_tables,
@@ -142,7 +141,7 @@ def test_a_minus_is_no_hyphen_and_nothing_is_minus_zero() -> None:
 
 def test_published_figures_stand_apart_from_measured_ones(comparison: SetComparison) -> None:
     measured, published = scores_table(comparison), paper_table()
-    assert {column.key for column in measured.columns} == {"run", *shown_scores(comparison)}
+    assert {column.key for column in measured.columns} == {"run", *comparison.shown_scores()}
     assert "not measured here" in published.title
     assert "newstest2014" in published.title
 

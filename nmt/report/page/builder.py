@@ -28,7 +28,6 @@ from nmt.report.tables import (
     lengths_table,
     scores_table,
     seeds_table,
-    shown_scores,
     unknown_words_table,
 )
 from nmt.utils.progress import counted
@@ -232,14 +231,12 @@ def _falls_section(comparisons: Sequence[SetComparison]) -> Markup:
     return filled(
         embed.asset("falls.html"),
         {
-            "falls": _per_set(comparisons, lambda one: falls_table(one, shown_scores(one))),
-            "differences": _per_set(comparisons, _bleu_differences),
+            "falls": _per_set(comparisons, falls_table),
+            "differences": _per_set(
+                comparisons, lambda one: slope_differences_table(one, ["bleu"])
+            ),
         },
     )
-
-
-def _bleu_differences(comparison: SetComparison) -> Table:
-    return slope_differences_table(comparison, {"bleu": shown_scores(comparison)["bleu"]})
 
 
 def _least_words(comparisons: Sequence[SetComparison]) -> int:
