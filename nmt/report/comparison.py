@@ -25,6 +25,7 @@ from nmt.report.falls import Falls, measure_falls
 from nmt.report.groups import bleu_of, paired, paired_note
 from nmt.report.no_unk import no_unk_subset
 from nmt.report.runs import FinishedRun, known_scores
+from nmt.report.table import levels
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
 
@@ -79,6 +80,16 @@ class SetComparison:
             "bleu_no_unk": bleu | {"title": NO_UNK.title},
             **{key: about for key, about in self.known.items() if key != "bleu"},
         }
+
+    @property
+    def levels(self) -> str:
+        """The confidence levels of the runs' own intervals, as people write them."""
+        return levels(self.confidence.values())
+
+    @property
+    def level_of_differences(self) -> str:
+        """The confidence level of the intervals of differences, as people write it."""
+        return levels([max(self.confidence.values())])
 
     @property
     def pairs_note(self) -> str | None:

@@ -9,7 +9,7 @@ from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
 from nmt.report.groups import paired_note
-from nmt.report.table import Column, Located, Table, levels, measured, score_column
+from nmt.report.table import Column, Located, Table, measured, score_column
 
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
 
@@ -46,7 +46,7 @@ def falls_table(comparison: SetComparison) -> Table:
         Column("breakpoint", "Breakpoint", 0, text=True),
         Column("sentence", "In words", text=True),
     ]
-    level = levels([max(comparison.confidence.values())])
+    level = comparison.level_of_differences
     notes = [
         f"Slopes are the change of the score for 10 more words, with {level} intervals: weighted "
         "least squares over buckets of 5 words, up to the cap (the longest training sentence) and beyond it. "
@@ -95,7 +95,7 @@ def slope_differences_table(comparison: SetComparison, only: Collection[str] = (
         Column("p_difference", "p of the score", 4),
         Column("of", "Interval of", text=True),
     ]
-    level = levels([max(comparison.confidence.values())])
+    level = comparison.level_of_differences
     note = (
         f"{level} intervals and p by paired bootstrap of the same sentences for all runs; with "
         f"{FEWEST_SEEDS} seeds or more on both sides of the seeds, too. Where the caps of two runs "

@@ -26,7 +26,6 @@ from nmt.report.table import (
     MeanAndDeviation,
     Table,
     heading,
-    levels,
     measured,
     score_column,
 )
@@ -92,7 +91,7 @@ def alignment_table(comparison: SetComparison) -> Table:
         *(Column(key, REGISTERED[key].title, REGISTERED[key].digits) for key in LINK_SCORES),
     ]
     notes = [
-        f"Links against gold links, with their {levels(comparison.confidence.values())} interval; "
+        f"Links against gold links, with their {comparison.levels} interval; "
         "reverse: of the model of the other direction alone."
     ]
     title = f"Alignment error rates on {comparison.name}"
@@ -170,7 +169,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
         *(Column(name, name, None) for name in bucket_names(comparison)),
     ]
     notes = [
-        f"Scores with their {levels(comparison.confidence.values())} interval by number of words; "
+        f"Scores with their {comparison.levels} interval by number of words; "
         "the fall is BLEU's; the slope is of a straight line over all lengths, which the table of "
         "falls with length has by range."
     ]
@@ -193,7 +192,7 @@ def unknown_words_table(comparison: SetComparison) -> Table:
             pairs.setdefault(enumeration(counts), []).append(run.label)
     columns = [Column("run", "Run", text=True), *(Column(name, name) for name in sorted(names))]
     notes = [
-        f"BLEU with its {levels(comparison.confidence.values())} interval by the number of words of "
+        f"BLEU with its {comparison.levels} interval by the number of words of "
         "a pair, source and reference together, that the run's own shortlists lack.",
         *(
             f"Pairs of {'all' if len(pairs) == 1 else enumeration(labels)}: {counts}."
@@ -228,10 +227,10 @@ def significance_table(comparison: SetComparison) -> Table:
         for key, tested in comparison.significance.items()
         for row in tested
     ]
-    tested = levels([max(comparison.confidence.values())])
     note = (
-        f"{tested} intervals and p by paired bootstrap (no p below {FEWEST} sentences), beside it p by "
-        "approximate randomisation; p-values of buckets corrected for their number (Holm)."
+        f"{comparison.level_of_differences} intervals and p by paired bootstrap (no p below {FEWEST} "
+        "sentences), beside it p by approximate randomisation; p-values of buckets corrected for "
+        "their number (Holm)."
     )
     title = f"Differences on {comparison.name}"
     notes = [note, *filter(None, [comparison.pairs_note])]

@@ -104,7 +104,7 @@ def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any
             for key, rows in _fitting(comparison.significance).items()
         },
         "confidence": {label: levels([share]) for label, share in comparison.confidence.items()},
-        "tested": levels([max(comparison.confidence.values())]),
+        "tested": comparison.level_of_differences,
         "bucket_by": next(
             (
                 result["bucket_by"]
