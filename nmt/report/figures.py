@@ -19,6 +19,7 @@ from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
+from nmt.report.no_unk import without_unknown
 from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
 from nmt.utils.errors import InputError
@@ -168,5 +169,4 @@ def chosen_four(
     run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
 ) -> list[dict[str, Any]]:
     """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""
-    known = {row["id"] for row in run.translations(test_set) if row.get("no_unk")}
-    return choose_four(rows, sentence, known or None)
+    return choose_four(rows, sentence, without_unknown(run, test_set) or None)
