@@ -190,8 +190,8 @@ def _points(
 
 
 def _values(points: Sequence[Point | None], part: str = "score") -> np.ndarray:
-    values = [None if point is None else point[part] for point in points]
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
+    """A part of each point (N,); NaN where there is none."""
+    return np.array([None if point is None else point[part] for point in points], dtype=float)
 
 
 def _curve(
