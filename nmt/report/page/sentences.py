@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
+from nmt.evaluation.bleu import bleu as bleu_of_statistics
 from nmt.report.runs import FinishedRun
 
 WEIGHT_SCALE = 2000
@@ -145,15 +145,7 @@ def sentence_bleu(statistics: Sequence[int] | None) -> float | None:
     """BLEU of one sentence, smoothed and over the orders it has, rounded to a tenth of a point."""
     if statistics is None:
         return None
-    score = BLEU.compute_bleu(
-        correct=list(statistics[:4]),
-        total=list(statistics[4:8]),
-        sys_len=statistics[8],
-        ref_len=statistics[9],
-        smooth_method="exp",
-        effective_order=True,
-    ).score
-    return round(score, 1)
+    return round(bleu_of_statistics(statistics, effective_order=True), 1)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
