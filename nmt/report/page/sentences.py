@@ -6,6 +6,7 @@ Legend: S source tokens, T target tokens.
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,16 +27,14 @@ def translation_rows(runs: Sequence[FinishedRun], test_set: str) -> dict[str, An
         `systems` (labels) and `rows`: `id`, `length`, `s`ource, `r`eference, `h`ypotheses in the order of `systems`
         (null where a run has none), `b` their sentence BLEU, all sentences as tokens joined by spaces.
     """
-    present = [run for run in runs if test_set in run.sets]
-    tables = [{row["id"]: row for row in run.translations(test_set)} for run in present]
-    kept = [(run, table) for run, table in zip(present, tables, strict=True) if table]
-    sentences: dict[int, dict[str, Any]] = {}
-    for _, table in kept:
-        for identity, row in table.items():
-            sentences.setdefault(identity, row)
+    tables = {
+        run.label: {row["id"]: row for row in records}
+        for run in runs
+        if (records := run.translations(test_set))
+    }
     rows = []
-    for identity, sentence in sorted(sentences.items()):
-        found = [table.get(identity) for _, table in kept]
+    for identity, sentence in sorted(ChainMap(*tables.values()).items()):
+        found = [table.get(identity) for table in tables.values()]
         rows.append(
             {
                 "id": identity,
@@ -48,7 +47,7 @@ def translation_rows(runs: Sequence[FinishedRun], test_set: str) -> dict[str, An
                 ],
             }
         )
-    return {"systems": [run.label for run, _ in kept], "rows": rows, "total": len(rows)}
+    return {"systems": list(tables), "rows": rows, "total": len(rows)}
 
 
 def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[str, Any]:
