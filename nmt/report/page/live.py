@@ -13,6 +13,7 @@ from nmt.report.groups import grouped
 from nmt.report.live_file import FILE, LiveModel, read_live
 from nmt.report.page import embed
 from nmt.report.page.markup import Markup, together
+from nmt.report.page.sentences import spread
 from nmt.report.runs import FinishedRun
 
 FORMAT = 1
@@ -99,8 +100,7 @@ def offered_sentences(runs: Sequence[FinishedRun], language: str) -> list[dict[s
         tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
     }
     ascending = sorted(rows, key=lambda words: (len(words), words))
-    step = max(1.0, len(ascending) / OFFERED)
-    chosen = [ascending[int(n * step)] for n in range(min(OFFERED, len(ascending)))]
+    chosen = spread(ascending, min(OFFERED, len(ascending)))
     moses = tokeniser(language)
     return [{"words": len(words), "text": moses.detokenise(words)} for words in chosen if words]
 

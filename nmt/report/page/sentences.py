@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nmt.evaluation.bleu import bleu as bleu_of_statistics
 from nmt.report.runs import FinishedRun
+
+_Row = TypeVar("_Row")
 
 WEIGHT_SCALE = 2000
 """A weight α is stored as round(WEIGHT_SCALE √α): as fine as the run folder's five digits where weights are small, and
@@ -56,9 +58,17 @@ def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[st
     if count >= len(rows):
         return translations
     ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
-    step = len(rows) / max(1, count)
-    chosen = {ascending[int(number * step)]["id"] for number in range(count)} | keep
+    chosen = {row["id"] for row in spread(ascending, count)} | keep
     return {**translations, "rows": [row for row in rows if row["id"] in chosen]}
+
+
+def spread(rows: Sequence[_Row], count: int) -> list[_Row]:
+    """`count` of some rows, evenly spaced from the first one on.
+
+    >>> spread("abcdef", 3)
+    ['a', 'c', 'e']
+    """
+    return [rows[number * len(rows) // count] for number in range(count)]
 
 
 def alignment_rows(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
