@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,8 +146,7 @@ def _in_turn(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
         kinds["model.scoring._target_" in run.flat].append(run)
     for alike in kinds.values():
         alike.sort(key=lambda run: -_number(run, "max_length"))
-    turns = max(map(len, kinds.values()), default=0)
-    return [alike[turn] for turn in range(turns) for alike in kinds.values() if turn < len(alike)]
+    return [run for turn in zip_longest(*kinds.values()) for run in turn if run is not None]
 
 
 def _number(run: FinishedRun, key: str) -> int:
