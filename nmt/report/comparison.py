@@ -275,9 +275,9 @@ def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
 
 def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:
     """Scores without unknown words on the sentences in `subset` (N,)."""
-    result["bleu"] = {**result["bleu"], "no_unk": measured.of("no_unk", subset)}
+    result["bleu"] = {**result["bleu"], "no_unk": measured.of(NO_UNK.key, subset)}
     for row in result["by_length"]:
-        row["no_unk"] = measured.of("no_unk", subset & _inside(row, measured.lengths))
+        row["no_unk"] = measured.of(NO_UNK.key, subset & _inside(row, measured.lengths))
 
 
 def _fill(result: dict[str, Any], measured: Measured, asked: Collection[str]) -> None:
