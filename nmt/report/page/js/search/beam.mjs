@@ -1,7 +1,7 @@
 // Beam search for one sentence (nmt/search/beam.py); a beam of 1 is greedy search. K hypotheses, V vocabulary.
 
-export const END = 0;
-export const UNKNOWN = 1;
+import { END } from "../data/vocabulary.mjs";
+
 const ROOT = -1;
 
 /** The most probable translations found with a beam, best first: [{tokens, score, finished}].
