@@ -87,6 +87,8 @@ def _text(value: Any) -> str:
 
 
 def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any]:
+    """What the page has of a test set; `numbers` of the runs stand for their labels in `significance`."""
+    sides = (result.get("bucket_by") for result in comparison.results.values())
     return {
         "rows": [
             {
@@ -105,14 +107,7 @@ def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any
         },
         "confidence": {label: levels([share]) for label, share in comparison.confidence.items()},
         "tested": comparison.level_of_differences,
-        "bucket_by": next(
-            (
-                result["bucket_by"]
-                for result in comparison.results.values()
-                if result.get("bucket_by")
-            ),
-            "source",
-        ),
+        "bucket_by": next(filter(None, sides), "source"),
     }
 
 
