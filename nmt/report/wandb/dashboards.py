@@ -18,7 +18,7 @@ from nmt.report.comparison import scored_sets
 from nmt.report.fall_tables import RANGE_TITLES
 from nmt.report.runs import MISSING, FinishedRun, differing_keys, is_incidental
 from nmt.report.style import file_name
-from nmt.report.wandb.account import has_key
+from nmt.report.wandb.account import WITHOUT_KEY, has_key
 from nmt.report.wandb.lineage import COMPARISON, log_comparison, wandb_id
 from nmt.report.wandb.panels import (
     ALIGNMENT,
@@ -89,9 +89,7 @@ def check_project(text: str) -> Project:
     project = Project.parse(text)
     _libraries()
     if not has_key():
-        raise InputError(
-            f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY"
-        )
+        raise InputError(f"wandb={text}: {WITHOUT_KEY}")
     return project
 
 
