@@ -75,6 +75,7 @@ class Job:
         gpus: how many GPUs it uses; below 0: all.
         resumed: it goes on where an earlier start of the sweep left it.
         state, code, seconds: what became of it, its exit status, how long it ran.
+        given: the GPUs that it runs on, as `Gpus` names them; empty: those that the sweep sees.
     """
 
     number: int

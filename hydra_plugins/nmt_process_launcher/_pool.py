@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import BinaryIO
 
@@ -39,6 +39,7 @@ class _Running:
     output: BinaryIO | None  # console.log, read along to be shown on the terminal
 
 
+@dataclass
 class Pool:
     """Runs jobs in their order, at most `n_jobs` at a time, as GPUs become free.
 
@@ -47,32 +48,25 @@ class Pool:
     with it. Its output goes straight into `console.log`, whose lock it inherits: a sweep started
     again while a job of the former is alive leaves that job alone.
 
-    Args:
+    Attributes:
         n_jobs: jobs at a time.
         gpus: the GPUs to share out; None: every job sees what the sweep sees.
         grace: seconds between the signal that stops a job and the one that kills it.
         command: the command of a job.
         environment: the environment of a job's process.
         cwd: the folder that jobs are started in.
+        running: the jobs at work.
+        signals: that the sweep has received, the one that stops it first.
     """
 
-    def __init__(
-        self,
-        n_jobs: int,
-        gpus: Gpus | None,
-        grace: float,
-        command: Callable[[Job], list[str]],
-        environment: Callable[[Job], dict[str, str]],
-        cwd: str,
-    ) -> None:
-        self.n_jobs = n_jobs
-        self.gpus = gpus
-        self.grace = grace
-        self.command = command
-        self.environment = environment
-        self.cwd = cwd
-        self.running: list[_Running] = []
-        self.signals: list[int] = []
+    n_jobs: int
+    gpus: Gpus | None
+    grace: float
+    command: Callable[[Job], list[str]]
+    environment: Callable[[Job], dict[str, str]]
+    cwd: str
+    running: list[_Running] = field(default_factory=list, init=False)
+    signals: list[int] = field(default_factory=list, init=False)
 
     def run(self, jobs: Sequence[Job]) -> int | None:
         """Runs the jobs; their `state`, `code` and `seconds` tell what became of them.

@@ -101,9 +101,8 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                 try:
                     if name in WITHOUT_FOLDER:
                         return run_job(main, config)
-                    else:
-                        with claimed(output_folder()) as claim:
-                            return run_job(main, config, claim if single else None, name)
+                    with claimed(output_folder()) as claim:
+                        return run_job(main, config, claim if single else None, name)
                 except Exception as error:
                     if not single:
                         raise  # a launcher in this process counts the job as failed
@@ -111,40 +110,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                     return None
 
             def application() -> None:
-                try:
-                    os.getcwd()
-                except OSError as gone:
-                    raise InputError(
-                        f"the working folder cannot be used ({gone.strerror}); change to another"
-                    ) from gone
-                keys = [word.partition("=")[0] for word in sys.argv[1:]]
-                if "--version" in keys:
-                    sys.exit(print_versions())
-                if PRINTING & set(keys):
-                    open_output()
-                for key in keys:
-                    if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
-                        raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
-                typed, unread = get_args_parser().parse_known_args()
-                if typed.experimental_rerun is not None:
-                    raise InputError(
-                        "--experimental-rerun: a pickle may run any code; type what "
-                        ".hydra/overrides.yaml of the run's folder lists"
-                    )
-                if unread and not unread[0].startswith("-"):
-                    raise InputError(
-                        f"{unread[0]}: stands apart from the other overrides; "
-                        "options, such as -m, come before or after all of them"
-                    )
-                if unread:
-                    raise InputError(f"{unread[0]}: no such option; --help lists all")
-                if name in WITHOUT_FOLDER and name != "prepare":  # which takes a training's line
-                    _refuse_folder(name, typed.overrides)
-                if is_sweep(typed):
-                    if name in NOT_SWEPT:
-                        raise InputError(
-                            f"-m: nmt.{name} cannot be swept; run it once for each value"
-                        )
+                if is_sweep(read_line(name, sys.argv[1:])):
                     obey_signals()  # the launcher has handlers of its own
                 entry = hydra.main(
                     version_base="1.3", config_path=str(conf_folder()), config_name=name
@@ -159,6 +125,46 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
         return program
 
     return decorate
+
+
+def read_line(name: str, words: Sequence[str]) -> Namespace:
+    """What is typed to a command, as Hydra reads it; prints the versions and ends for `--version`.
+
+    Raises:
+        InputError: for what Hydra would refuse in other words, or would do and must not.
+    """
+    try:
+        os.getcwd()
+    except OSError as gone:
+        raise InputError(
+            f"the working folder cannot be used ({gone.strerror}); change to another"
+        ) from gone
+    keys = [word.partition("=")[0] for word in words]
+    if "--version" in keys:
+        sys.exit(print_versions())
+    if PRINTING & set(keys):
+        open_output()
+    for key in keys:
+        if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
+            raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
+    typed, unread = get_args_parser().parse_known_args(words)
+    if typed.experimental_rerun is not None:
+        raise InputError(
+            "--experimental-rerun: a pickle may run any code; type what "
+            ".hydra/overrides.yaml of the run's folder lists"
+        )
+    if unread and not unread[0].startswith("-"):
+        raise InputError(
+            f"{unread[0]}: stands apart from the other overrides; "
+            "options, such as -m, come before or after all of them"
+        )
+    if unread:
+        raise InputError(f"{unread[0]}: no such option; --help lists all")
+    if name in WITHOUT_FOLDER and name != "prepare":  # which takes a training's line
+        _refuse_folder(name, typed.overrides)
+    if is_sweep(typed) and name in NOT_SWEPT:
+        raise InputError(f"-m: nmt.{name} cannot be swept; run it once for each value")
+    return typed
 
 
 def print_versions() -> int:
@@ -304,8 +310,8 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         if str(error).startswith("Unable to configure handler"):  # the log: Hydra's words for it
             error = error.__cause__ if isinstance(error.__cause__, OSError) else error
         if isinstance(error, OSError) and error.errno in UNUSABLE:
-            name = error.filename2 or error.filename  # of a rename the name that was to be had
-            where = f"{name}: " if name else ""
+            file = error.filename2 or error.filename  # of a rename the name that was to be had
+            where = f"{file}: " if file else ""
             _say(f"{where}cannot be read or written: {error.strerror}", everywhere=True)
             return 2 if error.errno == errno.ENAMETOOLONG else 1  # such a name was typed
         traceback.print_exc()

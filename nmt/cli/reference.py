@@ -45,6 +45,7 @@ the wrong type or one out of its bounds ends the command with exit code 2 and on
 FROM_CHECKPOINT = (
     "In addition `trust` and the keys of {} can be typed; all others come from the checkpoint."
 )
+KEYS = "key | type | default | accepted | meaning"
 NOTES = {
     "compare": "It has no other keys.",
     "study": "It has no other keys; what they are for: [study.md](study.md).",
@@ -76,7 +77,7 @@ def reference(conf: Path) -> str:
         if section == "data":
             names = ", ".join(f"`{entry.name}`" for entry in dataclasses.fields(TextConfig))
             parts.append(_wrapped(f"Each `data.test.NAME` has the keys of `data.valid`: {names}."))
-        parts.append(_table("key | type | default | accepted | meaning", rows))
+        parts.append(_table(KEYS, rows))
     parts.append("## Keys of single commands\n")
     for command, schema in SCHEMAS.items():
         listed = [f"`{name}`" for name in getattr(schema, "overridable", ())]
@@ -88,7 +89,7 @@ def reference(conf: Path) -> str:
             for path, entry, hint in entries(schema)
             if path.partition(".")[0] not in inherited(schema)
         ]
-        table = _table("key | type | default | accepted | meaning", own)
+        table = _table(KEYS, own)
         parts += [f"### nmt.{command}\n", _wrapped(note), table]
         if command == "study":
             parts += [_entries_table("study.runs.NAME", StudyRuns)]
@@ -102,7 +103,7 @@ def _entries_table(path: str, schema: type) -> str:
         _row(f"{path}.{name}", hint, _default(entry), entry.metadata)
         for name, entry, hint in entries(schema)
     ]
-    return _table("key | type | default | accepted | meaning", rows)
+    return _table(KEYS, rows)
 
 
 def groups(conf: Path) -> Iterator[str]:

@@ -52,8 +52,12 @@ def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[st
     return np.array([*score.counts, *score.totals, score.sys_len, score.ref_len], dtype=np.int64)
 
 
-def bleu(statistics: Sequence[int] | np.ndarray) -> float:
+def bleu(statistics: Sequence[int] | np.ndarray, *, effective_order: bool = False) -> float:
     """BLEU, 0 to 100, of summed statistics (10,), by sacrebleu's own formula.
+
+    Args:
+        effective_order: leave out orders that the hypotheses are too short for, as is usual for BLEU
+            of single sentences.
 
     >>> round(bleu([6, 4, 2, 1, 7, 6, 5, 4, 7, 8]), 4)
     42.3837
@@ -65,6 +69,7 @@ def bleu(statistics: Sequence[int] | np.ndarray) -> float:
         sys_len=counts[HYPOTHESIS_LENGTH],
         ref_len=counts[REFERENCE_LENGTH],
         smooth_method="exp",
+        effective_order=effective_order,
     ).score
 
 

@@ -14,6 +14,7 @@ from nmt.config.keys import EDGES
 from nmt.evaluation.alignment import COUNTS
 from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.link_scores import LINK_SCORES
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
 from nmt.utils.arguments import checked, listed
@@ -104,10 +105,7 @@ class AlignmentErrorRate(Metric):
     def compute(self) -> dict[str, float]:
         """The three scores by key; those without anything to count are absent."""
         counts = self.counts.cpu().numpy().astype(float)
-        values = {
-            key: float(REGISTERED[key].combine(counts))
-            for key in ("alignment_error_rate", "precision", "recall")
-        }
+        values = {key: float(REGISTERED[key].combine(counts)) for key in LINK_SCORES}
         return {key: value for key, value in values.items() if value == value}
 
 

@@ -7,11 +7,15 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from nmt.evaluation.alignment import COUNTS
+from nmt.evaluation.bleu import CORRECT, HYPOTHESIS_LENGTH, TOTAL, WIDTH
 from nmt.utils.errors import InputError
 from nmt.utils.untrusted import Count, Number, check_against
 
 Tokens = list[str]
 Statistic = Annotated[int, Field(ge=0, le=10**9)]
+BleuStatistics = Annotated[list[Statistic], Field(min_length=WIDTH, max_length=WIDTH)]
+LinkCounts = Annotated[list[Statistic], Field(min_length=len(COUNTS), max_length=len(COUNTS))]
 Weight = Annotated[float, Field(ge=0, le=1.01, allow_inf_nan=False)]
 
 
@@ -24,19 +28,17 @@ class TranslationRow(TypedDict):
     hypothesis: Tokens
     detokenised: str
     length: Statistic
-    bleu_stats: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
+    bleu_stats: NotRequired[BleuStatistics]
     raw_reference: NotRequired[str | None]
     no_unk: NotRequired[bool | None]
     unknown_words: NotRequired[Annotated[list[Statistic], Field(min_length=2, max_length=2)] | None]
     nll: NotRequired[Number | None]
     score: NotRequired[Number | None]
     hypothesis_no_unk: NotRequired[Tokens]
-    bleu_stats_no_unk: NotRequired[Annotated[list[Statistic], Field(min_length=10, max_length=10)]]
+    bleu_stats_no_unk: NotRequired[BleuStatistics]
     attention_entropy: NotRequired[Number | None]
     eos_weight: NotRequired[Number | None]
-    alignment_counts: NotRequired[
-        Annotated[list[Statistic], Field(min_length=6, max_length=6)] | None
-    ]
+    alignment_counts: NotRequired[LinkCounts | None]
     attention_mass: NotRequired[list[Number] | None]
     without_text: NotRequired[bool]
     statistics: NotRequired[dict[str, Annotated[list[Number], Field(min_length=1)]] | None]
@@ -68,8 +70,10 @@ def check_translation(row: Any, where: str) -> None:
     """Validates a record of a sentence; raises InputError as `check_against`."""
     check_against(row, TRANSLATION, where)
     for key in ("bleu_stats", "bleu_stats_no_unk"):
-        *counts, hypothesis, _ = row.get(key) or [0] * 10
-        if any(map(int.__gt__, counts[:4], counts[4:])) or max(counts[4:]) > hypothesis:
+        counts = row.get(key) or [0] * WIDTH
+        written = counts[TOTAL]
+        more_correct = any(map(int.__gt__, counts[CORRECT], written))
+        if more_correct or max(written) > counts[HYPOTHESIS_LENGTH]:
             raise InputError(f"{where}: {key}: more n-grams correct than written, or than words")
 
 

@@ -56,7 +56,7 @@ def summarise(
     if not len(measured.ids):
         raise ValueError("no sentences to summarise")
     everyone = np.ones(len(measured.ids), dtype=bool)
-    bleu = {"all": measured.of("bleu", everyone), "no_unk": measured.of("no_unk", everyone)}
+    bleu = {"all": measured.of("bleu", everyone), "no_unk": measured.of(NO_UNK.key, everyone)}
     result: dict[str, Any] = {
         "pairs": len(measured.ids),
         "search": search,
@@ -85,20 +85,19 @@ def summarise(
 
 
 def curves_of(runs: Mapping[str, "Measured"]) -> Iterator[tuple[str, dict[str, Curve]]]:
-    """The curves over length, one score after another, by its key (`bleu_no_unk`: without unknown words).
+    """The curves over length, one score after another, by its key.
 
     As `nmt.evaluation.degradation.curves`, from statistics that were computed already.
     """
     first = next(iter(runs.values()))
-    keys = [key for key in ("bleu", "no_unk", *first.others) if key in first.scores]
     found = measured_curves(
-        {key: {label: run.tables[key] for label, run in runs.items()} for key in keys},
+        {key: {label: run.tables[key] for label, run in runs.items()} for key in first.scores},
         {label: run.ids for label, run in runs.items()},
         {label: run.lengths for label, run in runs.items()},
-        {key: first.scores[key] for key in keys},
+        first.scores,
         resamples=first.resamples,
     )
-    return (("bleu_no_unk" if key == "no_unk" else key, by) for key, by in found if by)
+    return ((key, by) for key, by in found if by)
 
 
 def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:
@@ -113,7 +112,7 @@ def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]
             **bucket.row(),
             "sentences": int(inside.sum()),
             **(measured.of("bleu", inside) or {}),
-            "no_unk": measured.of("no_unk", inside),
+            "no_unk": measured.of(NO_UNK.key, inside),
             "mean_length": float(measured.lengths[inside].mean()),
         }
         for key in measured.others:
@@ -140,8 +139,8 @@ class Measured:
     """The statistics of some scores, sentence by sentence, and the scores of any part of them.
 
     Attributes:
-        scores: by key; `no_unk` is BLEU with `<unk>` forbidden.
-        others: keys of all but BLEU.
+        scores: by key; BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`) always, and first.
+        others: keys of all but these two.
         ids: (N,) of the sentences, ascending.
         lengths: (N,) that they are bucketed by.
         unknown: (N,) words of the pair that the shortlists lack; -1 where that is not known.
@@ -164,9 +163,9 @@ class Measured:
         """
         ordered = in_order(records)
         self.resamples, self.confidence = settings.resamples, settings.confidence
-        self.scores: dict[str, Score] = {score.key: score for score in scores}
-        self.others = tuple(key for key in self.scores if key != "bleu")
-        self.scores |= {"bleu": REGISTERED["bleu"], "no_unk": NO_UNK}
+        given = {score.key: score for score in scores}
+        self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
+        self.others = tuple(key for key in given if key != "bleu")
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
         counts = [record.get("unknown_words") for record in ordered]

@@ -9,11 +9,6 @@ from nmt.evaluation.alignment import Link
 NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
 
-def intersection(direct: Iterable[Link], inverse: Iterable[Link]) -> set[Link]:
-    """The links of both directions."""
-    return set(direct) & set(inverse)
-
-
 def grow_diag_final_and(direct: Iterable[Link], inverse: Iterable[Link]) -> set[Link]:
     """Grow-diag-final-and: the intersection, grown into the union.
 

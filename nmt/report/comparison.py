@@ -19,12 +19,13 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.buckets import buckets
 from nmt.evaluation.results import score_of
-from nmt.evaluation.scores import REGISTERED, Score
+from nmt.evaluation.scores import NO_UNK, REGISTERED, Score
 from nmt.evaluation.summary import Measured, by_length, by_unknown_words
 from nmt.report.falls import Falls, measure_falls
 from nmt.report.groups import bleu_of, paired, paired_note
 from nmt.report.no_unk import no_unk_subset
 from nmt.report.runs import FinishedRun, known_scores
+from nmt.report.table import levels
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
 
@@ -67,6 +68,28 @@ class SetComparison:
         """The buckets of a run: `by_length` of its results."""
         found: list[dict[str, Any]] = self.results[label]["by_length"]
         return found
+
+    def shown_scores(self) -> dict[str, dict[str, Any]]:
+        """How to show every score, by key; BLEU first, then without unknown words.
+
+        In a sentence BLEU is called by its `name`: the title tells two columns apart.
+        """
+        bleu = self.known.get("bleu") or REGISTERED["bleu"].description()
+        return {
+            "bleu": bleu | {"title": "BLEU, all", "name": bleu["title"]},
+            "bleu_no_unk": bleu | {"title": NO_UNK.title},
+            **{key: about for key, about in self.known.items() if key != "bleu"},
+        }
+
+    @property
+    def levels(self) -> str:
+        """The confidence levels of the runs' own intervals, as people write them."""
+        return levels(self.confidence.values())
+
+    @property
+    def level_of_differences(self) -> str:
+        """The confidence level of the intervals of differences, as people write it."""
+        return levels([max(self.confidence.values())])
 
     @property
     def pairs_note(self) -> str | None:
@@ -252,9 +275,9 @@ def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
 
 def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:
     """Scores without unknown words on the sentences in `subset` (N,)."""
-    result["bleu"] = {**result["bleu"], "no_unk": measured.of("no_unk", subset)}
+    result["bleu"] = {**result["bleu"], "no_unk": measured.of(NO_UNK.key, subset)}
     for row in result["by_length"]:
-        row["no_unk"] = measured.of("no_unk", subset & _inside(row, measured.lengths))
+        row["no_unk"] = measured.of(NO_UNK.key, subset & _inside(row, measured.lengths))
 
 
 def _fill(result: dict[str, Any], measured: Measured, asked: Collection[str]) -> None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.report.comparison import SetComparison
 from nmt.report.falls import verdicts
 from nmt.report.groups import paired_note
-from nmt.report.table import Column, Located, Table, levels, measured, score_column
+from nmt.report.table import Column, Located, Table, measured, score_column
 
 RANGE_TITLES = {"all": "all lengths", "to_cap": "up to the cap", "beyond_cap": "beyond the cap"}
 
 
-def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Slopes, lengths of losses and breakpoint of each group of runs.
-
-    Args:
-        scores: how to show each score, by key; those that are given by length have rows.
-    """
+def falls_table(comparison: SetComparison) -> Table:
+    """Slopes, lengths of losses and breakpoint of each group of runs."""
     rows = []
+    scores = comparison.shown_scores()
     falls = comparison.falls
     for key, about in scores.items():
         for name, found in falls.of_groups.get(key, {}).items():
@@ -49,7 +46,7 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
         Column("breakpoint", "Breakpoint", 0, text=True),
         Column("sentence", "In words", text=True),
     ]
-    level = levels([max(comparison.confidence.values())])
+    level = comparison.level_of_differences
     notes = [
         f"Slopes are the change of the score for 10 more words, with {level} intervals: weighted "
         "least squares over buckets of 5 words, up to the cap (the longest training sentence) and beyond it. "
@@ -60,11 +57,16 @@ def falls_table(comparison: SetComparison, scores: Mapping[str, Mapping[str, Any
     return Table(f"falls_{comparison.name}", title, columns, rows, notes)
 
 
-def slope_differences_table(
-    comparison: SetComparison, scores: Mapping[str, Mapping[str, Any]]
-) -> Table:
-    """Groups in pairs (`paired`): the difference of their slopes and of their scores over each range."""
+def slope_differences_table(comparison: SetComparison, only: Collection[str] = ()) -> Table:
+    """Groups in pairs (`paired`): the difference of their slopes and of their scores over each range.
+
+    Args:
+        only: keys of the scores that have rows; none: all.
+    """
     rows = []
+    scores = {
+        key: about for key, about in comparison.shown_scores().items() if not only or key in only
+    }
     for key, about in scores.items():
         for row in comparison.falls.differences.get(key, []) if about["by_length"] else []:
             slope, score = row["slope"] or {}, row["score"] or {}
@@ -93,7 +95,7 @@ def slope_differences_table(
         Column("p_difference", "p of the score", 4),
         Column("of", "Interval of", text=True),
     ]
-    level = levels([max(comparison.confidence.values())])
+    level = comparison.level_of_differences
     note = (
         f"{level} intervals and p by paired bootstrap of the same sentences for all runs; with "
         f"{FEWEST_SEEDS} seeds or more on both sides of the seeds, too. Where the caps of two runs "

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.utils import get_method, instantiate
+from matplotlib.figure import Figure
 
 from nmt.config import ReportConfig
 from nmt.config.targets import named_by
@@ -19,6 +20,7 @@ from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
+from nmt.report.no_unk import without_unknown
 from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
 from nmt.utils.errors import InputError
@@ -65,24 +67,22 @@ def draw_run(
 def _drawings(run: FinishedRun, report: ReportConfig, folder: Path) -> Iterator[Drawing]:
     """What draws each figure of a run and returns its files."""
     formats, lines = list(report.figures), {run.label: [run]}
+
+    def drawing(name: str, make: Callable[..., Figure | None], *arguments: Any) -> Drawing:
+        return partial(draw_figure, partial(make, *arguments), folder / name, formats)
+
     for test_set in run.sets:
-        start = folder / test_set
         if run.results["test"][test_set].get("by_length"):
-            by_length = start.with_name(f"{test_set}-bleu-by-length")
-            yield partial(draw_figure, partial(lengths_figure, lines, test_set), by_length, formats)
-            details = start.with_name(f"{test_set}-by-length-details")
-            yield partial(draw_figure, partial(details_figure, lines, test_set), details, formats)
+            yield drawing(f"{test_set}-bleu-by-length", lengths_figure, lines, test_set)
+            yield drawing(f"{test_set}-by-length-details", details_figure, lines, test_set)
         rows = attended(run, test_set) if report.heatmaps else []
         if not rows:
             continue
         four = chosen_four(run, test_set, rows, report.sentence)
-        yield partial(
-            draw_figure, partial(four_figure, four), start.with_name(f"{test_set}-four"), formats
-        )
+        yield drawing(f"{test_set}-four", four_figure, four)
         for row in spread_over_lengths(rows, report.heatmaps):
-            file = start.with_name(f"{test_set}-heatmap-{row['id']}")
             title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
-            yield partial(draw_figure, partial(heatmap_figure, row, title), file, formats)
+            yield drawing(f"{test_set}-heatmap-{row['id']}", heatmap_figure, row, title)
     for figure, settings in report.own.items():
         yield partial(_draw_own, run, figure, settings, folder / figure, formats)
 
@@ -168,5 +168,4 @@ def chosen_four(
     run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
 ) -> list[dict[str, Any]]:
     """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""
-    known = {row["id"] for row in run.translations(test_set) if row.get("no_unk")}
-    return choose_four(rows, sentence, known or None)
+    return choose_four(rows, sentence, without_unknown(run, test_set) or None)

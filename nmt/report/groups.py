@@ -53,9 +53,12 @@ def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
         seen[run.group, run.seed] += 1
     groups: dict[str, list[FinishedRun]] = {}
     for alike in members.values():
-        name = _without_seed(alike)
-        same = sum(re.sub(r" \(\d+\)$", "", known) == name for known in groups)
-        groups[f"{name} ({same + 1})" if same else name] = alike
+        name = free = _without_seed(alike)
+        number = 1
+        while free in groups:
+            number += 1
+            free = f"{name} ({number})"
+        groups[free] = alike
     return groups
 
 

@@ -26,9 +26,7 @@ DRAWN = (10, 20)  # words of the sentences that the paper draws at random
 TITLE = 0.1  # inches between a title and what it is the title of
 SCALE = (0.09, 1.2)  # inches: width and height of the scale of weights
 ROOM = 0.65  # inches that the scale takes beside the cells, with its gap, numbers and name
-LARGEST = (
-    30.0  # inches: a side of a figure; larger ones are shrunk, for a picture is held in memory
-)
+LARGEST = 30.0  # inches: a side of a figure; larger ones are shrunk, for memory holds the picture
 LEGIBLE = 2.5  # points: smaller words are left out
 SEED = "Figure 3"
 

@@ -129,8 +129,7 @@ def caption(lines: Lines, test_set: str) -> str:
     if 1 in numbers:
         single = ", or for a single run " if len(numbers) > 1 else ""
         text += f"{single}{bands} bootstrap intervals"
-    falls = [_result(run, test_set).get("degradation") or {} for run in runs]
-    drawn = [(found.get("bleu") or {}).get("line") or [] for found in falls]
+    drawn = [_line(run, test_set, "bleu") for run in runs]
     if any(drawn):
         text += "; dotted: least squares over buckets of 5 words"
     if any(len(line) > 2 for line in drawn):
@@ -146,13 +145,12 @@ def _search(run: FinishedRun, test_set: str) -> str:
     beam = settings.get("beam_size")
     words = ["greedy" if beam == 1 else f"beam {beam}"]
     for key, name in (
-        ("length_penalty", "length penalty"),
+        ("length_penalty", "length penalty "),
         ("max_ratio", "at most ×"),
         ("min_ratio", "at least ×"),
     ):
         if settings.get(key):
-            join = "" if name.endswith("×") else " "
-            words.append(f"{name}{join}{settings[key]:g}")
+            words.append(f"{name}{settings[key]:g}")
     if settings.get("replace_unk", "none") != "none":
         words.append(f"<unk> replaced ({settings['replace_unk']})")
     return ", ".join(words)
@@ -190,8 +188,8 @@ def _points(
 
 
 def _values(points: Sequence[Point | None], part: str = "score") -> np.ndarray:
-    values = [None if point is None else point[part] for point in points]
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
+    """A part of each point (N,); NaN where there is none."""
+    return np.array([None if point is None else point[part] for point in points], dtype=float)
 
 
 def _curve(
@@ -223,10 +221,15 @@ def _draw_curve(
     axes.vlines(places, low, high, color=look["color"], alpha=0.5, lw=0.8)
 
 
+def _line(run: FinishedRun, test_set: str, key: str) -> list[list[float]]:
+    """The fitted lines of a score of one run, as [length, score] of their ends; empty without any."""
+    found = _result(run, test_set).get("degradation") or {}
+    return (found.get(key) or {}).get("line") or []
+
+
 def _fit(members: Sequence[FinishedRun], test_set: str, key: str) -> np.ndarray | None:
     """The fitted lines (their ends, 2): of several runs the mean; None where they have none alike."""
-    found = [_result(run, test_set).get("degradation") or {} for run in members]
-    drawn = [(each.get(key) or {}).get("line") or [] for each in found]
+    drawn = [_line(run, test_set, key) for run in members]
     if not all(drawn) or len({len(line) for line in drawn}) > 1:
         return None
     mean: np.ndarray = np.mean(drawn, axis=0)

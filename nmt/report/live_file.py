@@ -109,9 +109,15 @@ class LiveModel:
         return sum(array.size for array in self.weights.values())
 
 
+def entries_of(vocabulary: dict[str, Any]) -> list[str]:
+    """The words or subwords of a vocabulary of a description."""
+    entries: list[str] = vocabulary["words" if vocabulary["kind"] == "words" else "subwords"]
+    return entries
+
+
 def symbols(vocabulary: dict[str, Any]) -> int:
     """Ids of a vocabulary of a description, `</s>` and `<unk>` included."""
-    return 2 + len(vocabulary["words" if vocabulary["kind"] == "words" else "subwords"])
+    return 2 + len(entries_of(vocabulary))
 
 
 def shapes(about: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -219,10 +225,9 @@ def _check(about: dict[str, Any], where: str) -> None:
         if language not in LANGUAGES:
             raise InputError(f"{where}: languages: no Moses rules for {language!r:.40}")
     for side in ("source_vocabulary", "target_vocabulary"):
-        vocabulary = about[side]
-        entries = vocabulary["words" if vocabulary["kind"] == "words" else "subwords"]
+        entries = entries_of(about[side])
         if len(set(entries)) != len(entries):
             raise InputError(f"{where}: {side}: an entry occurs twice")
-        for pair in vocabulary.get("merges", ()):
+        for pair in about[side].get("merges", ()):
             if not all(0 <= place < len(entries) for place in pair):
                 raise InputError(f"{where}: {side}.merges: {pair} names no subword")

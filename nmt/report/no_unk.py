@@ -12,7 +12,7 @@ def no_unk_subset(runs: Sequence[FinishedRun], name: str) -> tuple[set[int], boo
 
     An outside system can write any word, as can a model of subwords: they narrow nothing.
     """
-    own = [_without_unknown(run, name) for run in _with_shortlists(runs, name)]
+    own = [without_unknown(run, name) for run in _with_shortlists(runs, name)]
     if not own:
         return set(), False
     subset = set.intersection(*own)
@@ -28,7 +28,7 @@ def has_shortlist(run: FinishedRun, test_set: str) -> bool:
     return any(row.get("no_unk") is not None for row in run.translations(test_set))
 
 
-def _without_unknown(run: FinishedRun, name: str) -> set[int]:
+def without_unknown(run: FinishedRun, name: str) -> set[int]:
     """Sentences of a test set that a run's shortlists cover."""
     return {row["id"] for row in run.translations(name) if row.get("no_unk")}
 
@@ -50,7 +50,7 @@ def no_unk_note(runs: Sequence[FinishedRun], name: str, pairs: int, shared: bool
             else "sentences of known words"
         )
         return f"No UNK: {pairs} {which}; models translate with <unk> forbidden."
-    none = [run.label for run in having if not _without_unknown(run, name)]
+    none = [run.label for run in having if not without_unknown(run, name)]
     if none:
         return f"No UNK is empty: the shortlists of {', '.join(none)} cover no sentence."
     return "No UNK is empty: no sentence is covered by the shortlists of every run."

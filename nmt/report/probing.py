@@ -208,9 +208,7 @@ class Panels:
         self, rows: Sequence[Mapping[str, Any]], name: str = "", part: str = "score"
     ) -> np.ndarray:
         """NaN where there is none."""
-        values = [row[name or self.main][part] for row in rows]
-        known = [np.nan if value is None else value for value in values]
-        return self.scale * np.array(known, dtype=float)
+        return self.scale * np.array([row[name or self.main][part] for row in rows], dtype=float)
 
 
 def _symbols(readings: Sequence[Mapping[str, Any]]) -> str:

@@ -79,15 +79,13 @@ class Table:
         """The table with its title and notes in Markdown."""
         lines = [f"### {_one_line(self.title)}", ""]
         if self.elsewhere:
-            return (
-                "\n".join([*lines, self.elsewhere, *(f"\n{_markdown(n)}" for n in self.notes)])
-                + "\n"
-            )
-        lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
-        lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
-        for row in self.rows:
-            cells = (_markdown(show(row.get(c.key), c.of(row))) for c in self.columns)
-            lines.append("| " + " | ".join(cells) + " |")
+            lines.append(self.elsewhere)
+        else:
+            lines.append("| " + " | ".join(_markdown(c.title) for c in self.columns) + " |")
+            lines.append("|" + "|".join("---" if c.text else "---:" for c in self.columns) + "|")
+            for row in self.rows:
+                cells = (_markdown(show(row.get(c.key), c.of(row))) for c in self.columns)
+                lines.append("| " + " | ".join(cells) + " |")
         lines += [f"\n{_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
 

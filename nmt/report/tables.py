@@ -12,7 +12,7 @@ from typing import Any
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.link_scores import LINK_SCORES, links_beside, scored_links
 from nmt.evaluation.results import bucket_score, score_of
-from nmt.evaluation.scores import NO_UNK, REGISTERED
+from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
@@ -26,7 +26,6 @@ from nmt.report.table import (
     MeanAndDeviation,
     Table,
     heading,
-    levels,
     measured,
     score_column,
 )
@@ -52,7 +51,7 @@ def scores_table(comparison: SetComparison) -> Table:
     rows = []
     for run in comparison.runs:
         result = comparison.results[run.label]
-        found = {key: measured(score_of(result, key)) for key in shown_scores(comparison)}
+        found = {key: measured(score_of(result, key)) for key in comparison.shown_scores()}
         rows.append({"run": run.label, **found})
     return Table(
         f"scores_{comparison.name}",
@@ -63,23 +62,10 @@ def scores_table(comparison: SetComparison) -> Table:
     )
 
 
-def shown_scores(comparison: SetComparison) -> dict[str, dict[str, Any]]:
-    """How to show every score of a comparison, by key; BLEU first, then without unknown words.
-
-    In a sentence BLEU is called by its `name`: the title tells two columns apart.
-    """
-    bleu = comparison.known.get("bleu") or REGISTERED["bleu"].description()
-    return {
-        "bleu": bleu | {"title": "BLEU, all", "name": bleu["title"]},
-        "bleu_no_unk": bleu | {"title": NO_UNK.title},
-        **{key: about for key, about in comparison.known.items() if key != "bleu"},
-    }
-
-
 def _score_columns(comparison: SetComparison) -> list[Column]:
     return [
         Column(key, heading(about), about["digits"])
-        for key, about in shown_scores(comparison).items()
+        for key, about in comparison.shown_scores().items()
     ]
 
 
@@ -105,7 +91,7 @@ def alignment_table(comparison: SetComparison) -> Table:
         *(Column(key, REGISTERED[key].title, REGISTERED[key].digits) for key in LINK_SCORES),
     ]
     notes = [
-        f"Links against gold links, with their {levels(comparison.confidence.values())} interval; "
+        f"Links against gold links, with their {comparison.levels} interval; "
         "reverse: of the model of the other direction alone."
     ]
     title = f"Alignment error rates on {comparison.name}"
@@ -120,7 +106,7 @@ def seeds_table(comparison: SetComparison) -> Table:
     for group, runs in groups.items():
         results = [comparison.results[run.label] for run in runs]
         cells: dict[str, Any] = {"group": group, "runs": len(runs)}
-        for key in shown_scores(comparison):
+        for key in comparison.shown_scores():
             cells[key] = _mean_and_deviation(
                 (score_of(result, key) or {}).get("score") for result in results
             )
@@ -152,7 +138,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
     Args:
         scores: keys of the scores, a row each and a run; None: all that are given by length.
     """
-    known = shown_scores(comparison)
+    known = comparison.shown_scores()
     if scores is None:
         scores = [key for key, about in known.items() if about["by_length"]]
     rows = []
@@ -183,7 +169,7 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
         *(Column(name, name, None) for name in bucket_names(comparison)),
     ]
     notes = [
-        f"Scores with their {levels(comparison.confidence.values())} interval by number of words; "
+        f"Scores with their {comparison.levels} interval by number of words; "
         "the fall is BLEU's; the slope is of a straight line over all lengths, which the table of "
         "falls with length has by range."
     ]
@@ -206,7 +192,7 @@ def unknown_words_table(comparison: SetComparison) -> Table:
             pairs.setdefault(enumeration(counts), []).append(run.label)
     columns = [Column("run", "Run", text=True), *(Column(name, name) for name in sorted(names))]
     notes = [
-        f"BLEU with its {levels(comparison.confidence.values())} interval by the number of words of "
+        f"BLEU with its {comparison.levels} interval by the number of words of "
         "a pair, source and reference together, that the run's own shortlists lack.",
         *(
             f"Pairs of {'all' if len(pairs) == 1 else enumeration(labels)}: {counts}."
@@ -241,10 +227,10 @@ def significance_table(comparison: SetComparison) -> Table:
         for key, tested in comparison.significance.items()
         for row in tested
     ]
-    tested = levels([max(comparison.confidence.values())])
     note = (
-        f"{tested} intervals and p by paired bootstrap (no p below {FEWEST} sentences), beside it p by "
-        "approximate randomisation; p-values of buckets corrected for their number (Holm)."
+        f"{comparison.level_of_differences} intervals and p by paired bootstrap (no p below {FEWEST} "
+        "sentences), beside it p by approximate randomisation; p-values of buckets corrected for "
+        "their number (Holm)."
     )
     title = f"Differences on {comparison.name}"
     notes = [note, *filter(None, [comparison.pairs_note])]
@@ -282,8 +268,8 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
         alignment_table,
         seeds_table,
         lengths_table,
-        lambda one: falls_table(one, shown_scores(one)),
-        lambda one: slope_differences_table(one, shown_scores(one)),
+        falls_table,
+        slope_differences_table,
         unknown_words_table,
         significance_table,
     )
@@ -299,7 +285,7 @@ def _score_notes(comparison: SetComparison) -> list[str]:
     no_unk = no_unk_note(comparison.runs, comparison.name, pairs, shared)
     if no_unk:
         notes.append(no_unk)
-    for key, about in shown_scores(comparison).items():
+    for key, about in comparison.shown_scores().items():
         found = (score_of(result, key) or {} for result in comparison.results.values())
         signatures = {str(score["signature"]) for score in found if score.get("signature")}
         notes += [f"{about['title']} signature: {signature}" for signature in sorted(signatures)]

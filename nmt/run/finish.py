@@ -147,6 +147,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     """
     need_no_rank()
     config, folder, initial = run.config, run.folder, initial_source(run)
+    shown = config.trainer.progress
     content = results.assemble(
         name=config.name,
         experiment=config.experiment,
@@ -172,16 +173,11 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     page: Path | None = None
     # results are written even if a figure or the page fails
     with left_out("figures"), timed("figures"):
-        figures = draw_run(finished, config.report, config.trainer.progress, run.left)
-    title = f"{config.name} on {config.data.title}"
-    shown = config.trainer.progress
-    with (
-        left_out(folder.page.name),
-        timed("page"),
-        Stage(f"making {folder.page.name}", shown=shown),
-    ):
+        figures = draw_run(finished, config.report, shown, run.left)
+    title, making = f"{config.name} on {config.data.title}", f"making {folder.page.name}"
+    with left_out(folder.page.name), timed("page"), Stage(making, shown=shown):
         page = build_page([finished], folder.page, config.report, title=title)
-    with Stage("logging the test", shown=config.trainer.progress):
+    with Stage("logging the test", shown=shown):
         if isinstance(run.logger, ResumableWandbLogger):
             with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
                 if new:

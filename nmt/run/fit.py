@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 from typing import Any
 
 import pytorch_lightning as pl
@@ -239,7 +238,7 @@ def training_callbacks(
 def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> str:
     """A line on the model, the updates and the device of a training."""
     options = config.trainer
-    parameters = sum(math.prod(parameter.shape) for parameter in model.parameters())
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
     scoring = (scoring_of(config.model) or "none").rpartition(".")[2]

@@ -13,7 +13,7 @@ from nmt.config.overrides import typed_paths
 from nmt.config.schema import REVERSE_CHECKPOINT
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.evaluation.link_scores import alignment_scores
-from nmt.evaluation.symmetrisation import grow_diag_final_and, intersection
+from nmt.evaluation.symmetrisation import grow_diag_final_and
 from nmt.inference.force_decoding import force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel
 from nmt.run.other_model import other_model
@@ -75,7 +75,7 @@ def add_symmetrised(
         inverse = [{(j, i) for i, j in links} for links in model_links(reverse, back, null)]
         ways = {
             "reverse": inverse,
-            "intersection": map(intersection, direct, inverse),
+            "intersection": map(set.intersection, direct, inverse),
             "grow_diag_final_and": map(grow_diag_final_and, direct, inverse),
         }
         found = {

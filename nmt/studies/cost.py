@@ -42,7 +42,9 @@ class GroupCost:
     def total(self) -> float | None:
         """Minutes of all runs ahead, one after the other; a begun one counts as a whole one."""
         runs = self.ahead + self.later
-        return 0.0 if not runs else None if self.minutes is None else runs * self.minutes
+        if not runs:
+            return 0.0
+        return None if self.minutes is None else runs * self.minutes
 
 
 def cost_of(group: RunGroup, found: FoundRuns, folder: Path, counted_before: set[str]) -> GroupCost:

@@ -20,13 +20,13 @@ def write_report(report: StudyReport, folder: Path) -> Path:
 def build_study_page(report: StudyReport, path: Path) -> Path:
     """Writes the page: a table of verdicts, what decided each claim, sweeps and runs."""
     notes = element("div", *(element("p", note) for note in report.notes()), class_="notes")
-    overview = _section("verdicts", report.summary, notes, html_table(report.table(), "claim"))
+    overview = _section("verdicts", report.summary, notes, html_table(report.table()))
     claims = [
         _section(f"claim-{each.name}", f"{each.name}: {each.verdict}", _facts(report.facts(each)))
         for each in report.verdicts
     ]
-    sweeps = [html_table(table, table.columns[0].key) for table in report.sweeps()]
-    runs = _section("runs", "Runs", *sweeps, html_table(report.runs_table(), "group"))
+    tables = map(html_table, (*report.sweeps(), report.runs_table()))
+    runs = _section("runs", "Runs", *tables)
     return write_page(
         path,
         report.title,

@@ -18,6 +18,7 @@ from nmt.utils.files import write_json
 from nmt.utils.untrusted import Count, Number, check_against, read_json
 
 FILE = "claims.json"
+SHARED = ("overrides", "seeds", "resamples", "confidence")  # keys that decide every claim
 UNREGISTERED = ("title", "minutes")
 LATER = {  # and their defaults
     "command": "train",
@@ -79,9 +80,8 @@ def registered_content(section: StudySection) -> dict[str, Any]:
     have their defaults: the hashes of earlier studies stay valid.
     """
     whole = dataclasses.asdict(section)
-    kept = ("overrides", "seeds", "resamples", "confidence")
     return {
-        **{key: whole[key] for key in kept},
+        **{key: whole[key] for key in SHARED},
         **{
             part: {name: _said(entry) for name, entry in whole[part].items()}
             for part in ("claims", "runs")
@@ -148,7 +148,7 @@ def changed_claims(registrations: list[Registration]) -> list[str]:
 
 def _by_claim(content: dict[str, Any]) -> dict[str, Any]:
     """Each claim with all that decides it."""
-    shared = [content[key] for key in ("overrides", "seeds", "resamples", "confidence")]
+    shared = [content[key] for key in SHARED]
     return {
         name: [claim, [content["runs"].get(group) for group in claim["runs"]], shared]
         for name, claim in content["claims"].items()

@@ -185,13 +185,10 @@ class StudyReport:
         )
 
     def _all_runs(self) -> list[ExistingRun]:
-        runs = {}
-        for group in self.found.study.groups.values():
-            for run in self.found.needed(group):
-                found = self.found.of(run)
-                if found is not None:
-                    runs[found.identity] = found
-        return list(runs.values())
+        groups = self.found.study.groups.values()
+        needed = [run for group in groups for run in self.found.needed(group)]
+        there = [found for run in needed if (found := self.found.of(run)) is not None]
+        return list({each.identity: each for each in there}.values())
 
     def _chosen(self, group: RunGroup) -> str:
         best = self.found.chosen(group)
@@ -215,17 +212,16 @@ class StudyReport:
     def content(self) -> dict[str, Any]:
         """study.json: all of it, with the folders of the runs."""
         study = self.found.study
-        claims = []
-        for each in self.verdicts:
-            figure = dataclasses.asdict(dataclasses.replace(each, score=None))  # type: ignore[arg-type]
-            claims.append(
-                {
-                    **figure,
-                    "score": each.score.key,
-                    "rule": rule_of(each),
-                    "command": self.command(each.name),
-                }
-            )
+        claims = [
+            {
+                **vars(each),
+                "claim": dataclasses.asdict(each.claim),
+                "score": each.score.key,
+                "rule": rule_of(each),
+                "command": self.command(each.name),
+            }
+            for each in self.verdicts
+        ]
         runs = []
         for name, group in study.groups.items():
             final = {planned.identity for planned in self.found.final(group)}

@@ -11,6 +11,7 @@ from nmt.config.study import FIGURES
 from nmt.evaluation.degradation import Estimate, Group, curves, degradation_of, estimate
 from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.evaluation.degradation.findings import LOSSES
+from nmt.evaluation.degradation.fit import FEWEST_BUCKETS
 from nmt.evaluation.scores import Score, score_of_name
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.runs import FinishedRun
@@ -122,7 +123,8 @@ def decide_figure(
     part: Any = claim.range
     found = estimate(groups[0], what, part, against=against)
     if found is None:
-        reason = "no slope there: fewer than 3 buckets" if what == "slope" else "no sentences there"
+        few = f"no slope there: fewer than {FEWEST_BUCKETS} buckets"
+        reason = few if what == "slope" else "no sentences there"
         return Verdict(name, claim, score, UNDECIDED, reason=reason)
     verdict, tested = apply_rule(claim, found, section.confidence, score.higher_is_better)
     return Verdict(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nmt.config.keys import CONFIDENCE
+from nmt.config.study import FIGURES
+from nmt.evaluation.degradation.estimate import FEWEST_SEEDS
 from nmt.evaluation.degradation.wording import MINUS
 from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.table import Column, show
@@ -25,7 +27,7 @@ def figure_of(verdict: Verdict, confidence: float | None = None) -> str:
     Args:
         confidence: to be said of the interval; None: its own.
     """
-    length = verdict.claim.statistic not in ("score", "slope")
+    length = verdict.claim.statistic not in FIGURES
     return shown_figure(
         (verdict.value, verdict.low, verdict.high),
         1 if length else max(2, verdict.score.digits),
@@ -97,7 +99,7 @@ def spoken_of(verdict: Verdict) -> str:
     speaks = (
         "of other seeds and sentences"
         if verdict.of == "seeds"
-        else "of these trained models on other sentences: fewer than 3 seeds"
+        else f"of these trained models on other sentences: fewer than {FEWEST_SEEDS} seeds"
     )
     p = "" if verdict.p is None else f", {shown_p(verdict.p)}"
     few = f"; {FEW_SENTENCES}" if (verdict.sentences or 0) < FEWEST else ""

@@ -104,11 +104,8 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
         libraries = ("pytorch_lightning", "torch")
-        own = [  # which may log what it likes
-            target
-            for target in own_targets(to_containers(config))
-            if not is_within(target, libraries)
-        ]
+        # code of one's own may log what it likes
+        own = any(not is_within(each, libraries) for each in own_targets(to_containers(config)))
         if not (own or is_logged(monitor, config)):
             raise InputError(
                 f"callbacks.{name}.monitor={monitor}: not logged; take one such as valid/nll_per_word"

@@ -13,7 +13,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config import Config, LoggerConfig
 from nmt.config.schema import to_containers
-from nmt.report.wandb.account import has_key
+from nmt.report.wandb.account import WITHOUT_KEY, has_key
 from nmt.report.wandb.panels import define_metrics, warn_on_error
 from nmt.training.metrics_file import ResumableCSVLogger
 from nmt.training.wandb_logger import ResumableWandbLogger, check_names
@@ -55,10 +55,7 @@ def check_logger(options: LoggerConfig) -> None:
     if options.name == "wandb":
         check_names(options)
         if options.mode == "online" and not has_key():
-            raise InputError(
-                "logger.mode=online: W&B has no key here; run `wandb login` or set WANDB_API_KEY, "
-                "or take logger.mode=offline"
-            )
+            raise InputError(f"logger.mode=online: {WITHOUT_KEY}, or take logger.mode=offline")
 
 
 def make_logger(config: Config, folder: Path, typed: Sequence[str] = ()) -> Logger | None:

@@ -95,9 +95,7 @@ class Progress(pl.Callback):
     ) -> None:
         if self._clock is None:
             self._clock = time.monotonic()
-        if self._validation_began is not None:  # the checkpoint after it is written
-            self.left.done("validations", 1, time.monotonic() - self._validation_began)
-            self._validation_began = None
+        self._time_validation()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -157,8 +155,7 @@ class Progress(pl.Callback):
             log.info(f"update {trainer.global_step}: development " + ", ".join(said))
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if self._validation_began is not None:
-            self.left.done("validations", 1, time.monotonic() - self._validation_began)
+        self._time_validation()
         self.left.expect({"updates": 0, "validations": 0})  # training may end early
         self._end()
 
@@ -166,6 +163,12 @@ class Progress(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
     ) -> None:
         self._end()
+
+    def _time_validation(self) -> None:
+        """Counts a validation as done; by now the checkpoint after it is written."""
+        if self._validation_began is not None:
+            self.left.done("validations", 1, time.monotonic() - self._validation_began)
+            self._validation_began = None
 
     def _end(self) -> None:
         for stage in (self._validation, self._training):

@@ -14,7 +14,7 @@ from nmt.report.comparison import SetComparison, compare_set
 from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.finding import find_runs
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import shown_scores, write_tables
+from nmt.report.tables import write_tables
 from nmt.utils.untrusted import check_against
 from tests.helpers.run_folders import make_run
 
@@ -57,13 +57,13 @@ def test_groups_are_measured_as_the_sentences_of_all_runs_say(
 
 
 def test_tables_say_how_steep_and_whether_two_differ(seeds: SetComparison) -> None:
-    table = falls_table(seeds, shown_scores(seeds))
+    table = falls_table(seeds)
     encdec, search = (row for row in table.rows if row["score"] == "bleu")
     assert encdec["to_cap"][2] < 0  # the interval's upper end
     assert encdec["sentence"].startswith("BLEU falls by ")
     assert " for each 10 words up to 30. BLEU " in encdec["sentence"]
     assert encdec["runs"] == 3
-    differences = slope_differences_table(seeds, shown_scores(seeds))
+    differences = slope_differences_table(seeds)
     bleu = [row for row in differences.rows if row["score"] == "bleu"]
     assert [row["range"] for row in bleu] == ["all lengths", "up to the cap", "beyond the cap"]
     assert bleu[0]["p_difference"] < 0.01
@@ -103,7 +103,7 @@ def test_runs_without_sentences_have_no_falls(runs: list[FinishedRun]) -> None:
     bare = [FinishedRun(run.label, run.results) for run in runs]
     comparison = compare_set(bare, "newstest", 0)
     assert comparison.falls.of_groups == {}
-    assert falls_table(comparison, shown_scores(comparison)).rows == []
+    assert falls_table(comparison).rows == []
 
 
 def test_what_results_json_says_of_the_same_sentences_is_not_measured_again(

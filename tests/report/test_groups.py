@@ -16,6 +16,12 @@ def test_a_group_is_what_only_seeds_tell_apart() -> None:
     assert groups["a"] == [runs[0], runs[2]]
 
 
+def test_no_group_takes_the_name_of_another() -> None:
+    labels = ("a (2)", "a", "a", "a")
+    runs = [run(label, 1, lr=number) for number, label in enumerate(labels)]
+    assert list(grouped(runs)) == ["a (2)", "a", "a (3)", "a (4)"]
+
+
 def test_of_many_runs_the_best_and_the_outside_systems_are_compared_in_pairs() -> None:
     scores = {f"run {n}": float(n) for n in range(MOST_PAIRED + 3)} | {"outside": -1.0}
     assert paired(scores, ["outside"]) == [*[*scores][4:-1], "outside"]

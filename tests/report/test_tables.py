@@ -22,7 +22,6 @@ from nmt.report.tables import (
     lengths_table,
     scores_table,
     seeds_table,
-    shown_scores,
     significance_table,
     unknown_words_table,
     write_tables,
@@ -58,7 +57,7 @@ def test_what_would_steer_a_terminal_is_written_out_in_every_kind_of_table() -> 
         "tex": table.latex(),
         "csv": table.csv(),
     }
-    written["html"] = html_table(table, "a")
+    written["html"] = html_table(table)
     for text in written.values():
         assert not set(text) & set("\x1b\x07\x9b\u202e")
     assert written["csv"] == "a\n\\x1b]0;x\\x07\\u202eé\n"
@@ -142,7 +141,7 @@ def test_a_minus_is_no_hyphen_and_nothing_is_minus_zero() -> None:
 
 def test_published_figures_stand_apart_from_measured_ones(comparison: SetComparison) -> None:
     measured, published = scores_table(comparison), paper_table()
-    assert {column.key for column in measured.columns} == {"run", *shown_scores(comparison)}
+    assert {column.key for column in measured.columns} == {"run", *comparison.shown_scores()}
     assert "not measured here" in published.title
     assert "newstest2014" in published.title
 
@@ -310,7 +309,7 @@ def test_a_run_of_any_name_leaves_the_keys_where_they_are(runs: list[FinishedRun
     header, *rows = csv.reader(io.StringIO(table.csv()))
     assert header == ["__key", "key", "_key"]
     assert "model.title" in {row[0] for row in rows}
-    assert "model.title" in html_table(table, table.columns[0].key)
+    assert "model.title" in html_table(table)
 
 
 def test_long_tables_are_left_to_their_csv() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from nmt.report.tables import (
     lengths_table,
     scores_table,
     seeds_table,
-    shown_scores,
     unknown_words_table,
 )
 from nmt.utils.progress import counted
@@ -211,15 +210,15 @@ def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetCompa
     scores = (
         _per_set(comparisons, scores_table),
         _per_set(comparisons, alignment_table),
-        _per_set(comparisons, seeds_table, "group"),
+        _per_set(comparisons, seeds_table),
         _per_set(comparisons, unknown_words_table),
     )
-    published = element("summary", paper_table().title), html_table(paper_table(), "name")
+    paper = paper_table()
     return filled(
         embed.asset("scores.html"),
         {
             "scores": together(*scores),
-            "published": element("details", *published),
+            "published": element("details", element("summary", paper.title), html_table(paper)),
             "training": html_table(training_table(runs)),
             "fewest": FEWEST,
             "paired": _paired_notes(comparisons),
@@ -232,16 +231,12 @@ def _falls_section(comparisons: Sequence[SetComparison]) -> Markup:
     return filled(
         embed.asset("falls.html"),
         {
-            "falls": _per_set(
-                comparisons, lambda one: falls_table(one, shown_scores(one)), "group"
+            "falls": _per_set(comparisons, falls_table),
+            "differences": _per_set(
+                comparisons, lambda one: slope_differences_table(one, ["bleu"])
             ),
-            "differences": _per_set(comparisons, _bleu_differences, "score"),
         },
     )
-
-
-def _bleu_differences(comparison: SetComparison) -> Table:
-    return slope_differences_table(comparison, {"bleu": shown_scores(comparison)["bleu"]})
 
 
 def _least_words(comparisons: Sequence[SetComparison]) -> int:
@@ -270,11 +265,13 @@ def _paired_notes(comparisons: Sequence[SetComparison]) -> Markup:
     )
 
 
-def _per_set(comparisons: Sequence[SetComparison], make: Any, key: str = "run") -> Markup:
+def _per_set(
+    comparisons: Sequence[SetComparison], make: Callable[[SetComparison], Table]
+) -> Markup:
     tables = {one.name: make(one) for one in comparisons}
     return together(
         *(
-            element("div", html_table(table, key), data_set=name)
+            element("div", html_table(table), data_set=name)
             for name, table in tables.items()
             if table.rows
         )
@@ -296,9 +293,7 @@ def _configuration_section(runs: Sequence[FinishedRun]) -> Markup:
         {
             "heading": again if alone else "How the runs differ, and how to make them again",
             "commands_heading": "Command" if alone else "Commands",
-            "differences": html_table(differences, differences.columns[0].key)
-            if differences.rows
-            else equal,
+            "differences": html_table(differences) if differences.rows else equal,
             "commands": together(*commands),
         },
     )

@@ -50,16 +50,17 @@ def write_page(
     return Path(path)
 
 
-def html_table(table: Table, key: str = "run") -> Markup:
-    """A table in HTML whose numbers keep their full value for sorting."""
+def html_table(table: Table) -> Markup:
+    """A table in HTML whose numbers keep their full value for sorting; its first column heads the rows."""
     notes = element("div", *(element("p", note) for note in table.notes), class_="notes")
     if table.elsewhere:
         return together(element("p", f"{table.title}: {table.elsewhere}", class_="notes"), notes)
     head = element("tr", *map(_heading, table.columns))
+    first, *others = table.columns
     body = []
     for row in table.rows:
-        cells = [element("th", show(row.get(key), table.columns[0]), scope="row")]
-        cells += [_cell(row.get(column.key), column.of(row)) for column in table.columns[1:]]
+        cells = [element("th", show(row.get(first.key), first), scope="row")]
+        cells += [_cell(row.get(column.key), column.of(row)) for column in others]
         body.append(element("tr", *cells, **({"data_run": row["run"]} if "run" in row else {})))
     content = element(
         "table",

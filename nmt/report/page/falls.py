@@ -12,7 +12,6 @@ from nmt.report.fall_tables import RANGE_TITLES
 from nmt.report.falls import verdicts
 from nmt.report.page.overview import filters
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import shown_scores
 
 NOT_SWEPT = "seed"  # what the runs of a group differ in
 
@@ -61,7 +60,7 @@ def _scores(comparison: SetComparison) -> dict[str, Any]:
                 if found["line"]
             },
         }
-        for key, about in shown_scores(comparison).items()
+        for key, about in comparison.shown_scores().items()
         if about["by_length"] and any(f["line"] for f in falls.of_groups.get(key, {}).values())
     }
 

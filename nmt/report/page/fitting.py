@@ -7,7 +7,7 @@ from typing import Any
 
 from nmt.report.page import embed
 from nmt.report.page.markup import Markup
-from nmt.report.page.sentences import alignment_rows, decoded, thinned
+from nmt.report.page.sentences import alignment_rows, decoded, spread, thinned
 from nmt.report.runs import FinishedRun
 
 PAGE_BYTES = 2_900_000
@@ -79,8 +79,7 @@ def _bounded(sentences: list[dict[str, Any]], limit: int) -> list[dict[str, Any]
         return sentences
     most = max((len(sentence["by"]) for sentence in sentences), default=0)
     shared = [sentence for sentence in sentences if len(sentence["by"]) == most]
-    pool = shared if len(shared) >= limit else sentences
-    return [pool[int(number * len(pool) / limit)] for number in range(limit)]
+    return spread(shared if len(shared) >= limit else sentences, limit)
 
 
 def fitted_translations(

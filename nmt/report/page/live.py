@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from nmt.report.groups import grouped
 from nmt.report.live_file import FILE, LiveModel, read_live
 from nmt.report.page import embed
 from nmt.report.page.markup import Markup, together
+from nmt.report.page.sentences import spread
 from nmt.report.runs import FinishedRun
 
 FORMAT = 1
@@ -99,8 +101,7 @@ def offered_sentences(runs: Sequence[FinishedRun], language: str) -> list[dict[s
         tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
     }
     ascending = sorted(rows, key=lambda words: (len(words), words))
-    step = max(1.0, len(ascending) / OFFERED)
-    chosen = [ascending[int(n * step)] for n in range(min(OFFERED, len(ascending)))]
+    chosen = spread(ascending, min(OFFERED, len(ascending)))
     moses = tokeniser(language)
     return [{"words": len(words), "text": moses.detokenise(words)} for words in chosen if words]
 
@@ -145,8 +146,7 @@ def _in_turn(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
         kinds["model.scoring._target_" in run.flat].append(run)
     for alike in kinds.values():
         alike.sort(key=lambda run: -_number(run, "max_length"))
-    turns = max(map(len, kinds.values()), default=0)
-    return [alike[turn] for turn in range(turns) for alike in kinds.values() if turn < len(alike)]
+    return [run for turn in zip_longest(*kinds.values()) for run in turn if run is not None]
 
 
 def _number(run: FinishedRun, key: str) -> int:

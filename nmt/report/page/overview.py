@@ -13,7 +13,6 @@ from nmt.report.comparison import SetComparison
 from nmt.report.groups import grouped
 from nmt.report.runs import FinishedRun, typed_keys
 from nmt.report.table import heading, levels
-from nmt.report.tables import shown_scores
 from nmt.utils.printable import printable
 
 FIRST = {"model": "Model", "scoring": "Scoring", "max_length": "Length cap", "seed": "Seed"}
@@ -49,7 +48,7 @@ def overview(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) 
                 "ratio": about["unit"] == "ratio",  # read against 1: its axis need not begin at 0
             }
             for one in comparisons
-            for key, about in shown_scores(one).items()
+            for key, about in one.shown_scores().items()
         },
         "sets": {comparison.name: _set(comparison, numbers) for comparison in comparisons},
     }
@@ -88,6 +87,8 @@ def _text(value: Any) -> str:
 
 
 def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any]:
+    """What the page has of a test set; `numbers` of the runs stand for their labels in `significance`."""
+    sides = (result.get("bucket_by") for result in comparison.results.values())
     return {
         "rows": [
             {
@@ -99,27 +100,20 @@ def _set(comparison: SetComparison, numbers: Mapping[str, int]) -> dict[str, Any
             for run in comparison.runs
             for row in comparison.rows(run.label)
         ],
-        "scores": [key for key, about in shown_scores(comparison).items() if about["by_length"]],
+        "scores": [key for key, about in comparison.shown_scores().items() if about["by_length"]],
         "significance": {
             key: _significance(rows, numbers, comparison.known[key]["digits"] + 1)
             for key, rows in _fitting(comparison.significance).items()
         },
         "confidence": {label: levels([share]) for label, share in comparison.confidence.items()},
-        "tested": levels([max(comparison.confidence.values())]),
-        "bucket_by": next(
-            (
-                result["bucket_by"]
-                for result in comparison.results.values()
-                if result.get("bucket_by")
-            ),
-            "source",
-        ),
+        "tested": comparison.level_of_differences,
+        "bucket_by": next(filter(None, sides), "source"),
     }
 
 
 def _bucket(row: dict[str, Any], comparison: SetComparison) -> dict[str, list[float | None]]:
     """A bucket's scores as [score, low, high, sentences] by key."""
-    found = {key: bucket_score(row, key) for key in shown_scores(comparison)}
+    found = {key: bucket_score(row, key) for key in comparison.shown_scores()}
     return {
         key: [score[part] for part in (*SCORE_KEYS, "sentences")]
         for key, score in found.items()

@@ -6,13 +6,16 @@ Legend: S source tokens, T target tokens.
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
+from nmt.evaluation.bleu import bleu as bleu_of_statistics
 from nmt.report.runs import FinishedRun
+
+_Row = TypeVar("_Row")
 
 WEIGHT_SCALE = 2000
 """A weight α is stored as round(WEIGHT_SCALE √α): as fine as the run folder's five digits where weights are small, and
@@ -26,16 +29,14 @@ def translation_rows(runs: Sequence[FinishedRun], test_set: str) -> dict[str, An
         `systems` (labels) and `rows`: `id`, `length`, `s`ource, `r`eference, `h`ypotheses in the order of `systems`
         (null where a run has none), `b` their sentence BLEU, all sentences as tokens joined by spaces.
     """
-    present = [run for run in runs if test_set in run.sets]
-    tables = [{row["id"]: row for row in run.translations(test_set)} for run in present]
-    kept = [(run, table) for run, table in zip(present, tables, strict=True) if table]
-    sentences: dict[int, dict[str, Any]] = {}
-    for _, table in kept:
-        for identity, row in table.items():
-            sentences.setdefault(identity, row)
+    tables = {
+        run.label: {row["id"]: row for row in records}
+        for run in runs
+        if (records := run.translations(test_set))
+    }
     rows = []
-    for identity, sentence in sorted(sentences.items()):
-        found = [table.get(identity) for _, table in kept]
+    for identity, sentence in sorted(ChainMap(*tables.values()).items()):
+        found = [table.get(identity) for table in tables.values()]
         rows.append(
             {
                 "id": identity,
@@ -48,7 +49,7 @@ def translation_rows(runs: Sequence[FinishedRun], test_set: str) -> dict[str, An
                 ],
             }
         )
-    return {"systems": [run.label for run, _ in kept], "rows": rows, "total": len(rows)}
+    return {"systems": list(tables), "rows": rows, "total": len(rows)}
 
 
 def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[str, Any]:
@@ -57,9 +58,17 @@ def thinned(translations: dict[str, Any], count: int, keep: set[int]) -> dict[st
     if count >= len(rows):
         return translations
     ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
-    step = len(rows) / max(1, count)
-    chosen = {ascending[int(number * step)]["id"] for number in range(count)} | keep
+    chosen = {row["id"] for row in spread(ascending, count)} | keep
     return {**translations, "rows": [row for row in rows if row["id"] in chosen]}
+
+
+def spread(rows: Sequence[_Row], count: int) -> list[_Row]:
+    """`count` of some rows, evenly spaced from the first one on.
+
+    >>> spread("abcdef", 3)
+    ['a', 'c', 'e']
+    """
+    return [rows[number * len(rows) // count] for number in range(count)]
 
 
 def alignment_rows(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
@@ -145,15 +154,7 @@ def sentence_bleu(statistics: Sequence[int] | None) -> float | None:
     """BLEU of one sentence, smoothed and over the orders it has, rounded to a tenth of a point."""
     if statistics is None:
         return None
-    score = BLEU.compute_bleu(
-        correct=list(statistics[:4]),
-        total=list(statistics[4:8]),
-        sys_len=statistics[8],
-        ref_len=statistics[9],
-        smooth_method="exp",
-        effective_order=True,
-    ).score
-    return round(score, 1)
+    return round(bleu_of_statistics(statistics, effective_order=True), 1)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

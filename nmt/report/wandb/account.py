@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 # of W&B itself, by its names: `wandb login` writes the key under the one its version knows
 SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
+WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 
 
 def has_key() -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.report.wandb.account import has_key
+from nmt.report.wandb.account import WITHOUT_KEY, has_key
 from nmt.report.wandb.panels import warn_on_error
 from nmt.utils.errors import InputError
 
@@ -75,10 +75,7 @@ def check_references(named: Iterable[object]) -> None:
                 "name a file"
             )
         if not has_key():
-            raise InputError(
-                f"checkpoint={text}: W&B has no key here; run `wandb login` or set "
-                "WANDB_API_KEY, or name a file"
-            )
+            raise InputError(f"checkpoint={text}: {WITHOUT_KEY}, or name a file")
 
 
 def download(text: str) -> Path:

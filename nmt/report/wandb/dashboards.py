@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from nmt.evaluation.degradation import RANGES
+from nmt.report.comparison import scored_sets
 from nmt.report.fall_tables import RANGE_TITLES
 from nmt.report.runs import MISSING, FinishedRun, differing_keys, is_incidental
 from nmt.report.style import file_name
-from nmt.report.wandb.account import has_key
+from nmt.report.wandb.account import WITHOUT_KEY, has_key
 from nmt.report.wandb.lineage import COMPARISON, log_comparison, wandb_id
 from nmt.report.wandb.panels import (
     ALIGNMENT,
@@ -76,7 +77,7 @@ class Part:
 
     title: str
     text: str
-    panels: list[Any] = field(default_factory=list)
+    panels: list[Any]
 
 
 def check_project(text: str) -> Project:
@@ -88,16 +89,14 @@ def check_project(text: str) -> Project:
     project = Project.parse(text)
     _libraries()
     if not has_key():
-        raise InputError(
-            f"wandb={text}: W&B has no key here; run `wandb login` or set WANDB_API_KEY"
-        )
+        raise InputError(f"wandb={text}: {WITHOUT_KEY}")
     return project
 
 
 def parts(runs: Sequence[FinishedRun]) -> list[Part]:
     """All panels of some runs, those left out that none of them has anything for."""
     _, reports = _libraries()
-    sets = list(dict.fromkeys(name for run in runs for name in run.sets))
+    sets = scored_sets(runs)
     attention = any(run.results.get("scoring", "none") != "none" for run in runs)
     found = [_over_length(reports, runs, name) for name in sets]
     found.append(
@@ -138,7 +137,7 @@ def parts(runs: Sequence[FinishedRun]) -> list[Part]:
 def build_workspace(project: Project, runs: Sequence[FinishedRun]) -> Any:
     """A `wandb_workspaces.workspaces.Workspace` over all runs of the project, present and to come."""
     workspaces, _ = _libraries()
-    sets = list(dict.fromkeys(name for run in runs for name in run.sets))
+    sets = scored_sets(runs)
     return workspaces.Workspace(
         entity=project.entity,
         project=project.name,

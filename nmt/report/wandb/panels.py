@@ -102,28 +102,27 @@ def log_test(
 
         defined = {LENGTH}
         run.define_metric(LENGTH)
-        columns = [
-            *("set", "words", "from", "to", "sentences", "bleu_no_unk_sentences"),
-            *(column for key in score_titles(results, True) for column in _with_interval(key)),
-        ]
-        table = wandb.Table(columns=list(columns))
+        head = ("set", "words", "from", "to", "sentences", "bleu_no_unk_sentences")
+        by_length = score_titles(results, True)
+        columns = [column for key in by_length for column in _with_interval(key)]
+        table = wandb.Table(columns=[*head, *columns])
         for name, result in results.get("test", {}).items():
             found = summary_of(name, result, score_titles(results))
             found |= links_of(name, result) | falls_of(name, result)
             for metric, value in found.items():
                 run.summary[metric] = value
-            for words, bucket, found in length_curves(result, score_titles(results, True)):
+            for words, bucket, found in length_curves(result, by_length):
                 no_unk = (bucket["no_unk"] or {}).get("sentences")
-                head = name, bucket_name(bucket), bucket["from"], bucket["to"]
-                cells = (found.get(column) for column in columns[6:])
-                table.add_data(*head, bucket["sentences"], no_unk, *cells)
+                place = name, bucket_name(bucket), bucket["from"], bucket["to"]
+                cells = map(found.get, columns)
+                table.add_data(*place, bucket["sentences"], no_unk, *cells)
+                found = {"sentences": bucket["sentences"], **found}
                 curves = {length_metric(name, column): value for column, value in found.items()}
-                counts = {length_metric(name, "sentences"): bucket["sentences"]}
-                for metric in {**counts, **curves}.keys() - defined:
+                for metric in curves.keys() - defined:
                     # the summary would have the last bucket's, as if it were of the set
                     run.define_metric(metric, step_metric=LENGTH, step_sync=False, summary="none")
                     defined.add(metric)
-                run.log({LENGTH: words, **counts, **curves})
+                run.log({LENGTH: words, **curves})
         run.log({TABLE: table})
         shown = [Path(file) for file in figures if Path(file).suffix == ".png"]
         if shown:

@@ -115,12 +115,14 @@ export function difference(sentence) {
   return range(runs.filter((run) => run.score !== null).map((run) => run.score / run.target.length));
 }
 
+/** The decoding of a sentence by the first run with attention; null where there is none. */
+export function attended(sentence) {
+  const packed = Object.values(sentence.by).find((run) => run.w);
+  return packed ? unpackDecoding(packed, sentence.source) : null;
+}
+
 /** Sentence chosen by each preset: {words: sentence, reordered: {sentence, step}, long: sentence}, any null. */
 export function presets(sentences) {
-  const attended = (sentence) => {
-    const packed = Object.values(sentence.by).find((run) => run.w);
-    return packed ? unpackDecoding(packed, sentence.source) : null;
-  };
   let words = null;
   let reordered = null;
   let long = null;
@@ -141,8 +143,8 @@ export function presets(sentences) {
 /** Sentences in the order asked for: `length`, `difference` (largest first) or `entropy` (widest first). */
 export function ordered(sentences, by) {
   const widest = (sentence) => {
-    const packed = Object.values(sentence.by).find((run) => run.w);
-    return packed ? meanEntropy(unpackDecoding(packed, sentence.source)) : -1;
+    const decoding = attended(sentence);
+    return decoding ? meanEntropy(decoding) : -1;
   };
   const value = { length: (s) => s.length, difference: (s) => -difference(s), entropy: (s) => -widest(s) }[by];
   const keyed = sentences.map((sentence) => [value(sentence), sentence]);

@@ -2,7 +2,7 @@
 
 import { copyField } from "./clipboard.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
-import { energies, energyDigits, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
+import { attended, energies, energyDigits, entropy, expectationText, inWords, leastEnergy, meanEntropy, difference, ordered, presets, sum, unpackDecoding } from "./alignment.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
 import { saveButtons } from "./save.mjs";
@@ -45,8 +45,8 @@ export function startExplorer(alignments) {
     const start = words.length > 60 ? `${words.slice(0, 59)}…` : words;
     if (ui.sort.value === "difference") return `${fixed(difference(sentence), 1)} · ${start}`;
     if (ui.sort.value === "entropy") {
-      const packed = Object.values(sentence.by).find((run) => run.w);
-      return `${packed ? fixed(meanEntropy(unpackDecoding(packed, sentence.source))) : "–"} nats · ${start}`;
+      const decoding = attended(sentence);
+      return `${decoding ? fixed(meanEntropy(decoding)) : "–"} nats · ${start}`;
     }
     return `${sentence.length} · ${start}`;
   }
@@ -227,11 +227,11 @@ export function startExplorer(alignments) {
   // Presets -----------------------------------------------------------------------------------------------------------
   function preset(name) {
     const found = presets(alignments[state.set]);
-    if (name === "words" && found.words) show(found.words, { run: attended(found.words) });
-    if (name === "reordered" && found.reordered) show(found.reordered.sentence, { run: attended(found.reordered.sentence), step: found.reordered.step });
+    if (name === "words" && found.words) show(found.words, { run: attending(found.words) });
+    if (name === "reordered" && found.reordered) show(found.reordered.sentence, { run: attending(found.reordered.sentence), step: found.reordered.step });
     if (name === "long" && found.long) show(found.long);
   }
-  const attended = (sentence) => (sentence.by[state.run]?.w ? state.run : null);
+  const attending = (sentence) => (sentence.by[state.run]?.w ? state.run : null);
   function offer() {
     const found = presets(alignments[state.set]);
     for (const button of document.querySelectorAll("[data-preset]")) button.disabled = !found[button.dataset.preset];

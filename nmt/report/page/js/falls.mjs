@@ -1,8 +1,8 @@
 // How a score falls with length: points and fitted lines of the groups that are shown, their slopes in words, and slopes against a swept key.
 
 import { h, byId, setOptions } from "./dom.mjs";
-import { COLOURS, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { looks } from "./series.mjs";
+import { COLOURS, chartWidth, draw, erase, legend, sample, theme } from "./plots.mjs";
+import { countedWords, looks } from "./series.mjs";
 import { fallsSpec, sweepSpec } from "./falls_charts.mjs";
 
 /** Rows of the chart, of groups of which a run is on: {points, lines, caps, names}. */
@@ -39,7 +39,6 @@ export function startFalls(falls, data, overview) {
   const score = byId("falls-score");
   const key = byId("falls-key");
   const figure = byId("falls-figure");
-  const width = (element) => Math.max(220, Math.min(1300, element.clientWidth - 80));
   setOptions(key, falls.swept.map((entry) => [entry.key, entry.title]));
   setOptions(figure, Object.entries(falls.figures));
   byId("falls-sweep").hidden = falls.swept.length === 0;
@@ -53,11 +52,11 @@ export function startFalls(falls, data, overview) {
     const found = scores[score.value];
     const rows = fallsRows(found, overview.on);
     const element = byId("falls-chart");
-    const words = data.sets[overview.set.value]?.bucket_by === "target" ? "reference words" : "source words";
+    const words = countedWords(data.sets[overview.set.value]);
     legend(byId("falls-legend"), rows.names, lookOf);
     byId("falls-verdicts").replaceChildren(...rows.names.map((name) => h("li", {}, sample(lookOf(name)), h("b", { text: `${name}: ` }), h("span", { text: `${found.groups[name].verdicts.join(". ")}.` }))));
     if (rows.names.length === 0) erase(element);
-    else await draw(element, fallsSpec({ ...rows, look: lookOf, title: found.title, digits: found.digits, zero: found.zero, width: width(element), theme: theme(), words }));
+    else await draw(element, fallsSpec({ ...rows, look: lookOf, title: found.title, digits: found.digits, zero: found.zero, width: chartWidth(element), theme: theme(), words }));
     await redrawSweep(found);
   }
   async function redrawSweep(found) {
@@ -68,7 +67,7 @@ export function startFalls(falls, data, overview) {
     const names = [...new Set(rows.map((row) => row.series))];
     const title = figure.value === "score" ? found?.title : `${found?.title}, ${falls.figures[figure.value]}`;
     if (names.length === 0) erase(element);
-    else await draw(element, sweepSpec({ rows, places, names, look: lookOf, title, key: swept.title, digits: found.digits, width: width(element), theme: theme() }));
+    else await draw(element, sweepSpec({ rows, places, names, look: lookOf, title, key: swept.title, digits: found.digits, width: chartWidth(element), theme: theme() }));
   }
   for (const control of [score, key, figure]) control.addEventListener("change", redraw);
   overview.listen(redraw);

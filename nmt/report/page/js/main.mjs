@@ -11,7 +11,7 @@ import { startTranslations } from "./translations.mjs";
 
 /** Keeps the section that the address names where it is read, as what stands above it is drawn. */
 function holdNamedSection() {
-  const section = location.hash && document.getElementById(location.hash.slice(1));
+  const section = location.hash && byId(location.hash.slice(1));
   if (!section) return;
   const hold = new ResizeObserver(() => section.scrollIntoView());
   hold.observe(document.body);

@@ -2,8 +2,8 @@
 
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
-import { COLOURS, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { bucketCounts, lengthRows, level, looks, passing, trainingRows } from "./series.mjs";
+import { COLOURS, chartWidth, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
+import { bucketCounts, countedWords, lengthRows, level, looks, passing, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
@@ -77,7 +77,6 @@ export function startOverview(overview) {
     ? overview.groups.filter((_, index) => overview.runs.some((run) => run.group === index && on.has(run.label)))
     : overview.runs.filter((run) => on.has(run.label)).map((run) => run.label));
   const lookOf = (name) => (grouped.checked ? look.groups[overview.groups.indexOf(name)] : look.runs.get(name));
-  const width = (element) => Math.max(220, Math.min(1300, element.clientWidth - 80));
 
   async function lengthChart() {
     const rows = lengthRows(overview, set.value, metric.value, on, grouped.checked);
@@ -85,11 +84,11 @@ export function startOverview(overview) {
     const { title, digits, ratio } = overview.scores[metric.value];
     const element = byId("length-chart");
     byId("length-empty").hidden = names.length > 0;
-    const words = overview.sets[set.value].bucket_by === "target" ? "reference words" : "source words";
+    const words = countedWords(overview.sets[set.value]);
     const counts = bucketCounts(overview, set.value, metric.value);
     const banded = bands.checked && rows.some((row) => row.low !== null);
     if (names.length === 0) erase(element);
-    else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: !ratio, width: width(element), theme: theme(), words }));
+    else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: !ratio, width: chartWidth(element), theme: theme(), words }));
     legend(byId("length-legend"), names, lookOf);
     dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
     const share = level(overview, set.value, on);
@@ -102,7 +101,7 @@ export function startOverview(overview) {
     const names = shown().filter((name) => rows.some((row) => row.series === name));
     const element = byId("training-chart");
     if (names.length === 0) erase(element);
-    else await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: width(element), theme: theme() }));
+    else await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: chartWidth(element), theme: theme() }));
     legend(byId("training-legend"), names, lookOf);
     dataTable(byId("training-data"), rows, "update", names, 3);
   }

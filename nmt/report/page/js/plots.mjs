@@ -21,6 +21,9 @@ export function theme() {
   };
 }
 
+/** Width of a chart in an element, in pixels. */
+export const chartWidth = (element) => Math.max(220, Math.min(1300, element.clientWidth - 80));
+
 function tooltip(_, event, __, value) {
   const box = byId("tooltip");
   if (!value) {

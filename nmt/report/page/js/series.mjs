@@ -68,6 +68,9 @@ export function lengthRows(overview, set, metric, on, grouped) {
 
 const place = (row, metric) => ({ bucket: row.bucket, from: row.from, sentences: row[metric]?.[3] ?? 0 });
 
+/** What the lengths of a test set count. */
+export const countedWords = (set) => (set?.bucket_by === "target" ? "reference words" : "source words");
+
 /** The confidence level of the intervals of the runs that are on; all of them where they differ. */
 export function level(overview, set, on) {
   const found = Object.entries(overview.sets[set].confidence).filter(([run]) => on.has(run)).map(([, text]) => text);

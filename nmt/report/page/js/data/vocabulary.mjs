@@ -3,8 +3,8 @@
 import { SPACE } from "./characters.mjs";
 
 const SPECIAL = ["</s>", "<unk>"];
-const END = 0;
-const UNKNOWN = 1;
+export const END = 0;
+export const UNKNOWN = 1;
 const START = "Ġ"; // begins the first subword of a word
 const SPACES = new RegExp(`[${SPACE}]`, "gu");
 

@@ -1,7 +1,7 @@
 // Probabilities and attention of a given translation, step by step (nmt/inference/force_decoding.py).
 // S source symbols, T target symbols, both with </s>.
 
-import { END } from "../search/beam.mjs";
+import { END } from "../data/vocabulary.mjs";
 
 const RUNNERS_UP = 5;
 

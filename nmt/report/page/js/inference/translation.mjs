@@ -3,9 +3,9 @@
 
 import { detokeniser } from "../data/detokenise.mjs";
 import { tokeniser } from "../data/tokenise.mjs";
-import { vocabularyOf } from "../data/vocabulary.mjs";
+import { UNKNOWN, vocabularyOf } from "../data/vocabulary.mjs";
 import { Translator } from "../models/translator.mjs";
-import { UNKNOWN, beamSearch } from "../search/beam.mjs";
+import { beamSearch } from "../search/beam.mjs";
 import { forceDecode } from "./force_decoding.mjs";
 import { attendedWords, expectedWords, replaceUnknown, unreadWords, wordWeights } from "./words.mjs";
 

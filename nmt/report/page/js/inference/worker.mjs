@@ -1,8 +1,8 @@
 // One model in a thread of its own, so that the page never waits for it. What the page says and what it is told:
 //
-//   {kind: "load", about, bits, weights, rules}       {kind: "loaded", about}
+//   {kind: "load", about, bits, weights, rules}       {kind: "loaded"}
 //   {kind: "read", turn, text}                        {kind: "read", turn, words, known}
-//   {kind: "translate", turn, text, settings, prefix} {kind: "written", turn, words} ..., {kind: "translated", turn, record}
+//   {kind: "translate", turn, text, settings, prefix} {kind: "written", turn, steps} ..., {kind: "translated", turn, record}
 //   {kind: "stop"}                                    {kind: "failed", turn, message} where something went wrong
 //
 // A translation that is asked for ends the one before it.

@@ -23,7 +23,7 @@ class LiveModel {
   }
 
   hear(message) {
-    const key = message.kind === "loaded" || message.turn === undefined ? "load" : message.turn;
+    const key = message.turn ?? "load"; // what is said of loading belongs to no turn
     const asked = this.waiting.get(key);
     if (message.kind === "written") {
       asked?.progress?.(message.steps);

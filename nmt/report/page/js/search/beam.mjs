@@ -1,10 +1,10 @@
 // Beam search for one sentence (nmt/search/beam.py); a beam of 1 is greedy search. K hypotheses, V vocabulary.
 
-export const END = 0;
-export const UNKNOWN = 1;
+import { END } from "../data/vocabulary.mjs";
+
 const ROOT = -1;
 
-/** The most probable translations found with a beam, best first: [{tokens, logProbabilities, score, finished}].
+/** The most probable translations found with a beam, best first: [{tokens, score, finished}].
  *
  * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends when the beam is
  * empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the best finished one. Equal totals:
@@ -16,7 +16,7 @@ export function* beamSearch(model, source, settings, prefix = []) {
   const limit = Math.max(1, floor(settings.max_ratio * source.length), prefix.length + 1);
   const minimum = Math.min(floor(settings.min_ratio * source.length), limit - 1);
   const p = settings.length_penalty;
-  const tree = { parents: [], words: [], logProbabilities: [] };
+  const tree = { parents: [], words: [] };
   const finished = [];
   let open = [];
   let nodes = [ROOT];
@@ -33,7 +33,6 @@ export function* beamSearch(model, source, settings, prefix = []) {
       one.node = tree.words.length;
       tree.parents.push(nodes[one.parent]);
       tree.words.push(one.word);
-      tree.logProbabilities.push(one.logProbability);
       if (one.word === END) finished.push({ score: normalised(one.total, step, p), node: one.node });
     }
     kept = kept.filter((one) => one.word !== END);
@@ -62,7 +61,7 @@ function goesOn(kept, finished, step, limit, p) {
   return normalised(kept[0].total, limit, p) >= Math.max(...finished.map((one) => one.score));
 }
 
-/** The best continuations, best first: {parent, word, logProbability, total}.
+/** The best continuations, best first: {parent, word, total}.
  *
  * @param scores (K, V) log-probabilities of the next word
  * @param totals (K) summed log-probabilities so far
@@ -79,10 +78,9 @@ export function bestContinuations(scores, totals, width, allowed = null, banned 
     const last = allowed === null ? V - 1 : allowed;
     for (let word = first; word <= last; word++) {
       if (word === banned) continue;
-      const logProbability = scores[parent * V + word];
-      const total = totals[parent] + logProbability;
+      const total = totals[parent] + scores[parent * V + word];
       if (best.length === width && total < best[width - 1].total) continue;
-      const one = { parent, word, logProbability, total };
+      const one = { parent, word, total };
       let place = best.length;
       while (place > 0 && better(one, best[place - 1]) > 0) place--;
       best.splice(place, 0, one);
@@ -103,12 +101,8 @@ function ranked(finished, open, tree) {
 
 function backtrace({ score, node }, tree) {
   const tokens = [];
-  const logProbabilities = [];
-  for (let at = node; at !== ROOT; at = tree.parents[at]) {
-    tokens.unshift(tree.words[at]);
-    logProbabilities.unshift(tree.logProbabilities[at]);
-  }
-  return { tokens, logProbabilities, score };
+  for (let at = node; at !== ROOT; at = tree.parents[at]) tokens.unshift(tree.words[at]);
+  return { tokens, score };
 }
 
 function inOrder(a, b) {
