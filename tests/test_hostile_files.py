@@ -48,7 +48,7 @@ def content() -> dict[str, Any]:
     model = build_model(OmegaConf.to_object(small_config()), len(source), len(target))
     files = {"data.test.mine": {"data.test.mine.source": "0" * 64}}
     content = {
-        "nmt": description(OmegaConf.to_object(config), source, target, "f", files),
+        "nmt": description(OmegaConf.to_object(config), source, target, "f", text_files=files),
         "global_step": 7,
         "epoch": 0,
         "loops": {},

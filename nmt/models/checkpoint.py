@@ -106,6 +106,7 @@ def description(
     source_vocabulary: Vocabulary,
     target_vocabulary: Vocabulary,
     fingerprint: str,
+    *,
     text_files: Mapping[str, Mapping[str, str]] | None = None,
     code: str | None = None,
     wandb: Mapping[str, str | None] | None = None,

@@ -63,11 +63,11 @@ class Training:
             config,
             *vocabularies,
             text.fingerprint,
-            file_digests(config.data),
-            run.code,
-            run.logger.identity() if isinstance(run.logger, ResumableWandbLogger) else None,
-            run.typed,
-            initial_source(run),
+            text_files=file_digests(config.data),
+            code=run.code,
+            wandb=run.logger.identity() if isinstance(run.logger, ResumableWandbLogger) else None,
+            typed=run.typed,
+            initial=initial_source(run),
         )
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
