@@ -103,7 +103,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                         return run_job(main, config)
                     else:
                         with claimed(output_folder()) as claim:
-                            return run_job(main, config, claim if single else None, name)
+                            return run_job(main, config, claim if single else None)
                 except Exception as error:
                     if not single:
                         raise  # a launcher in this process counts the job as failed
@@ -187,7 +187,6 @@ def run_job(
     main: Callable[[DictConfig], Any],
     config: DictConfig,
     claim: Claim | None = None,
-    name: str = "",
 ) -> Any:
     """Checks a configuration and runs `main`; returns its value, and logs an error that ends it.
 
@@ -202,7 +201,7 @@ def run_job(
         if getattr(refusal, "at_work", False):
             log_ending(refusal)
         elif claim is not None:
-            claim.undo(name)
+            claim.undo(HydraConfig.get().job.name)
         raise
     except (Exception, Interrupted) as error:
         log_ending(error)

@@ -151,3 +151,22 @@ def test_a_refused_start_removes_nothing_that_stood_there(tmp_path, whole):
         assert ended.code == 2, ended.err
         assert content(mine) == before
         assert re.search("^nmt: ", ended.err, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "typed", ["hydra.output_subdir=../x", "hydra.output_subdir=/x", "hydra.job.name=../x"]
+)
+def test_nothing_is_written_outside_of_the_run_folder(program, typed):
+    before = set(program.folder.rglob("*"))
+    ended = program("train", *TINY, "hydra.run.dir=mine", typed)
+    assert ended.code == 2
+    assert ended.err.startswith(f"nmt: {typed}: ")
+    assert set(program.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("typed", ["output_subdir=a/b", "output_subdir=.", "job.name=mine"])
+def test_a_refused_start_leaves_nothing_under_other_names(program, typed):
+    before = set(program.folder.rglob("*"))
+    refused = program("train", "trainer.max_steps=0", "hydra.run.dir=mine", f"hydra.{typed}")
+    assert refused.code == 2
+    assert set(program.folder.rglob("*")) == before
