@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,9 @@ def compare_runs(
 def differences(
     runs: Sequence[str | Path], *, resamples: int = 1000, scores: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """The difference of every pair of runs by every score, tested; of more than 25 the best 25 by BLEU.
+    """The difference of every pair of runs by every score, tested.
+
+    Of more than 25 runs those of the highest BLEU on the set; a warning says so.
 
     Args:
         runs, resamples, scores: as of `compare_runs`; without `scores` all that the runs have.
@@ -92,9 +95,13 @@ def differences(
     Raises:
         InputError: as `compare_runs`.
     """
+    sets = _compared(runs, resamples, scores)
+    for compared in sets:
+        if compared.pairs_note:
+            warnings.warn(f"{compared.name}: {compared.pairs_note}", stacklevel=2)
     return pd.DataFrame(
         {"set": compared.name, "score": key, **row}
-        for compared in _compared(runs, resamples, scores)
+        for compared in sets
         for key, tested in compared.significance.items()
         for row in tested
     )

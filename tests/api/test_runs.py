@@ -71,6 +71,12 @@ def test_differences_are_tested(runs):
     assert 0 < whole["p"].item() < 1
 
 
+def test_differences_say_which_of_many_runs_they_are_of(runs, monkeypatch):
+    monkeypatch.setattr("nmt.report.groups.MOST_PAIRED", 1)
+    with pytest.warns(UserWarning, match="newstest: Of the 2 runs these are the 1 of the highest"):
+        assert nmt.differences([str(runs / "*")], resamples=20).empty
+
+
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(nmt.InputError, match=r"no results\.json"):
         nmt.read_results(tmp_path)
