@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from traceback import walk_tb
+
 import pytorch_lightning as pl
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 from pytorch_lightning import callbacks as known
 
 from nmt.config import Config, TrainerConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
-from nmt.config.targets import named_by, own_targets
+from nmt.config.targets import check_types, named_by, own_targets, reason
 from nmt.training.averaging import StochasticWeightAveraging
 from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
@@ -24,7 +27,24 @@ INSTEAD = {
     known.LearningRateFinder: "it makes updates of its own; sweep over optimizer.lr",
     known.Timer: "a run ends after trainer.max_steps; a batch system's signal ends it earlier",
 }
+LIBRARIES = ("pytorch_lightning", "torch")
 NEED_A_LOGGER = (known.LearningRateMonitor, known.DeviceStatsMonitor)
+
+
+def misfit(error: Exception, config: Config, callbacks: Sequence[pl.Callback]) -> InputError | None:
+    """What is said of an error of a training, if a library's callback raised it.
+
+    None otherwise: of a callback of one's own the traceback is wanted.
+
+    Args:
+        callbacks: those of `make_callbacks`.
+    """
+    running = [frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)]
+    for (name, settings), each in zip(config.callbacks.items(), callbacks, strict=True):
+        if is_within(type(each).__module__, LIBRARIES) and any(one is each for one in running):
+            key = f"callbacks.{name}._target_={settings['_target_']}"
+            return InputError(f"{key}: does not work in this run: {reason(error)}")
+    return None
 
 
 def make_callbacks(config: Config) -> list[pl.Callback]:
@@ -77,6 +97,9 @@ def make_callback(name: str, config: Config) -> pl.Callback:
         raise InputError(f"callbacks.{name}: names no class; type +callbacks.{name}._target_=…")
     key = f"callbacks.{name}._target_={target}"
     with named_by(key):
+        code = get_object(str(target))
+    check_types(f"callbacks.{name}", code, settings)
+    with named_by(key):
         callback = instantiate(settings)
     if not isinstance(callback, pl.Callback):
         raise InputError(f"{key}: not a pytorch_lightning.Callback")
@@ -103,11 +126,10 @@ def make_callback(name: str, config: Config) -> pl.Callback:
             )
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
-        libraries = ("pytorch_lightning", "torch")
         own = [  # which may log what it likes
             target
             for target in own_targets(to_containers(config))
-            if not is_within(target, libraries)
+            if not is_within(target, LIBRARIES)
         ]
         if not (own or is_logged(monitor, config)):
             raise InputError(
