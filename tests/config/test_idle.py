@@ -122,6 +122,18 @@ def test_objects_of_translate_hold_what_would_be_printed(composer):
         refuse_idle(composer(*typed, command="translate"), typed)
 
 
+def test_an_evaluation_makes_no_updates(composer):
+    word = "+trainer.lightning.fast_dev_run=true"
+    typed = ["checkpoint=f", word]
+    with pytest.raises(InputError) as refusal:
+        refuse_idle(composer(*typed, command="evaluate"), typed)
+    said = "no effect without updates, of which an evaluation makes none; leave it out"
+    assert str(refusal.value) == f"{word}: {said}"
+    refuse_idle(composer(word), [word])
+    typed[1] = "+trainer.lightning.profiler=simple"
+    refuse_idle(composer(*typed, command="evaluate"), typed)
+
+
 @pytest.mark.parametrize(
     "word", ["trainer=[cpu]", "logger=[csv,wandb]", "size=[]", "regime=[tiny]", "study=[own,tiny]"]
 )
