@@ -22,6 +22,11 @@ from nmt.utils.arguments import PATH, checked, listed
 
 COLUMNS = ["run", "set", "score", "bucket", "from", "to", "value", "low", "high", "sentences"]
 """Of `read_results` and `compare_runs`."""
+OF_PAIRS = [
+    *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
+    *("delta", "low", "high", "p", "p_randomised", "p_corrected", "p_randomised_corrected"),
+]
+"""Of `differences`."""
 
 
 def read_results(run: str | Path) -> pd.DataFrame:
@@ -99,12 +104,13 @@ def differences(
     for compared in sets:
         if compared.pairs_note:
             warnings.warn(f"{compared.name}: {compared.pairs_note}", stacklevel=2)
-    return pd.DataFrame(
+    rows = (
         {"set": compared.name, "score": key, **row}
         for compared in sets
         for key, tested in compared.significance.items()
         for row in tested
     )
+    return pd.DataFrame(rows, columns=OF_PAIRS)
 
 
 def _compared(

@@ -69,6 +69,9 @@ def test_differences_are_tested(runs):
     assert whole["delta"].item() == pytest.approx(delta)
     assert whole["low"].item() < whole["delta"].item() < whole["high"].item()
     assert 0 < whole["p"].item() < 1
+    of_one = nmt.differences([runs / "search"], resamples=20)
+    assert of_one.empty
+    assert list(of_one.columns) == list(frame.columns)
 
 
 def test_differences_say_which_of_many_runs_they_are_of(runs, monkeypatch):
