@@ -32,7 +32,7 @@ NEED_A_LOGGER = (known.LearningRateMonitor, known.DeviceStatsMonitor)
 
 
 def misfit(error: Exception, config: Config, callbacks: Sequence[pl.Callback]) -> InputError | None:
-    """What is said of an error of a training, if a library's callback raised it.
+    """What is said of an error of a training, if a callback of nmt or of a library raised it.
 
     None otherwise: of a callback of one's own the traceback is wanted.
 
@@ -41,7 +41,8 @@ def misfit(error: Exception, config: Config, callbacks: Sequence[pl.Callback]) -
     """
     running = [frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)]
     for (name, settings), each in zip(config.callbacks.items(), callbacks, strict=True):
-        if is_within(type(each).__module__, LIBRARIES) and any(one is each for one in running):
+        not_own = is_within(type(each).__module__, (*LIBRARIES, "nmt"))
+        if not_own and any(one is each for one in running):
             key = f"callbacks.{name}._target_={settings['_target_']}"
             return InputError(f"{key}: does not work in this run: {reason(error)}")
     return None
@@ -123,6 +124,14 @@ def make_callback(name: str, config: Config) -> pl.Callback:
             raise InputError(
                 f"callbacks.{name}.update_starting_at_step={first}: must be below "
                 f"trainer.max_steps={updates}, or the first weights stay the average"
+            )
+        # all that are taken after the first one, or that one where it is the only update
+        later = range(min(1, updates - 1), updates)
+        if not any(callback.should_update(step_idx=n) for n in later):
+            raise InputError(
+                f"callbacks.{name}.update_every_n_steps={callback.update_every_n_steps}: takes no "
+                f"weights up to trainer.max_steps={updates} but perhaps the first, which stay the "
+                "average"
             )
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)

@@ -130,6 +130,14 @@ def test_an_average_that_would_never_begin_is_refused(composer):
         InputError, match=r"^callbacks\.ema\.update_starting_at_step=4: must be below"
     ):
         make_callbacks(load(composer(*late)))
+    for every in (0, 4):
+        rare = ("callbacks=ema", f"+callbacks.ema.update_every_n_steps={every}")
+        with pytest.raises(
+            InputError, match=f"^callbacks.ema.update_every_n_steps={every}: takes no"
+        ):
+            make_callbacks(load(composer(*rare, "trainer.max_steps=4")))
+    make_callbacks(load(composer(*rare, "trainer.max_steps=5")))
+    make_callbacks(load(composer("callbacks=ema", "trainer.max_steps=1")))
 
 
 def test_two_states_that_a_checkpoint_would_not_tell_apart_are_refused(composer):
