@@ -96,6 +96,11 @@ IN_WHOLE = (
         ("size.alignment", "model.alignment"), _compares_no_alignment_space, "with scoring=general"
     ),
     Idle(
+        ("model.scoring.query_size", "model.scoring.key_size"),
+        lambda config: True,
+        "on a scoring, which is given the sizes of the model",
+    ),
+    Idle(
         ("model.init", "data.init", "model.projection_init_exponent"),
         lambda config: config.get("initial_checkpoint") is not None,
         "with initial_checkpoint, whose weights are taken",

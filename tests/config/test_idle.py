@@ -34,6 +34,11 @@ IDLE += [
         ("schedule=constant", "optimizer.decay_from=0.2", "without schedule=linear"),
         ("schedule=inverse_sqrt", "optimizer.decay_from=0.2", "without schedule=linear"),
         (f"{RNNSEARCH} scoring=general", "size.alignment=9", "with scoring=general"),
+        (
+            "scoring=cosine",
+            "+model.scoring.query_size=3",
+            "on a scoring, which is given the sizes of the model",
+        ),
         ("", "stress.pairs=9", "without stress.lengths"),
         *(
             ("initial_checkpoint=f", word, "with initial_checkpoint, whose weights are taken")
