@@ -21,7 +21,7 @@ from nmt.inference.scoring import PairScorer
 from nmt.inference.trained import TrainedModel, dictionary_of, from_checkpoints, read_members
 from nmt.inference.translation import LineTranslator
 from nmt.models.checkpoint import Checkpoint
-from nmt.utils.arguments import PATH, listed
+from nmt.utils.arguments import PATH, listed, plain
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.errors import InputError, first_line
 
@@ -161,7 +161,7 @@ class Model:
             search = {**search, "beam_size": beam}
         for name, value in {**search, "nbest": nbest}.items():
             try:
-                config.search[name] = value
+                config.search[name] = plain(value)
             except OmegaConfBaseException as error:
                 raise InputError(f"search.{name}={value!r}: {first_line(error)}") from error
         if 0 < config.search.beam_size < config.search.nbest:

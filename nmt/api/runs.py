@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ from nmt.utils.arguments import PATH, checked, listed
 
 COLUMNS = ["run", "set", "score", "bucket", "from", "to", "value", "low", "high", "sentences"]
 """Of `read_results` and `compare_runs`."""
+OF_PAIRS = [
+    *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
+    *("delta", "low", "high", "p", "p_randomised", "p_corrected", "p_randomised_corrected"),
+]
+"""Of `differences`."""
 
 
 def read_results(run: str | Path) -> pd.DataFrame:
@@ -80,7 +86,9 @@ def compare_runs(
 def differences(
     runs: Sequence[str | Path], *, resamples: int = 1000, scores: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """The difference of every pair of runs by every score, tested; of more than 25 the best 25 by BLEU.
+    """The difference of every pair of runs by every score, tested.
+
+    Of more than 25 runs those of the highest BLEU on the set; a warning says so.
 
     Args:
         runs, resamples, scores: as of `compare_runs`; without `scores` all that the runs have.
@@ -92,12 +100,17 @@ def differences(
     Raises:
         InputError: as `compare_runs`.
     """
-    return pd.DataFrame(
+    sets = _compared(runs, resamples, scores)
+    for compared in sets:
+        if compared.pairs_note:
+            warnings.warn(f"{compared.name}: {compared.pairs_note}", stacklevel=2)
+    rows = (
         {"set": compared.name, "score": key, **row}
-        for compared in _compared(runs, resamples, scores)
+        for compared in sets
         for key, tested in compared.significance.items()
         for row in tested
     )
+    return pd.DataFrame(rows, columns=OF_PAIRS)
 
 
 def _compared(

@@ -15,7 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from nmt.cli.composition import STARTED, named_by_time
+from nmt.cli.composition import named_by_time
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import NO_ROOM, check_utf8
@@ -39,31 +39,36 @@ class Claim:
     Attributes:
         folder: its path.
         lock: its lock.
-        stood: paths that existed before: entries of the folder and of its `.hydra`.
+        composed: its subfolder to which Hydra writes the composed configuration (`.hydra`).
+        stood: paths that existed before: entries of the folder and of `composed`, and what that is in.
         above: folders that it lies in and that were made for it, the innermost first.
     """
 
     folder: Path
     lock: FolderLock
+    composed: Path
     stood: frozenset[Path]
     above: Sequence[Path] = ()
 
-    def undo(self, command: str) -> None:
+    def undo(self, log: str) -> None:
         """Removes what Hydra has written for a command that was refused, and nothing else.
 
         Where the command has left something of its own, nothing is removed.
+
+        Args:
+            log: name of the log, without `.log`.
         """
-        hydra = self.folder / ".hydra"
-        written = [hydra, self.folder / f"{command}.log", self.folder / FILE]
-        if set(_entries(self.folder)) - self.stood - set(written):
+        made = [self.composed / f"{part}.yaml" for part in PARTS]
+        made += [self.folder / f"{log}.log", self.folder / FILE]
+        folders = [self.composed, *self.composed.parents]
+        folders = folders[: folders.index(self.folder) + 1]
+        if set(_entries(self.folder)) - self.stood - {*made, *folders}:
             return
-        again = hydra / f"again-{STARTED}"
-        made = [folder / f"{part}.yaml" for folder in (again, hydra) for part in PARTS]
         with contextlib.suppress(OSError):  # a folder that someone stands in, or writes to, stays
-            for path in [*made, *written[1:]]:
-                if path not in self.stood and again not in self.stood & set(path.parents):
+            for path in made:
+                if path not in self.stood:
                     path.unlink(missing_ok=True)
-            for path in (again, hydra, self.folder, *self.above):
+            for path in (*folders, *self.above):
                 if path not in self.stood and path.is_dir():
                     path.rmdir()
 
@@ -108,21 +113,32 @@ class ClaimFolder(Callback):
         try:
             folder = Path(str(config.hydra.run.dir))
             _refuse_file(config.get("resume"))
+            _refuse_outside(config.hydra)
             given = OmegaConf.to_container(config.hydra.run, resolve=False)
             assert isinstance(given, dict)
             ours = "${run_folder:" in str(given["dir"])
             if not str(config.hydra.run.dir):  # an unset variable of a shell, perhaps
                 raise InputError(f"{'resume' if ours else 'hydra.run.dir'}=: names no folder")
             above = [path for path in folder.absolute().parents if not os.path.isdir(path)]
-            if ours and named_by_time(self.command, config.get("resume")):
+            new = ours and named_by_time(self.command, config.get("resume"))
+            if new:
                 folder = _make_another(folder)
-                _claims.append(claim(folder, above, new=True))
-            else:
-                _claims.append(claim(folder, above))
             with read_write(config.hydra.run), open_dict(config.hydra.run):
                 config.hydra.run.dir = str(folder)
+            _claims.append(claim(folder, config.hydra.get("output_subdir"), above, new=new))
         except Exception as error:
             raise NotClaimed(error) from error
+
+
+def _refuse_outside(hydra: DictConfig) -> None:
+    """Refuses names for which Hydra would write outside of the run folder."""
+    composed, log = hydra.get("output_subdir"), OmegaConf.select(hydra, "job.name") or ""
+    if composed is not None and (os.path.isabs(composed) or ".." in Path(composed).parts):
+        raise InputError(
+            f"hydra.output_subdir={composed}: must be a folder inside the run folder, or null"
+        )
+    if os.path.basename(log) != log:
+        raise InputError(f"hydra.job.name={log}: names the log, and cannot be in another folder")
 
 
 def _refuse_file(resume: str | None) -> None:
@@ -169,16 +185,24 @@ def claimed(folder: Path) -> Iterator[Claim | None]:
         made.lock.release()
 
 
-def claim(folder: Path, above: Sequence[Path] = (), new: bool = False) -> Claim:
+def claim(
+    folder: Path, composed: str | None = None, above: Sequence[Path] = (), *, new: bool = False
+) -> Claim:
     """Claims a folder, `new` if this process has just made it. Raises as `FolderLock.take`.
 
     Args:
+        composed: its subfolder of the composed configuration, where there is one.
         above: folders that it lies in and that are made for it.
     """
     there = os.path.isdir(folder) and not new  # False where the name is too long
     lock = FolderLock.take(folder)
-    stood = {folder, *_entries(folder), *_entries(folder / ".hydra")} if there else set()
-    return Claim(folder.absolute(), lock, frozenset(path.absolute() for path in stood), above)
+    folder = folder.absolute()
+    inside = folder / (composed or ".hydra")
+    stood: set[Path] = set()
+    if there:
+        stood = {*_entries(folder), *_entries(inside)}
+        stood |= {path for path in (inside, *inside.parents) if path.exists()}
+    return Claim(folder, lock, inside, frozenset(stood), above)
 
 
 def _make_another(folder: Path) -> Path:

@@ -37,7 +37,7 @@ from nmt.training.ranks import STARTER, watch_ranks
 from nmt.utils.commands import override_key
 from nmt.utils.cores import set_up_libraries
 from nmt.utils.environment import output_folder, rank
-from nmt.utils.errors import InputError, Interrupted, RunError
+from nmt.utils.errors import InputError, Interrupted, RunError, first_line
 from nmt.utils.standard_output import open_output, print_whole, say, write_output
 from nmt.utils.startup import obey_signals
 
@@ -102,7 +102,7 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
                     if name in WITHOUT_FOLDER:
                         return run_job(main, config)
                     with claimed(output_folder()) as claim:
-                        return run_job(main, config, claim if single else None, name)
+                        return run_job(main, config, claim if single else None)
                 except Exception as error:
                     if not single:
                         raise  # a launcher in this process counts the job as failed
@@ -193,7 +193,6 @@ def run_job(
     main: Callable[[DictConfig], Any],
     config: DictConfig,
     claim: Claim | None = None,
-    name: str = "",
 ) -> Any:
     """Checks a configuration and runs `main`; returns its value, and logs an error that ends it.
 
@@ -208,7 +207,7 @@ def run_job(
         if getattr(refusal, "at_work", False):
             log_ending(refusal)
         elif claim is not None:
-            claim.undo(name)
+            claim.undo(HydraConfig.get().job.name)
         raise
     except (Exception, Interrupted) as error:
         log_ending(error)
@@ -307,8 +306,12 @@ def exit_code(application: Callable[[], None], name: str, typed: Sequence[str]) 
         if str(error).startswith(UNCLASSED):
             _say(explain(error, SCHEMAS[name], typed))
             return 2
-        if str(error).startswith("Unable to configure handler"):  # the log: Hydra's words for it
-            error = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        cause = error.__cause__
+        if cause and str(error).startswith("Unable to configure "):  # Python's words of a log
+            if not (isinstance(cause, OSError) and cause.errno in UNUSABLE):
+                _say(f"hydra.job_logging or hydra.hydra_logging: {error}: {first_line(cause)}")
+                return 2
+            error = cause
         if isinstance(error, OSError) and error.errno in UNUSABLE:
             file = error.filename2 or error.filename  # of a rename the name that was to be had
             where = f"{file}: " if file else ""

@@ -128,7 +128,10 @@ class DataConfig:
     title: str = key("text", "the corpus' name in tables and figures")
     languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
     root: str | None = key(
-        None, "folder of local copies, where relative file names start", runtime=True
+        None,
+        "folder of local copies, where relative file names start",
+        path=True,
+        runtime=True,
     )
     train: TextConfig = key(TextConfig, "training pairs")
     valid: TextConfig = key(TextConfig, "development pairs")
@@ -206,7 +209,9 @@ class DataConfig:
         "order of a pool's batches: by length, or random",
         choices=("ascending", "random"),
     )
-    cache: str = key("data", "folder of prepared (tokenised and encoded) text", runtime=True)
+    cache: str = key(
+        "data", "folder of prepared (tokenised and encoded) text", path=True, runtime=True
+    )
     verify: bool = key(
         False,
         "compare all of the prepared text with its checksums at the start; otherwise what is larger "

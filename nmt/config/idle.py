@@ -9,7 +9,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.config.keys import is_within
 from nmt.config.overrides import GROUPS, NAMES, group_paths, parsed
-from nmt.config.schema import BaselineConfig, Config, TranslateConfig, scoring_of
+from nmt.config.schema import (
+    BaselineConfig,
+    Config,
+    EvaluateConfig,
+    TranslateConfig,
+    scoring_of,
+)
 from nmt.config.validation import GLOBAL
 from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError
@@ -36,6 +42,16 @@ IN_ALL = (
         ("evaluation.top_k",),
         lambda config: config.evaluation.attention != "top_k",
         "without evaluation.attention=top_k",
+    ),
+)
+IN_EVALUATE = (
+    Idle(
+        tuple(
+            f"trainer.lightning.{name}"
+            for name in ("fast_dev_run", "limit_train_batches", "limit_val_batches")
+        ),
+        lambda config: True,
+        "without updates, of which an evaluation makes none",
     ),
 )
 IN_TRANSLATE = (
@@ -78,6 +94,11 @@ IN_WHOLE = (
     ),
     Idle(
         ("size.alignment", "model.alignment"), _compares_no_alignment_space, "with scoring=general"
+    ),
+    Idle(
+        ("model.scoring.query_size", "model.scoring.key_size"),
+        lambda config: True,
+        "on a scoring, which is given the sizes of the model",
     ),
     Idle(
         ("model.init", "data.init", "model.projection_init_exponent"),
@@ -130,8 +151,8 @@ def idle_words(config: DictConfig, overrides: Sequence[str]) -> Iterator[tuple[s
     schema = OmegaConf.get_type(config)
     assert isinstance(schema, type)
     whole = issubclass(schema, Config) and not schema.overridable and not config.get("resume")
-    translates = schema is TranslateConfig
-    rules = (*IN_ALL, *(IN_WHOLE if whole else ()), *(IN_TRANSLATE if translates else ()))
+    of_command = {EvaluateConfig: IN_EVALUATE, TranslateConfig: IN_TRANSLATE}
+    rules = (*IN_ALL, *(IN_WHOLE if whole else ()), *of_command.get(schema, ()))
     for word in overrides:
         key = override_key(word)
         reasons = [f"no effect {rule.why}" for rule in rules if _is_idle(rule, config, key)]

@@ -16,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
+from nmt.utils.arguments import plain
 from nmt.utils.errors import InputError, first_line
 
 # Arguments of Lightning's Trainer that this program sets itself, or cannot work with.
@@ -103,8 +104,7 @@ def section(schema: type[Section], /, **values: Any) -> Section:
     Raises:
         InputError: naming the key.
     """
-    # NumPy's numbers as Python's
-    given = {name: v.item() if hasattr(v, "item") else v for name, v in values.items()}
+    given = {name: plain(value) for name, value in values.items()}
     try:
         config = OmegaConf.merge(OmegaConf.structured(schema), given)
     except OmegaConfBaseException as error:

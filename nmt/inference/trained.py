@@ -108,7 +108,7 @@ def checkpoint_names(named: Any) -> Sequence[str | Path]:
     A run folder stands for its best checkpoint.
     """
     files = [named] if isinstance(named, str | Path) else named
-    if not isinstance(files, Sequence) or not files:
+    if not isinstance(files, Sequence) or not files or "" in map(str, files):
         raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
     best = [os.path.join(str(file), "checkpoints", "best.ckpt") for file in files]
     # os.path's answer is False for a name that no file can have, which reading refuses

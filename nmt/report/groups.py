@@ -24,7 +24,7 @@ def bleu_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 def paired(scores: Mapping[str, float], outside: Sequence[str]) -> list[str]:
     """Names of the runs, or groups, that are compared pair by pair, in the order given.
 
-    All of them; of more than `MOST_PAIRED` the outside systems, then those of the highest scores.
+    All of them; of more than `MOST_PAIRED` those of the highest scores, outside systems first.
     """
     ranked = sorted(scores, key=lambda name: (name not in outside, -scores[name]))
     return [name for name in scores if name in ranked[:MOST_PAIRED]]
@@ -36,7 +36,7 @@ def paired_note(count: int, noun: str) -> str | None:
         return None
     return (
         f"Of the {count} {noun} these are the {MOST_PAIRED} of the highest BLEU on the set "
-        "(outside systems always); runs= takes others."
+        "(outside systems first); runs= takes others."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytorch_lightning as pl
@@ -25,7 +26,7 @@ from nmt.run.folder import RunFolder
 from nmt.run.run import Run
 from nmt.run.sources import initial_source
 from nmt.run.test import training_batches, training_sample
-from nmt.training.callbacks import make_callbacks, stop_by_patience
+from nmt.training.callbacks import make_callbacks, misfit, stop_by_patience
 from nmt.training.checkpoints import Checkpoints, Seeds
 from nmt.training.lightning import is_of_restoring, on_every_rank
 from nmt.training.progress import Progress
@@ -47,6 +48,7 @@ class Training:
         model: freshly initialised, or with the weights that it starts from, until `fit`.
         trainer: Lightning's.
         checkpoints: the callback that knows the validations.
+        named: the callbacks that the configuration names.
     """
 
     def __init__(self, run: Run, text: Prepared) -> None:
@@ -79,7 +81,8 @@ class Training:
         )
         run.left.expect({"training sample": sum(self._samples().values())})
         self.checkpoints = Checkpoints(run.folder.checkpoints, config, stop)
-        callbacks = training_callbacks(config, text, self.progress, self.checkpoints)
+        self.named = make_callbacks(config)
+        callbacks = training_callbacks(config, text, self.progress, self.named, self.checkpoints)
         if not run.is_trial:
             callbacks.insert(0, SetResultsAside(run.folder))
         self.trainer = run.trainer = make_trainer(config, run.folder.path, callbacks, run.logger)
@@ -98,6 +101,9 @@ class Training:
                 known = isinstance(
                     error, InputError | RunError | MemoryError | torch.OutOfMemoryError
                 )
+                machines = isinstance(error, OSError) or self.trainer.world_size > 1
+                if not (known or machines) and (said := misfit(error, run.config, self.named)):
+                    raise said from error
                 if path is None or known or not is_of_restoring(error):
                     raise
                 reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
@@ -223,14 +229,18 @@ class SetResultsAside(pl.Callback):
 
 
 def training_callbacks(
-    config: TrainConfig, text: Prepared, progress: Progress, checkpoints: Checkpoints
+    config: TrainConfig,
+    text: Prepared,
+    progress: Progress,
+    named: Sequence[pl.Callback],
+    checkpoints: Checkpoints,
 ) -> list[pl.Callback]:
-    """The Trainer's callbacks, in their order."""
+    """The Trainer's callbacks, in their order; `named` are those that the configuration names."""
     patience = stop_by_patience(config.trainer)
     return [
         *(Seeds(config.seed), Validation(text, config), progress),
         *([patience] if patience else []),
-        *make_callbacks(config),
+        *named,
         checkpoints,
     ]  # last: it stores the state of the others
 

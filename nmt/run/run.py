@@ -63,5 +63,5 @@ class Run:
 
     @property
     def is_trial(self) -> bool:
-        """Whether Lightning's `fast_dev_run` was typed: a few batches, of which nothing is kept."""
-        return bool(self.config.trainer.lightning.get("fast_dev_run"))
+        """Whether it is a training with Lightning's `fast_dev_run`, of which nothing is kept."""
+        return self.trains and bool(self.config.trainer.lightning.get("fast_dev_run"))

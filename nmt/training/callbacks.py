@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from traceback import walk_tb
+
 import pytorch_lightning as pl
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 from pytorch_lightning import callbacks as known
 
 from nmt.config import Config, TrainerConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
-from nmt.config.targets import named_by, own_targets
+from nmt.config.targets import check_types, named_by, own_targets, reason
 from nmt.training.averaging import StochasticWeightAveraging
 from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
@@ -24,7 +27,25 @@ INSTEAD = {
     known.LearningRateFinder: "it makes updates of its own; sweep over optimizer.lr",
     known.Timer: "a run ends after trainer.max_steps; a batch system's signal ends it earlier",
 }
+LIBRARIES = ("pytorch_lightning", "torch")
 NEED_A_LOGGER = (known.LearningRateMonitor, known.DeviceStatsMonitor)
+
+
+def misfit(error: Exception, config: Config, callbacks: Sequence[pl.Callback]) -> InputError | None:
+    """What is said of an error of a training, if a callback of nmt or of a library raised it.
+
+    None otherwise: of a callback of one's own the traceback is wanted.
+
+    Args:
+        callbacks: those of `make_callbacks`.
+    """
+    running = [frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)]
+    for (name, settings), each in zip(config.callbacks.items(), callbacks, strict=True):
+        not_own = is_within(type(each).__module__, (*LIBRARIES, "nmt"))
+        if not_own and any(one is each for one in running):
+            key = f"callbacks.{name}._target_={settings['_target_']}"
+            return InputError(f"{key}: does not work in this run: {reason(error)}")
+    return None
 
 
 def make_callbacks(config: Config) -> list[pl.Callback]:
@@ -77,6 +98,9 @@ def make_callback(name: str, config: Config) -> pl.Callback:
         raise InputError(f"callbacks.{name}: names no class; type +callbacks.{name}._target_=…")
     key = f"callbacks.{name}._target_={target}"
     with named_by(key):
+        code = get_object(str(target))
+    check_types(f"callbacks.{name}", code, settings)
+    with named_by(key):
         callback = instantiate(settings)
     if not isinstance(callback, pl.Callback):
         raise InputError(f"{key}: not a pytorch_lightning.Callback")
@@ -101,11 +125,18 @@ def make_callback(name: str, config: Config) -> pl.Callback:
                 f"callbacks.{name}.update_starting_at_step={first}: must be below "
                 f"trainer.max_steps={updates}, or the first weights stay the average"
             )
+        # all that are taken after the first one, or that one where it is the only update
+        later = range(min(1, updates - 1), updates)
+        if not any(callback.should_update(step_idx=n) for n in later):
+            raise InputError(
+                f"callbacks.{name}.update_every_n_steps={callback.update_every_n_steps}: takes no "
+                f"weights up to trainer.max_steps={updates} but perhaps the first, which stay the "
+                "average"
+            )
     if isinstance(callback, known.EarlyStopping):
         monitor = str(callback.monitor)
-        libraries = ("pytorch_lightning", "torch")
         # code of one's own may log what it likes
-        own = any(not is_within(each, libraries) for each in own_targets(to_containers(config)))
+        own = any(not is_within(each, LIBRARIES) for each in own_targets(to_containers(config)))
         if not (own or is_logged(monitor, config)):
             raise InputError(
                 f"callbacks.{name}.monitor={monitor}: not logged; take one such as valid/nll_per_word"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 PATH = (str, Path)
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as Python's, which a configuration takes; any other value as it is."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def checked(value: Value, name: str, of: type | tuple[type, ...]) -> Value:

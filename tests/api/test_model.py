@@ -106,6 +106,8 @@ def test_the_search_is_what_is_asked_for(model):
     assert tokenised.source == ["the", "cat's"]
     [again] = model.translate(LINES[:1])
     assert again.score == model.translate(LINES[:1], beam=3)[0].score  # the checkpoint's own
+    [of_numpy] = model.translate(LINES[:1], beam=np.int64(12), max_ratio=np.float32(3))
+    assert of_numpy.score == beam.score
 
 
 @pytest.mark.parametrize(
@@ -262,8 +264,9 @@ def test_models_of_other_words_make_no_ensemble(tmp_path):
     assert str(refused.value).startswith(
         f"checkpoint={other}: its target vocabulary is not that of {one}; "
     )
-    with pytest.raises(nmt.InputError, match="must be a file, or several"):
-        nmt.load([])
+    for nothing in ([], "", [one, ""]):
+        with pytest.raises(nmt.InputError, match="must be a file, or several"):
+            nmt.load(nothing)
 
 
 def test_without_attention_there_are_no_weights(tmp_path):

@@ -69,6 +69,15 @@ def test_differences_are_tested(runs):
     assert whole["delta"].item() == pytest.approx(delta)
     assert whole["low"].item() < whole["delta"].item() < whole["high"].item()
     assert 0 < whole["p"].item() < 1
+    of_one = nmt.differences([runs / "search"], resamples=20)
+    assert of_one.empty
+    assert list(of_one.columns) == list(frame.columns)
+
+
+def test_differences_say_which_of_many_runs_they_are_of(runs, monkeypatch):
+    monkeypatch.setattr("nmt.report.groups.MOST_PAIRED", 1)
+    with pytest.warns(UserWarning, match="newstest: Of the 2 runs these are the 1 of the highest"):
+        assert nmt.differences([str(runs / "*")], resamples=20).empty
 
 
 def test_what_is_no_run_is_refused(tmp_path):

@@ -172,3 +172,22 @@ def test_folders_that_hold_another_run_stay_where_a_start_is_refused(tmp_path):
         ClaimFolder("train").on_run_start(config(str(tmp_path / "day/evening/run")))
         claim._claims[0].undo("train")
     assert [path.name for path in (tmp_path / "day").iterdir()] == ["morning"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["hydra.output_subdir=../x", "hydra.output_subdir=/x", "hydra.job.name=../x"]
+)
+def test_nothing_is_written_outside_of_the_run_folder(program, typed):
+    before = set(program.folder.rglob("*"))
+    ended = program("train", *TINY, "hydra.run.dir=mine", typed)
+    assert ended.code == 2
+    assert ended.err.startswith(f"nmt: {typed}: ")
+    assert set(program.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("typed", ["output_subdir=a/b", "output_subdir=.", "job.name=mine"])
+def test_a_refused_start_leaves_nothing_under_other_names(program, typed):
+    before = set(program.folder.rglob("*"))
+    refused = program("train", "trainer.max_steps=0", "hydra.run.dir=mine", f"hydra.{typed}")
+    assert refused.code == 2
+    assert set(program.folder.rglob("*")) == before

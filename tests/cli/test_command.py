@@ -55,6 +55,16 @@ def test_what_hydra_does_not_read_is_said_in_a_line(program, typed, said):
     assert (ended.code, ended.err) == (2, f"nmt: {said}\n")
 
 
+@pytest.mark.parametrize("typed", ["root.level=LOUD", "handlers.file.filename=/no/such/folder/x"])
+def test_a_log_that_cannot_be_is_said_in_a_line(program, typed):
+    ended = program("train", f"hydra.job_logging.{typed}", "hydra.run.dir=unlogged")
+    assert ended.code == 2
+    assert ended.err.startswith(
+        "nmt: hydra.job_logging or hydra.hydra_logging: Unable to configure "
+    )
+    assert ended.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("command", ["translate", "score", "compare"])
 def test_a_folder_that_a_command_has_not_is_not_made(program, command):
     ended = program(command, "hydra.run.dir=nobodys")

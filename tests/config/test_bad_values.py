@@ -61,7 +61,7 @@ EMPTY = [name for name, (_, _, value) in CASES.items() if value in ("", [""])]
 
 
 def test_files_and_folders_have_names():
-    assert {"checkpoint=", "page=", "against=", "output=", "runs=", "study.take="} <= set(EMPTY)
+    assert {"checkpoint=", "page=", "against=", "output=", "runs=", "data.cache="} <= set(EMPTY)
 
 
 @pytest.mark.parametrize(

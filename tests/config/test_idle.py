@@ -34,6 +34,11 @@ IDLE += [
         ("schedule=constant", "optimizer.decay_from=0.2", "without schedule=linear"),
         ("schedule=inverse_sqrt", "optimizer.decay_from=0.2", "without schedule=linear"),
         (f"{RNNSEARCH} scoring=general", "size.alignment=9", "with scoring=general"),
+        (
+            "scoring=cosine",
+            "+model.scoring.query_size=3",
+            "on a scoring, which is given the sizes of the model",
+        ),
         ("", "stress.pairs=9", "without stress.lengths"),
         *(
             ("initial_checkpoint=f", word, "with initial_checkpoint, whose weights are taken")
@@ -120,6 +125,18 @@ def test_objects_of_translate_hold_what_would_be_printed(composer):
             refuse_idle(composer(*typed, command="translate"), typed)
         typed[1] = "alignments=pharaoh"
         refuse_idle(composer(*typed, command="translate"), typed)
+
+
+def test_an_evaluation_makes_no_updates(composer):
+    word = "+trainer.lightning.fast_dev_run=true"
+    typed = ["checkpoint=f", word]
+    with pytest.raises(InputError) as refusal:
+        refuse_idle(composer(*typed, command="evaluate"), typed)
+    said = "no effect without updates, of which an evaluation makes none; leave it out"
+    assert str(refusal.value) == f"{word}: {said}"
+    refuse_idle(composer(word), [word])
+    typed[1] = "+trainer.lightning.profiler=simple"
+    refuse_idle(composer(*typed, command="evaluate"), typed)
 
 
 @pytest.mark.parametrize(

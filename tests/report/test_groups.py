@@ -25,6 +25,8 @@ def test_no_group_takes_the_name_of_another() -> None:
 def test_of_many_runs_the_best_and_the_outside_systems_are_compared_in_pairs() -> None:
     scores = {f"run {n}": float(n) for n in range(MOST_PAIRED + 3)} | {"outside": -1.0}
     assert paired(scores, ["outside"]) == [*[*scores][4:-1], "outside"]
+    assert paired(scores, [*scores][:-1]) == [*scores][3:-1]
+    assert "(outside systems first)" in str(paired_note(len(scores), "runs"))
     few = dict([*scores.items()][-MOST_PAIRED:])
     assert paired(few, []) == [*few]
     assert paired_note(len(few), "runs") is None

@@ -72,6 +72,23 @@ def test_the_callbacks_of_the_group(composer):
             "monitor=val_loss: not logged; take one such as valid/nll_per_word",
         ),
         (
+            lightnings("EarlyStopping", monitor="valid/nll_per_word", patience="abc"),
+            "callbacks.earlystopping.patience=abc: must be a whole number",
+        ),
+        (
+            lightnings("EMAWeightAveraging", update_starting_at_step="abc"),
+            "callbacks.emaweightaveraging.update_starting_at_step=abc: must be a whole number or null",
+        ),
+        (
+            {
+                "ema": {
+                    "_target_": "nmt.training.averaging.ExponentialMovingAverage",
+                    "update_every_n_steps": 0.5,
+                }
+            },
+            "callbacks.ema.update_every_n_steps=0.5: must be a whole number",
+        ),
+        (
             lightnings("EarlyStopping", monitor="valid/nll"),
             "monitor=valid/nll: not logged; take one such as valid/nll_per_word",
         ),
@@ -83,6 +100,15 @@ def test_what_does_not_work_is_refused_by_its_key(callbacks, said):
     assert said in str(refused.value)
     assert str(refused.value).startswith(f"callbacks.{next(iter(callbacks))}")
     assert "\n" not in str(refused.value)
+
+
+def test_a_callback_that_does_not_fit_the_model_is_refused_in_a_line(program):
+    target = "pytorch_lightning.callbacks.BackboneFinetuning"
+    ended = program("train", *TINY, f"+callbacks.tune._target_={target}")
+    assert ended.code == 2
+    said = f"nmt: callbacks.tune._target_={target}: does not work in this run: AttributeError: "
+    assert said in ended.err
+    assert "Traceback" not in ended.err
 
 
 def test_weights_are_averaged_once(composer):
@@ -104,6 +130,14 @@ def test_an_average_that_would_never_begin_is_refused(composer):
         InputError, match=r"^callbacks\.ema\.update_starting_at_step=4: must be below"
     ):
         make_callbacks(load(composer(*late)))
+    for every in (0, 4):
+        rare = ("callbacks=ema", f"+callbacks.ema.update_every_n_steps={every}")
+        with pytest.raises(
+            InputError, match=f"^callbacks.ema.update_every_n_steps={every}: takes no"
+        ):
+            make_callbacks(load(composer(*rare, "trainer.max_steps=4")))
+    make_callbacks(load(composer(*rare, "trainer.max_steps=5")))
+    make_callbacks(load(composer("callbacks=ema", "trainer.max_steps=1")))
 
 
 def test_two_states_that_a_checkpoint_would_not_tell_apart_are_refused(composer):
@@ -178,6 +212,7 @@ def test_a_callback_of_ones_own_a_moving_average_and_a_profiler(tmp_path):
             {"fast_dev_run": -1},
             "trainer.lightning.fast_dev_run=-1: must be true, false or a number",
         ),
+        ({"detect_anomaly": "no"}, "trainer.lightning.detect_anomaly=no: must be true or false"),
         ({"profiler": ["simple"]}, "trainer.lightning.profiler=['simple']: must be one of simple,"),
         ({"profiler": "fast"}, "trainer.lightning.profiler=fast: must be one of simple, advanced"),
     ],
