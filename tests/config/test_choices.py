@@ -164,7 +164,7 @@ def test_the_papers_regime_is_the_papers(composer):
     assert list(config.data.test) == ["newstest2014"]
 
 
-@pytest.mark.parametrize(("data", "regime"), zip(DATA, (*REGIMES, "laptop"), strict=True))
+@pytest.mark.parametrize(("data", "regime"), list(zip(DATA, (*REGIMES, "laptop"), strict=True)))
 def test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime):
     """Of subwords there are as many on any text."""
     made = load(composer(f"data={data}", f"regime={regime}", "tokenizer=bpe")).tokenizer
@@ -173,7 +173,7 @@ def test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("data", "regime"), itertools.product(DATA, REGIMES))
+@pytest.mark.parametrize(("data", "regime"), list(itertools.product(DATA, REGIMES)))
 def test_a_tokenizer_that_is_typed_has_its_own_sizes_in_all_combinations(composer, data, regime):
     test_a_tokenizer_that_is_typed_has_its_own_sizes(composer, data, regime)
 
