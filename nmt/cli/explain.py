@@ -12,6 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt.cli.composition import conf_folder
 from nmt.config.keys import bounds, entries, type_name
 from nmt.config.overrides import GROUPS, NAMES
 from nmt.config.renamed import renamed_to
@@ -61,6 +62,11 @@ def explain(error: BaseException, schema: type, typed: Sequence[str]) -> str:
             )
             what = re.sub(r"^In '.*': Could not find '(.*)/(.*)'", r"\1=\2: no such", lines[at - 1])
             return f"{what}; available: {', '.join(lines[at + 1 : until])}"
+    unlisted = re.search(r"Could not load '(.*)/(.*)'", lines[0])
+    if unlisted:  # of several names that are chosen of a group
+        group, name = unlisted.groups()
+        there = ", ".join(sorted(file.stem for file in (conf_folder() / group).glob("*.yaml")))
+        return f"{group}={name}: no such; available: {there}"
     missing = re.search(r"[Mm]issing mandatory value: (\S+)", lines[0])
     if missing:
         meaning = {name: entry.metadata["meaning"] for name, entry, _ in entries(schema)}

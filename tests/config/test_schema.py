@@ -117,6 +117,7 @@ REFUSED = [
         "scoring=cosin: no such; available: additive, cosine, dot, general, none, rescaled_dot, "
         "scaled_dot",
     ),
+    ("callbacks=[ema,early]", "callbacks=early: no such; available: device_stats, ema, "),
     ("regime=desktop", "regime=desktop: no such; available: gpu, laptop, paper, tiny"),
     ("data=wmt15", "available: europarl, grammar, multi30k, text, wmt14"),
     ("+data=text", "type data=… without the plus"),
