@@ -94,6 +94,7 @@ class Training:
         assert run.stop is not None
         log.info(headline(run.config, self.model, self.trainer))
         path = run.checkpoint.path if run.checkpoint else None
+        begun = run.checkpoint.update if run.checkpoint else 0
         with run.stop.deferring():
             try:
                 self.trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
@@ -102,7 +103,9 @@ class Training:
                     error, InputError | RunError | MemoryError | torch.OutOfMemoryError
                 )
                 machines = isinstance(error, OSError) or self.trainer.world_size > 1
-                if not (known or machines) and (said := misfit(error, run.config, self.named)):
+                # of an error after an update it is not the configuration that is wrong
+                early = self.trainer.global_step <= begun and not (known or machines)
+                if early and (said := misfit(error, run.config, self.named)):
                     raise said from error
                 if path is None or known or not is_of_restoring(error):
                     raise

@@ -111,6 +111,16 @@ def test_a_callback_that_does_not_fit_the_model_is_refused_in_a_line(program):
     assert "Traceback" not in ended.err
 
 
+def test_an_error_of_a_callback_after_updates_fails_the_run_with_its_traceback(program):
+    settings = "{_target_:pytorch_lightning.callbacks.EarlyStopping,monitor:valid/nll_per_word}"
+    checked = "pytorch_lightning.callbacks:EarlyStopping._run_early_stopping_check"
+    hook = f"fail({checked!r}, 1, RuntimeError('out of order'))"
+    ended = program("train", *TINY, f"+callbacks.stop={settings}", hook=hook)
+    assert ended.code == 1
+    assert "RuntimeError: out of order" in ended.err
+    assert "does not work in this run" not in ended.err
+
+
 def test_weights_are_averaged_once(composer):
     with pytest.raises(InputError) as refused:
         make_callbacks(load(composer("callbacks=[ema,swa]")))
