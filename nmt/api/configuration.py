@@ -10,7 +10,6 @@ from hydra import compose, initialize_config_dir
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
 from nmt.config import TrainConfig
-from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
 from nmt.utils.arguments import listed
@@ -39,8 +38,6 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
         with _ONE_AT_A_TIME, initialize_config_dir(str(conf_folder()), version_base="1.3"):
             composed = compose("train", overrides=typed)
             config = load(composed)
-            refuse_lists(typed)
-            refuse_idle(composed, typed)
             leave_out_absent(config.data)
     except (*COMPOSING, ValueError) as error:
         if not isinstance(error, COMPOSING) and not str(error).startswith(NOT_A_NAME):

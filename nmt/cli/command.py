@@ -29,7 +29,6 @@ from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, UNCLASSED, explain
 from nmt.cli.sweep import pages
 from nmt.config import Config, StudyConfig
-from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.schema import SCHEMAS
 from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
@@ -63,8 +62,6 @@ UNUSABLE = {
 # a sweep would have to make a folder for each
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
 NOT_SWEPT = (*WITHOUT_FOLDER, "probe", "study")  # a study sweeps itself
-
-LONGEST_KEY = 240  # bytes: Hydra looks for a file of its name
 
 # what has Hydra print and end
 PRINTING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info"}
@@ -144,15 +141,7 @@ def read_line(name: str, words: Sequence[str]) -> Namespace:
         sys.exit(print_versions())
     if PRINTING & set(keys):
         open_output()
-    for key in keys:
-        if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
-            raise InputError(f"{key[:40]}…: a key of {len(key)} letters; there is none")
     typed, unread = get_args_parser().parse_known_args(words)
-    if typed.experimental_rerun is not None:
-        raise InputError(
-            "--experimental-rerun: a pickle may run any code; type what "
-            ".hydra/overrides.yaml of the run's folder lists"
-        )
     if unread and not unread[0].startswith("-"):
         raise InputError(
             f"{unread[0]}: stands apart from the other overrides; "
@@ -238,7 +227,7 @@ def check_composed(config: DictConfig) -> None:
     Where a checkpoint gives the rest of the configuration, only single keys are checked here.
 
     Raises:
-        InputError: as `nmt.config.validation.validate` and of `nmt.config.idle`.
+        InputError: as `nmt.config.validation.validate`.
         MissingMandatoryValue: for a key that must be given.
     """
     for key in OmegaConf.missing_keys(config):
@@ -246,15 +235,9 @@ def check_composed(config: DictConfig) -> None:
     schema = OmegaConf.get_type(config)
     complete = isinstance(schema, type) and issubclass(schema, Config) and not schema.overridable
     if schema is StudyConfig:
-        refuse_lists(HydraConfig.get().overrides.task)
         load_study(config)
         return
     (validate if complete and not config.get("resume") else validate_keys)(config)
-    if isinstance(schema, type) and issubclass(schema, Config):
-        given = HydraConfig.get()
-        refuse_lists(given.overrides.task)
-        if OmegaConf.is_missing(given.job, "num"):  # a job of a sweep has a number in any launcher
-            refuse_idle(config, given.overrides.task)
 
 
 def log_ending(error: BaseException) -> None:

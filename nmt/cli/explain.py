@@ -15,7 +15,6 @@ from omegaconf.errors import OmegaConfBaseException
 from nmt.cli.composition import conf_folder
 from nmt.config.keys import bounds, entries, type_name
 from nmt.config.overrides import GROUPS, NAMES
-from nmt.config.renamed import renamed_to
 from nmt.config.validation import NOT_LIGHTNINGS
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what is explained
@@ -121,8 +120,6 @@ def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
         return f"{path}: this group has no default; type +{path}=…"
     if re.match(r"data\.test\.|external\.|study\.(runs|claims)\.", path):
         return f"{path}: no such entry; to add one, type +{path}=…"
-    if earlier := renamed_to(path):
-        return f"{path}: {earlier}"
     hints = {name: hint for name, _, hint in entries(schema)}
     if get_origin(hints.get(path)) is dict:  # `optimizer.options={momentum:0.9}`
         inner = re.search(r"Key '([^']+)' is not in struct", "\n".join(lines))

@@ -14,7 +14,6 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
-from nmt.config.renamed import renamed_to
 from nmt.config.schema import SCORINGS, Config, scoring_of
 from nmt.utils.arguments import plain
 from nmt.utils.errors import InputError, first_line
@@ -254,8 +253,7 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
     unknown = set(node) - {entry.name for entry in dataclasses.fields(schema)}
     if unknown:
         name = f"{path}{min(unknown)}"
-        known = renamed_to(name) or "no such key; docs/configuration.md lists all keys"
-        raise InputError(f"{name}: {known}")
+        raise InputError(f"{name}: no such key; docs/configuration.md lists all keys")
     for entry in dataclasses.fields(schema):
         where = f"{path}{entry.name}"
         try:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nmt.config.keys import completed
-from nmt.config.renamed import upgrade
 from nmt.config.schema import Config
 from nmt.evaluation.scores import REGISTERED
 
@@ -72,7 +71,7 @@ def convert(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _configuration(stored: dict[str, Any]) -> dict[str, Any]:
     """The stored configuration with all present keys; an empty one, of an outside system, stays."""
-    return completed(Config, upgrade(stored), without=_UNKNOWN) if stored else {}
+    return completed(Config, stored, without=_UNKNOWN) if stored else {}
 
 
 def _test_set(result: Mapping[str, Any]) -> dict[str, Any]:

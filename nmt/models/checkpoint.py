@@ -26,7 +26,6 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config, TrainConfig
-from nmt.config.renamed import upgrade
 from nmt.config.schema import to_containers
 from nmt.config.validation import load, validate
 from nmt.data.encode import Vocabularies
@@ -321,7 +320,7 @@ def updates_of(path: Path) -> int | None:
 def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
     """A stored configuration, checked against the schema like one that was typed."""
     try:
-        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), upgrade(values))
+        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
         assert isinstance(config, DictConfig)
         validate(config)
     except Exception as error:

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
 
-from nmt.config import Config, TrainConfig
-from nmt.config.idle import idle_words
+from nmt.config import Config
 from nmt.config.schema import scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
@@ -217,15 +215,9 @@ def full_disk(error: BaseException | None) -> OSError | None:
 def typed_command(config: Config, typed: Sequence[str]) -> str:
     """The command that repeats a run in a new folder, also of a job of a sweep or a resumed run.
 
-    Overrides that have no effect, the folder and Hydra's own settings are left out, but for where
-    Hydra finds the user's own options.
+    The folder and Hydra's own settings are left out, but for where Hydra finds the user's options.
     """
     hydra = HydraConfig.get()
-    anew = OmegaConf.structured(config)
-    if isinstance(config, TrainConfig):
-        anew.resume = None
-    idle = [word for word, _ in idle_words(anew, typed)]
-    typed = [word for word in typed if word not in idle]
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]
     for source in hydra.runtime.config_sources:
         if source.provider == "command-line":

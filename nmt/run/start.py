@@ -13,7 +13,6 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers.logger import DummyLogger
 
 from nmt.config import Config, EvaluateConfig, ProbeConfig, ScoreConfig, TranslateConfig
-from nmt.config.idle import is_of_baseline
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
@@ -44,7 +43,6 @@ from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
 from nmt.utils.code import code_fingerprint
-from nmt.utils.commands import override_key
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -124,9 +122,6 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     check_logger(config.logger)
     check_own(config.report)
     quieten()
-    unused = [word for word in typed if not is_of_baseline(override_key(word))]
-    if unused:
-        log.warning("not used by a phrase-based system: %s", " ".join(unused))
     yield Run(config, folder, code=code_fingerprint(), typed=typed)
 
 

@@ -19,7 +19,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from nmt.cli.composition import register_configs
 from nmt.cli.explain import COMPOSING, explain
 from nmt.config import Config, EvaluateConfig, StudyClaim, StudyRuns, StudySection
-from nmt.config.idle import refuse_idle, refuse_lists
 from nmt.config.keys import is_within
 from nmt.config.overrides import typed_paths
 from nmt.config.schema import RUNTIME_KEYS, SCHEMAS
@@ -184,8 +183,6 @@ def _evaluated(
     try:
         paths = typed_paths(typed, EvaluateConfig)
         validate_keys(composed)
-        refuse_lists(typed)
-        refuse_idle(composed, typed)
     except InputError as refusal:
         raise InputError(f"{where}: {refusal}") from refusal
     replaced = composed.evaluation.attention
@@ -273,8 +270,6 @@ def _seeded(
         try:
             known = None if refers or not configs else dataclasses.replace(configs[0], seed=seed)
             config = known or load(composed.copy())
-            refuse_lists(typed)
-            refuse_idle(composed, own)
             leave_out_absent(config.data)
             configs.append(config)
         except InputError as refusal:

@@ -13,7 +13,6 @@ from typing import Any
 
 from nmt.config import BaselineConfig, Config, TextConfig
 from nmt.config.keys import completed, flatten, is_within
-from nmt.config.renamed import upgrade
 from nmt.config.schema import (
     INITIAL_CHECKPOINT,
     REVERSE_CHECKPOINT,
@@ -132,7 +131,7 @@ def identity(config: dict[str, Any]) -> str:
     content.
     """
     baseline = "phrase_based" in config
-    whole = completed(BaselineConfig if baseline else TrainConfig, upgrade(config))
+    whole = completed(BaselineConfig if baseline else TrainConfig, config)
     if baseline:
         whole = {section: whole[section] for section in BaselineConfig.sections}
     data = whole["data"]

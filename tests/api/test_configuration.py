@@ -32,7 +32,6 @@ def test_options_of_ones_own(tmp_path):
         ("trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
         ("optimizer.lr=fast", "optimizer.lr takes: number"),
         ("data=null", "data=null: "),
-        ("evaluation.top_k=5", "evaluation.top_k=5: no effect without evaluation.attention=top_k"),
     ],
 )
 def test_what_is_wrong_is_refused_as_by_the_command(typed, said):

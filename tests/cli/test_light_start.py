@@ -97,15 +97,6 @@ WRONG = [
     ("train model=seq2seq", "model=seq2seq: no such; available: rnnencdec, rnnsearch"),
     ("train data.batch_size=0", "data.batch_size=0: must be at least 1"),
     ("train model=rnnencdec scoring=dot", "RNNencdec has no attention"),
-    ("train model=rnnencdec attention=global", "RNNencdec has no attention; leave it out"),
-    (
-        "prepare evaluation.top_k=5",
-        "evaluation.top_k=5: no effect without evaluation.attention=top_k",
-    ),
-    (
-        "evaluate checkpoint=f evaluation.top_k=5",
-        "evaluation.top_k=5: no effect without evaluation.attention=top_k",
-    ),
     ("train data.batch_size=81 trainer.devices=2", "data.batch_size=81: must be a multiple"),
     ("baseline data.languages=[en]", "data.languages=[en]: must be a source and a target"),
     ("evaluate", "checkpoint: must be given"),

@@ -30,17 +30,11 @@ class TestRefusals:
         assert ended.code == 2
         assert ended.err == "nmt: standard output: closed; give it a file, such as `> file.txt`\n"
 
-    def test_a_key_that_no_file_could_be_named_after(self, program):
-        ended = program("compare", "runs=[x]", f"+external.{'n' * 300}.test=y")
-        assert ended.code == 2
-        assert ended.err == f"nmt: +external.{'n' * 30}…: a key of 315 letters; there is none\n"
-
     @pytest.mark.parametrize(
         ("typed", "said"),
         [
             ("--resolve", "The --resolve flag can only be used in conjunction with --cfg"),
             ("--run -m", "Only one of --run, --multirun, "),
-            ("--experimental-rerun missing.pickle", "--experimental-rerun: a pickle may run any"),
         ],
     )
     def test_flags_of_hydras_that_cannot_be_followed(self, program, typed, said):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig, OptimizerConfig
-from nmt.config.renamed import upgrade
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.optimizer import check_optimizer, make_optimizer
@@ -104,30 +103,6 @@ def test_of_the_same_updates_the_fastest_are_made_unless_others_are_typed(name, 
 def test_the_schedule_is_stepped_once_an_update():
     found = rates(OptimizerConfig(**ADAM, lr=2.0, warmup=4), 10, 6)
     assert found == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0, 2.0])
-
-
-@pytest.mark.parametrize("name", ["adadelta", "adam"])
-def test_a_configuration_of_an_earlier_version_makes_the_same_updates(name):
-    """The numbers come from torch, called as the earlier version did."""
-    old = {"name": name, "lr": 0.3, "rho": 0.9, "eps": 1e-5, "beta1": 0.8, "beta2": 0.95}
-    old |= {"schedule": "linear", "warmup": 2, "decay_from": 0.5, "clip_norm": 1.5}
-    new = upgrade({"optimizer": old})["optimizer"]
-    rng = np.random.default_rng(4)
-    start, gradients = torch.tensor(rng.normal(size=7)), torch.tensor(rng.normal(size=(6, 7)))
-    mine, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
-    made = make_optimizer([mine], OptimizerConfig(**new), 6)
-    if name == "adam":
-        rule = torch.optim.Adam([theirs], lr=0.3, betas=(0.8, 0.95), eps=1e-5, fused=True)
-    else:
-        rule = torch.optim.Adadelta([theirs], lr=0.3, rho=0.9, eps=1e-5, foreach=True)
-    for gradient, share in zip(gradients, [0.5, 1, 1, 1, 2 / 3, 1 / 3], strict=True):
-        mine.grad, theirs.grad = gradient.clone(), gradient.clone()
-        rule.param_groups[0]["lr"] = 0.3 * share
-        rule.step()
-        made["optimizer"].step()
-        made["lr_scheduler"]["scheduler"].step()
-    torch.testing.assert_close(mine, theirs, rtol=1e-14, atol=0)
-    assert new["clip_norm"] == 1.5
 
 
 def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
