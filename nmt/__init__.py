@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nmt.api.model import Model, ScoredSentence
     from nmt.api.model import open_model as load
     from nmt.api.plots import plot_alignment
-    from nmt.api.runs import compare_runs, differences, read_results
+    from nmt.api.runs import compare_runs, differences, read_results, scores
     from nmt.data.sources.dataset import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
     from nmt.utils.errors import InputError
@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "plot_alignment",
     "read_results",
+    "scores",
 ]
 
 _HOMES = {
@@ -48,6 +49,7 @@ _HOMES = {
     "load": "nmt.api.model.open_model",
     "plot_alignment": "nmt.api.plots.plot_alignment",
     "read_results": "nmt.api.runs.read_results",
+    "scores": "nmt.api.runs.scores",
 }
 
 if sys.argv[:1] == ["-m"]:  # of `python -m nmt.COMMAND`, which has still to import what it needs

@@ -14,6 +14,7 @@ from nmt.config.validation import section
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.table import read_scores
 from nmt.report.comparison import SetComparison, compare_sets
 from nmt.report.disambiguation import disambiguate_test_sets
 from nmt.report.finding import find_runs, read_run
@@ -27,6 +28,19 @@ OF_PAIRS = [
     *("delta", "low", "high", "p", "p_randomised", "p_corrected", "p_randomised_corrected"),
 ]
 """Of `differences`."""
+
+
+def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
+    """The scores of runs, a row each: `scores.csv` of every run, with the column `run` in front.
+
+    Args:
+        runs: run folders, sweep folders, or globs of them.
+
+    Raises:
+        InputError: where no finished run is found, or a table cannot be read.
+    """
+    found = find_runs(listed(runs, "runs", PATH)).runs
+    return read_scores({run.label: run.folder for run in found if run.folder is not None})
 
 
 def read_results(run: str | Path) -> pd.DataFrame:

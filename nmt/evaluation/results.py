@@ -189,3 +189,27 @@ def check(content: Any, where: str) -> None:
             f"{where}: schema={found!r:.40} is {age}; this version of nmt reads 1 to {SCHEMA}"
         )
     check_results(content, where)
+
+
+def score_rows(test: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of `scores.csv` from `test` of results.json."""
+    rows = []
+    for name, result in test.items():
+        aligned = result.get("alignment") or {}
+        keys = ["bleu", "bleu_no_unk", *result, *aligned]
+        for key in dict.fromkeys(keys):
+            subset = "no_unk" if key == "bleu_no_unk" else "all"
+            head = {"set": name, "subset": subset, "score": key.removesuffix("_no_unk")}
+            whole = score_of(result, key)
+            if key in aligned and whole is not None:
+                whole = {"sentences": aligned["sentences"], **whole}
+            found = [] if whole is None else [{"sentences": result["pairs"], **whole}]
+            found += [
+                {"from": bucket["from"], "to": bucket["to"], **inside}
+                for bucket in result["by_length"]
+                if (inside := bucket_score(bucket, key))
+            ]
+            for each in found:
+                interval = "" if each["low"] is None else "sentences"
+                rows.append({**head, **each, "value": each["score"], "interval": interval} | head)
+    return rows

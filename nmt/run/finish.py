@@ -15,6 +15,7 @@ from nmt.config import Config
 from nmt.config.schema import scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.table import score_table, write_scores
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel
 from nmt.report.figures import draw_run
@@ -185,6 +186,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
                     log_test(run.logger.experiment, content, figures, page)
         elif run.logger is not None:
             log_test_scores(run.logger, content, figures)
+    write_scores(folder.path, score_table(results.score_rows(content["test"])))
     results.write(folder.path, content)
     made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]
     log.info("%s: %s", ", ".join(made), folder.path)

@@ -38,6 +38,7 @@ class TestTrain:
         figures = {name for name in found if name.startswith("figures/")}
         assert found - figures == checkpoints | written | hydra | {
             "results.json",
+            "scores.csv",
             "train.log",
             "report.html",
             "live.bin",

@@ -1,0 +1,42 @@
+import pandas as pd
+import pytest
+
+from nmt.evaluation.table import COLUMNS, read_scores, score_table, write_scores
+from nmt.utils.errors import InputError
+
+ROWS = [
+    {"set": "mine", "subset": "all", "score": "bleu", "value": 100 / 3, "low": 30.0, "high": 40.0}
+    | {"sentences": 9, "interval": "sentences"},
+    {"set": "mine", "subset": "no_unk", "score": "bleu", "from": 61, "value": 1.5, "sentences": 1},
+    {"set": "NA", "subset": "all", "score": "nll_per_word", "from": 1, "to": 10, "value": 0.1},
+]
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    written = score_table(ROWS)
+    assert tuple(written.columns) == COLUMNS
+    write_scores(tmp_path, written)
+    read = read_scores({"a": tmp_path, "b": tmp_path})
+    assert read["run"].tolist() == ["a"] * 3 + ["b"] * 3
+    pd.testing.assert_frame_equal(
+        read[read["run"] == "b"][list(COLUMNS)].reset_index(drop=True), written
+    )
+    whole, open_bucket, unnamed = written.itertuples(index=False)
+    assert whole.value == 100 / 3
+    assert open_bucket[3] == 61
+    assert [*map(pd.isna, (whole[3], whole.to, open_bucket.to, open_bucket.low))] == [True] * 4
+    assert (unnamed.set, unnamed.interval) == ("NA", "")
+
+
+def test_no_runs_give_an_empty_table():
+    assert read_scores([]).columns.tolist() == ["run", *COLUMNS]
+
+
+@pytest.mark.parametrize(
+    "text", [None, "set,score\na,b\n", "\0", ",".join(COLUMNS) + "\na,all,bleu,x,,1,,,,\n"]
+)
+def test_a_broken_table_is_named(tmp_path, text):
+    if text is not None:
+        (tmp_path / "scores.csv").write_text(text)
+    with pytest.raises(InputError, match=r"scores\.csv"):
+        read_scores([tmp_path])
