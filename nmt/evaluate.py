@@ -5,7 +5,6 @@ python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy
 python -m nmt.evaluate checkpoint=FILE +data.test.mine.source=FILE +data.test.mine.target=FILE
 python -m nmt.evaluate checkpoint=FILE +stress=lengths
 python -m nmt.evaluate checkpoint=wandb:my-team/nmt/model-1a2b3c4d:best
-python -m nmt.evaluate checkpoint=FILE evaluation.alignment.reverse_checkpoint=FILE
 python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 """
 
@@ -19,7 +18,7 @@ from nmt.cli.command import command
 @command("evaluate")
 def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
-    from nmt.run import reverse, start, test
+    from nmt.run import start, test
     from nmt.run.finish import Outcome, finish
     from nmt.run.sources import log_checkpoints_used
     from nmt.training.trainer import make_trainer
@@ -28,15 +27,13 @@ def main(composed: DictConfig) -> None:
         sets = test.chosen_sets(run, list(composed.sets))
         aligners = run.config.evaluation.alignment.statistical_aligners
         text = start.prepare_text(run) if aligners else None
-        trained, other = start.model_of(run), reverse.reverse_model(run)
+        trained = start.model_of(run)
         with start.at_work(run):
             log_checkpoints_used(run)
             run.trainer = make_trainer(run.config, run.folder.path, [], run.logger)
             scores = test.evaluate_test_sets(run, trained, sets)
             if text is not None:
                 test.add_statistical_aligners(run, scores, sets, text.train)
-            if other is not None:
-                reverse.add_symmetrised(run, trained, other, scores, sets)
             finish(run, trained, scores, Outcome.of_checkpoint(run))
 
 

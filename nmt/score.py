@@ -34,7 +34,6 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.trained import checkpoint_names
     from nmt.report.page import build_explorer
     from nmt.run import start
-    from nmt.run.failures import machine_errors
     from nmt.utils.files import check_writable
     from nmt.utils.progress import Stage
     from nmt.utils.standard_output import open_output, write_output
@@ -56,7 +55,7 @@ def main(composed: DictConfig) -> None:
     rows: list[dict[str, Any]] = []
     total, symbols = 0.0, 0
     stage = Stage("scoring", unit="pair", shown=config.trainer.progress)
-    with machine_errors(config), stage:
+    with stage:
         for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
             lines = []
             for pair in scorer.score(pairs):

@@ -33,7 +33,6 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
-    from nmt.run.failures import machine_errors
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable
     from nmt.utils.progress import Stage
@@ -75,7 +74,7 @@ def main(composed: DictConfig) -> None:
         ask(config.data.languages[0])
     most = 16 * config.search.batch_size
     shown = config.trainer.progress and not typed
-    with machine_errors(config), Stage("translating", unit="line", shown=shown) as stage:
+    with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):
                 if sentence.translations and drawn:

@@ -41,11 +41,6 @@ COMMANDS = {
         ("checkpoint=one/checkpoints/best.ckpt", f"hydra.run.dir={MADE}", *SILENT),
         ("results.json", "report.html", "live.bin", "translations/*", "alignments/*", "figures/*"),
     ),
-    "probe": Command(
-        ("checkpoint=one/checkpoints/best.ckpt", f"hydra.run.dir={MADE}", "data.cache=cache",
-         "sentences=20", "positions=3", "trainer.progress=false"),
-        ("probe.json", "probe.md", "figures/*"),
-    ),
     "compare": Command(
         ("runs=[one,other]", "resamples=20", f"output={MADE}", "figures=svg"),
         ("comparison.html", "tables/*", "figures/*"),

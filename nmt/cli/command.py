@@ -61,7 +61,7 @@ UNUSABLE = {
 
 # a sweep would have to make a folder for each
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
-NOT_SWEPT = (*WITHOUT_FOLDER, "probe", "study")  # a study sweeps itself
+NOT_SWEPT = (*WITHOUT_FOLDER, "study")  # a study sweeps itself
 
 # what has Hydra print and end
 PRINTING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info"}

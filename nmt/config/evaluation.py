@@ -51,12 +51,6 @@ class AlignmentConfig:
         "as far as the model expects them",
         minimum=0,
     )
-    reverse_checkpoint: str | None = key(
-        None,
-        "nmt.evaluate: file of a model of the other direction, whose alignments are scored too, alone "
-        "and symmetrised",
-        path=True,
-    )
     statistical_aligners: bool = key(False, "also align with statistical aligners (extra `thot`)")
     statistical_aligner_pairs: int = key(
         30000, "training pairs for these aligners, in addition to the test pairs", minimum=0

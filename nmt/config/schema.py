@@ -139,43 +139,6 @@ class EvaluateConfig(Config):
 
 
 @dataclass
-class ProbeConfig(Config):
-    """`nmt.probe`: linear probes of the vectors that a trained model makes, and what it gains over another."""
-
-    overridable: ClassVar = (
-        "name",
-        "evaluation.edges",
-        "evaluation.bucket_by",
-        "evaluation.resamples",
-        "evaluation.confidence",
-        "report.figures",
-        "search.batch_size",
-        "stress",
-        *COMPUTING,
-        "data.test",
-        "data.root",
-        "data.cache",
-        "data.verify",
-    )
-
-    checkpoint: str = key(
-        MISSING, "file of the trained model, or a run folder (its best one)", path=True
-    )
-    sets: list[str] = key([], "test sets that the probes read, by name; empty: all")
-    sentences: int = key(10000, "training sentences that the probes learn from", minimum=1)
-    positions: int = key(
-        50, "source symbols (words, or subwords) that are read, from either end", minimum=1
-    )
-    classes: int = key(2000, "most frequent symbols, which probes tell apart", minimum=2)
-    epochs: int = key(20, "passes over these sentences, at most", minimum=1)
-    against: str | None = key(
-        None,
-        "file of another model: what the first gains over it, in nats a word, by position",
-        path=True,
-    )
-
-
-@dataclass
 class BaselineConfig(Config):
     """`nmt.baseline`: a phrase-based system on the text of a training run.
 
@@ -275,7 +238,6 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
     "evaluate": EvaluateConfig,
     "translate": TranslateConfig,
     "score": ScoreConfig,
-    "probe": ProbeConfig,
     "compare": CompareConfig,
     "baseline": BaselineConfig,
     "study": StudyConfig,

@@ -16,7 +16,7 @@ from nmt.report.runs import FinishedRun, label_apart
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
 
-WITHOUT_RESULTS = ("probe", "study")  # commands with a folder of their own, but no results.json
+WITHOUT_RESULTS = ("study",)  # commands with a folder of their own, but no results.json
 
 
 @dataclass(frozen=True)

@@ -74,18 +74,13 @@ def check_training(config: Config) -> None:
     """Refuses at the start what only a training uses.
 
     Raises:
-        InputError: for an optimizer, schedule or callback that cannot be, for weights of attention
-            other than those that will be learnt, and for a model of the other direction.
+        InputError: for an optimizer, schedule or callback that cannot be, and for weights of attention
+            other than those that will be learnt.
     """
     if config.evaluation.attention != "as_trained":
         raise InputError(
             f"evaluation.attention={config.evaluation.attention}: a training is tested with the "
             "attention that it has learnt; type it to nmt.evaluate"
-        )
-    if config.evaluation.alignment.reverse_checkpoint is not None:
-        raise InputError(
-            "evaluation.alignment.reverse_checkpoint: a training is tested alone; "
-            "type it to nmt.evaluate"
         )
     check_optimizer(config.optimizer, config.trainer.max_steps)
     make_callbacks(config)

@@ -32,11 +32,6 @@ class RunFolder:
         """results.json: where it exists the run is finished."""
         return self.path / results.FILE
 
-    @property
-    def probe(self) -> Path:
-        """probe.json: where it exists the probe is finished."""
-        return self.path / "probe.json"
-
     def set_results_aside(self) -> None:
         """Renames results.json, so that a run that continues counts as unfinished."""
         if self.results.is_file():
@@ -55,8 +50,8 @@ class RunFolder:
         remove_partial([self.path, self.checkpoints.path, *(self.path / name for name in own)])
 
     def refuse_used(self) -> None:
-        """Refuses to write over another run's results, probe or checkpoints; raises InputError."""
-        written = [self.results, self.probe, *self.checkpoints.found()]
+        """Refuses to write over another run's results or checkpoints; raises InputError."""
+        written = [self.results, *self.checkpoints.found()]
         used = [path for path in written if path.exists()]
         if used and rank() == 0:
             raise InputError(

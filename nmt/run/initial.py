@@ -8,9 +8,9 @@ from nmt.config import Config
 from nmt.config.keys import flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, named_initial, to_containers
 from nmt.data.encode import Vocabularies
+from nmt.inference.trained import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.run.early_checks import own_code
-from nmt.run.other_model import other_members
 from nmt.utils.commands import literal
 from nmt.utils.errors import InputError
 
@@ -34,7 +34,7 @@ def initial_checkpoint(config: Config) -> Checkpoint | None:
     file = named_initial(config)
     if file is None:
         return None
-    [checkpoint] = other_members(file, [*config.trust, *own_code(config)], INITIAL_CHECKPOINT)
+    [checkpoint] = read_members(file, [*config.trust, *own_code(config)])
     _refuse_other_kind(file, _kind(config), _kind(checkpoint.config))
     return checkpoint
 

@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pytorch_lightning.loggers.logger import DummyLogger
 
-from nmt.config import Config, EvaluateConfig, ProbeConfig, ScoreConfig, TranslateConfig
+from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
@@ -27,18 +27,10 @@ from nmt.run.early_checks import (
     own_code,
     refuse_untrusted_scores,
 )
-from nmt.run.failures import machine_errors
 from nmt.run.folder import RunFolder
 from nmt.run.initial import given_vocabularies, initial_checkpoint
-from nmt.run.memory import warn_of_memory
 from nmt.run.resume import code_of, compare_threads, resumed_checkpoint, typed_from_start
 from nmt.run.run import Run
-from nmt.run.stored_files import (
-    EVALUATED_HERE,
-    evaluated_sections,
-    refuse_stored_files,
-    say_what_is_read,
-)
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
@@ -48,6 +40,9 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
+
+# Keys that an evaluation never takes from a checkpoint, which may come from a stranger.
+EVALUATED_HERE = ("trust", "data.cache", "logger", "trainer.lightning")
 
 
 @contextlib.contextmanager
@@ -67,33 +62,24 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     watch(config)
     check_early(config)
     check_training(config)
-    warn_of_memory(config, training=True)
     stop.trust = own_code(config)
-    with machine_errors(config, training=True):
-        code, typed = code_of(checkpoint), typed_from_start(checkpoint)
-        initial = initial_checkpoint(config) if checkpoint is None else None
-        if initial is not None:
-            log.info("starting from the weights of %s, update %d", initial.path, initial.update)
-        yield Run(config, folder, checkpoint, initial, stop, code, typed=typed)
+    code, typed = code_of(checkpoint), typed_from_start(checkpoint)
+    initial = initial_checkpoint(config) if checkpoint is None else None
+    if initial is not None:
+        log.info("starting from the weights of %s, update %d", initial.path, initial.update)
+    yield Run(config, folder, checkpoint, initial, stop, code, typed=typed)
 
 
 @contextlib.contextmanager
-def evaluation(
-    composed: DictConfig, command: type[EvaluateConfig | ProbeConfig] = EvaluateConfig
-) -> Iterator[Run]:
-    """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`.
-
-    Args:
-        composed: by Hydra.
-        command: schema of the command; `ProbeConfig` reads the training text, too.
-    """
+def evaluation(composed: DictConfig) -> Iterator[Run]:
+    """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`."""
     folder = RunFolder.of_this_command()
     quieten()
     folder.refuse_used()
     checkpoint, *others = read_members(composed.checkpoint, composed.trust)
     typed = HydraConfig.get().overrides.task
-    stored = apply_typed(checkpoint.config, composed, typed, command, here=EVALUATED_HERE)
-    paths = typed_paths(typed, command)
+    stored = apply_typed(checkpoint.config, composed, typed, EvaluateConfig, here=EVALUATED_HERE)
+    paths = typed_paths(typed, EvaluateConfig)
     if others and "name" not in paths:
         stored.name = f"{stored.name}, {1 + len(others)} models"
     refuse_untrusted_scores(stored, typed, composed.trust)
@@ -101,13 +87,7 @@ def evaluation(
     leave_out_absent(config.data)
     watch(config)
     check_early(config)
-    sections = evaluated_sections(config, list(composed.sets), training=command is ProbeConfig)
-    refuse_stored_files(checkpoint, config.data, sections, paths)
-    say_what_is_read([checkpoint, *others], config.data, sections, folder.path)
-    warn_of_memory(config)
-    with machine_errors(config):
-        code = code_fingerprint()
-        yield Run(config, folder, checkpoint, code=code, others=others, typed=typed)
+    yield Run(config, folder, checkpoint, code=code_fingerprint(), others=others, typed=typed)
 
 
 @contextlib.contextmanager
@@ -146,7 +126,6 @@ def trained_model(
     if "trainer.accelerator" in paths:  # the stored one need not exist here
         check_accelerator(stored.trainer.accelerator)
     config = _with_threads(load(stored, training=False), paths)
-    warn_of_memory(config)
     return from_checkpoints(members, config)
 
 

@@ -86,7 +86,6 @@ HELPS = {
     "evaluate": ("Runs the whole test protocol", "stress: lengths"),
     "translate": ("Translates standard input", "search: beam, greedy"),
     "score": ("Scores given translations", "search: beam, greedy"),
-    "probe": ("Reads source words back", "data: europarl, grammar, multi30k, text"),
     "compare": ("Compares runs", "resamples: 1000"),
     "prepare": ("Tokenises, filters and encodes text", "tokenizer: bpe, words"),
     "baseline": ("Trains a phrase-based system", "data: europarl, grammar, multi30k, text"),

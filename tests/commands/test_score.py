@@ -40,25 +40,6 @@ def test_a_log_probability_for_each_pair(program, folder, typed):
     assert f"NLL/symbol {-sum(expected) / 12:.4f}" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("command", "place"),
-    [
-        ("score", "nmt.inference.scoring:PairScorer.score"),
-        ("translate", "nmt.inference.translation:LineTranslator.translate"),
-    ],
-)
-def test_too_little_memory_says_what_to_try(program, folder, typed, command, place):
-    lacking = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes"
-    hook = f"fail({place!r}, 1, RuntimeError({lacking!r}))"
-    files = typed[:2] if command == "score" else ()
-    typed = (f"checkpoint={folder}/1.ckpt", *files, typed[2])
-    ended = program(command, *typed, hook=hook, stdin=b"a bird\n")
-    assert ended.code == 1
-    said = "nmt: out of memory with search.batch_size=2 sentences at a time; try a smaller one, "
-    assert last_line(ended.err).startswith(said)
-    assert "Traceback" not in ended.err
-
-
 def test_an_ensemble_with_objects_and_a_page(program, folder, typed, tmp_path):
     files = [folder / "1.ckpt", folder / "2.ckpt"]
     named = f"checkpoint=[{','.join(map(str, files))}]"

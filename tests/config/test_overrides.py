@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.config import EvaluateConfig, ProbeConfig, ScoreConfig, TrainConfig, TranslateConfig
+from nmt.config import EvaluateConfig, ScoreConfig, TrainConfig, TranslateConfig
 from nmt.config.overrides import (
     FROZEN,
     RESUMABLE,
@@ -143,7 +143,6 @@ def test_the_keys_of_the_command_itself_are_passed_over():
     ("command", "schema"),
     [
         ("evaluate", EvaluateConfig),
-        ("probe", ProbeConfig),
         ("translate", TranslateConfig),
         ("score", ScoreConfig),
     ],
@@ -236,11 +235,8 @@ def test_stored_configurations_may_hold_what_has_no_effect(composer, stored):
         (TranslateConfig, "evaluation.scores=[ter]"),
         (TranslateConfig, "report.heatmaps=0"),
         (TranslateConfig, "trainer.devices=4"),
-        (ProbeConfig, "trainer.strategy=ddp"),
         (ScoreConfig, "logger=none"),
         (ScoreConfig, "search.beam_size=3"),
-        (ProbeConfig, "evaluation.attention=uniform"),
-        (ProbeConfig, "evaluation.top_k=2"),
     ],
 )
 def test_what_only_tests_use_is_no_matter_of_training(command, typed):
@@ -250,7 +246,7 @@ def test_what_only_tests_use_is_no_matter_of_training(command, typed):
     assert str(refusal.value) == f"{name}: not used by this command; type it to nmt.evaluate"
 
 
-@pytest.mark.parametrize("command", [EvaluateConfig, TranslateConfig, ScoreConfig, ProbeConfig])
+@pytest.mark.parametrize("command", [EvaluateConfig, TranslateConfig, ScoreConfig])
 @pytest.mark.parametrize(
     "name", ["max_steps", "valid_every", "patience", "accumulate", "log_every"]
 )
