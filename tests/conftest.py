@@ -17,7 +17,6 @@ from filelock import FileLock
 from omegaconf import DictConfig
 
 from nmt.cli.command import exit_code
-from nmt.config.study_checks import load_study
 from nmt.config.validation import load, validate_keys
 from tests.helpers.composition import compose, register_once, share_compositions
 from tests.helpers.processes import Ended, Process, run, start
@@ -42,10 +41,7 @@ LONGEST = [
     )
 ]
 SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do
-CHECKS = {
-    **dict.fromkeys(("compare", "translate", "score"), validate_keys),
-    "study": load_study,
-}
+CHECKS = dict.fromkeys(("compare", "translate", "score"), validate_keys)
 
 
 class Said(NamedTuple):

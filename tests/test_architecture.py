@@ -27,7 +27,6 @@ FOLDERS = (
     "training",
     "run",
     "cli",
-    "studies",
     "api",
 )
 ALONE = {"layers": set()}  # what may know less than all folders before it

@@ -55,7 +55,6 @@ BROKEN = (
     ValueError,
     AssertionError,
 )
-WIDTH = 120  # characters of a line of prose
 SHOWN = sorted({(page, command) for page in PAGES for command in commands(page.read_text())})
 # what several pages show is typed once, but for what names a page's own files
 DISTINCT = sorted(
@@ -198,7 +197,6 @@ def test_every_example_of_a_help_can_be_typed():
         "compare",
         "prepare",
         "baseline",
-        "study",
     ):
         said = importlib.import_module(f"nmt.{name}").__doc__ or ""
         for command in commands(indent(said, "    ")):
@@ -314,26 +312,3 @@ def test_every_page_is_one_click_from_the_index():
     assert "](docs/README.md)" in readme
     assert "](CONTRIBUTING.md)" in readme
     assert "](CHANGELOG.md)" in readme
-
-
-def long_lines(text: str) -> list[str]:
-    """The lines of prose above `WIDTH`: outside code blocks and tables; a lone link may be longer."""
-    found, fenced = [], False
-    for line in text.splitlines():
-        if line.startswith("```"):
-            fenced = not fenced
-        elif not (fenced or line.startswith(("    ", "|")) or " " not in line.strip()):
-            found += [line] if len(line) > WIDTH else []
-    return found
-
-
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_lines_of_prose_are_short(page):
-    assert not long_lines(page.read_text())
-
-
-def test_a_long_line_is_found():
-    prose, exact = "so " * 40 + "on", "so " * 39 + "so"
-    page = f"{prose}\n- {exact}x\n{exact}.\n| {prose} |\n    {prose}\n```\n{prose}\n```\n{prose}y\n"
-    page += "https://example.org/" + "a" * 120
-    assert [len(line) for line in long_lines(page)] == [122, 122, 123]

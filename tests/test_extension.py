@@ -152,23 +152,6 @@ FILES = {
               file: steps.json
         """,
     },
-    "study": {
-        "my_conf/study/mine.yaml": """
-            title: A study of one's own
-            overrides: [regime=tiny, trainer=cpu]
-            runs:
-              mean: {overrides: [model=mean, scoring=distance]}
-              paper: {overrides: [+experiment=rnnsearch50]}
-            claims:
-              no-better:
-                claim: A mean of distances is as good
-                source: nobody
-                runs: [mean, paper]
-                statistic: score
-                rule: equal
-                margin: 1
-        """,
-    },
 }
 PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
@@ -289,11 +272,3 @@ def test_the_checkpoint_is_read_where_all_of_it_is_trusted(folder):
     ended = run("evaluate", *typed, f"trust=[{','.join(MODULES)}]", cwd=folder)
     assert ended.code == 0, ended.err
     assert results(folder, "again")["test"] == results(folder)["test"]
-
-
-def test_a_study(folder):
-    typed = ("--config-dir=my_conf", "+study=mine", "study.seeds=[1,2]", "study.plan_only=true")
-    ended = run("study", *typed, "hydra.run.dir=study", cwd=folder)
-    assert ended.code == 0, ended.err
-    assert "mean" in ended.err
-    assert "4 runs" in ended.err

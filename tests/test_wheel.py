@@ -85,22 +85,6 @@ class Count(pl.Callback):
     def on_train_end(self, trainer, pl_module):
         Path(self.file).write_text(str(trainer.global_step))
 """,
-    "mine/conf/study/mine.yaml": """\
-# A claim of one's own
-title: A claim of one's own
-overrides: [regime=tiny, trainer=cpu]
-runs:
-  mean: {overrides: [model=mean, scoring=bilinear]}
-  paper: {overrides: [+experiment=rnnsearch50]}
-claims:
-  no-better:
-    claim: A mean is as good
-    source: nobody
-    runs: [mean, paper]
-    statistic: score
-    rule: equal
-    margin: 1
-""",
     "mine/score.py": """\
 from nmt.evaluation.scores import Score
 
@@ -180,8 +164,6 @@ def test_it_works_in_an_empty_folder_with_a_package_of_ones_own(wheel, tmp_path)
     assert found["model"] == "RNNmean"
     assert found["config"]["optimizer"]["lr"] == 0.0001
     assert (work / "updates.txt").read_text() == "4"
-    planned = run("-m", "nmt.study", "+study=mine", search, "study.plan_only=true", logged=True)
-    assert "to make: 6 runs" in planned
     assert found["test"]["test"]["words"]["score"] >= 0
     named = ("checkpoint=own/checkpoints/best.ckpt", "trust=[mine]")
     assert run("-m", "nmt.translate", *named, stdin="the cat sees .\n\n").count("\n") == 2

@@ -18,9 +18,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.scores import score_of_name
-from nmt.report.table import Column, MeanAndDeviation, Table
-from nmt.studies.wording import shown_figure
+from nmt.report.table import Column, MeanAndDeviation, Table, show
 from nmt.utils.progress import counted
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -35,7 +35,7 @@ TITLES = {
     "sacrebleu": "sacreBLEU, detokenised",
 }
 NAME = Column("name", "", text=True)
-DECIDED = {"verdict": "verdict", "figure": "figure", "command": "command"}
+DECIDED = {"verdict": "verdict", "figure": "figure"}
 Record = Mapping[str, Any]
 
 
@@ -91,7 +91,7 @@ def chosen_rows(
 
 
 def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, Any]]]:
-    """Claim, verdict, figure and command of all records."""
+    """Claim, verdict and figure of all records."""
     rows = [
         {"text": f"{text}, {claim['set']}", **_decided(claim)}
         for text, record in records.items()
@@ -101,7 +101,7 @@ def claims(records: Mapping[str, Record]) -> tuple[list[Column], list[dict[str, 
 
 
 def claims_and_sources(record: Record) -> tuple[list[Column], list[dict[str, Any]]]:
-    """Claim, who says it, verdict, figure and command of one record."""
+    """Claim, who says it, verdict and figure of one record."""
     rows = [{"source": claim["source"], **_decided(claim)} for claim in record["claims"]]
     return _text_columns(claim="claim", source="who says it", **DECIDED), rows
 
@@ -115,7 +115,6 @@ def _decided(claim: Mapping[str, Any]) -> dict[str, str]:
         "claim": claim["claim"],
         "verdict": claim["verdict"],
         "figure": claim_figure(claim),
-        "command": f"`{claim['command']}`",
     }
 
 
@@ -124,7 +123,15 @@ def claim_figure(claim: Mapping[str, Any]) -> str:
     length = claim["statistic"] not in ("score", "slope")
     digits = 1 if length else max(2, score_of_name(claim["score"], "score").digits)
     measured = claim["value"], claim["low"], claim["high"]
-    figure = shown_figure(measured, digits, " words" if length else "", claim["confidence"])
+    column = Column("figure", "figure", digits)
+    value, low, high = (None if each is None else show(each, column) for each in measured)
+    unit = " words" if length else ""
+    if value is not None:
+        figure = f"{value}{unit} [{low or '…'}, {high or '…'}]"
+    else:  # the length lies outside the data, beyond the end that is known
+        figure = f"before {high}{unit}" if low is None else f"beyond {low}{unit}"
+    if claim["confidence"] != CONFIDENCE:
+        figure += f" ({100 * claim['confidence']:g} %)"
     return f"{figure}, {counted(claim['seeds'], 'seed')}"
 
 

@@ -28,9 +28,8 @@ from nmt.cli.claim import Claim, claimed, claims
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.explain import COMPOSING, UNCLASSED, explain
 from nmt.cli.sweep import pages
-from nmt.config import Config, StudyConfig
+from nmt.config import Config
 from nmt.config.schema import SCHEMAS
-from nmt.config.study_checks import load_study
 from nmt.config.validation import validate, validate_keys
 from nmt.training.ranks import STARTER, watch_ranks
 from nmt.utils.commands import override_key
@@ -61,8 +60,6 @@ UNUSABLE = {
 
 # a sweep would have to make a folder for each
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
-NOT_SWEPT = (*WITHOUT_FOLDER, "study")  # a study sweeps itself
-
 # what has Hydra print and end
 PRINTING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info"}
 
@@ -151,7 +148,7 @@ def read_line(name: str, words: Sequence[str]) -> Namespace:
         raise InputError(f"{unread[0]}: no such option; --help lists all")
     if name in WITHOUT_FOLDER and name != "prepare":  # which takes a training's line
         _refuse_folder(name, typed.overrides)
-    if is_sweep(typed) and name in NOT_SWEPT:
+    if is_sweep(typed) and name in WITHOUT_FOLDER:
         raise InputError(f"-m: nmt.{name} cannot be swept; run it once for each value")
     return typed
 
@@ -234,9 +231,6 @@ def check_composed(config: DictConfig) -> None:
         OmegaConf.select(config, key, throw_on_missing=True)
     schema = OmegaConf.get_type(config)
     complete = isinstance(schema, type) and issubclass(schema, Config) and not schema.overridable
-    if schema is StudyConfig:
-        load_study(config)
-        return
     (validate if complete and not config.get("resume") else validate_keys)(config)
 
 

@@ -116,9 +116,9 @@ def _not_a_name(typed: Sequence[str]) -> str:
 
 
 def _unknown(path: str, schema: type, lines: Sequence[str]) -> str:
-    if path in ("stress", "experiment", "study"):
+    if path in ("stress", "experiment"):
         return f"{path}: this group has no default; type +{path}=…"
-    if re.match(r"data\.test\.|external\.|study\.(runs|claims)\.", path):
+    if re.match(r"data\.test\.|external\.", path):
         return f"{path}: no such entry; to add one, type +{path}=…"
     hints = {name: hint for name, _, hint in entries(schema)}
     if get_origin(hints.get(path)) is dict:  # `optimizer.options={momentum:0.9}`

@@ -18,7 +18,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs
-from nmt.config import StudyClaim, StudyRuns, TextConfig, TrainConfig
+from nmt.config import TextConfig, TrainConfig
 from nmt.config.keys import bounds, entries, inherited, type_name
 from nmt.config.schema import SCHEMAS
 from nmt.utils.standard_output import print_whole
@@ -48,7 +48,6 @@ FROM_CHECKPOINT = (
 KEYS = "key | type | default | accepted | meaning"
 NOTES = {
     "compare": "It has no other keys.",
-    "study": "It has no other keys; what they are for: [study.md](study.md).",
     "baseline": "In addition `name`, `experiment`, `regime`, `seed`, `trainer.progress`, "
     "`report.figures` and the keys of `data`, `tokenizer`, `logger` and `evaluation` (except its "
     "`alignment` and samples) have an effect; the other keys of a training run have none.",
@@ -91,19 +90,7 @@ def reference(conf: Path) -> str:
         ]
         table = _table(KEYS, own)
         parts += [f"### nmt.{command}\n", _wrapped(note), table]
-        if command == "study":
-            parts += [_entries_table("study.runs.NAME", StudyRuns)]
-            parts += [_entries_table("study.claims.NAME", StudyClaim)]
     return "\n".join(parts).rstrip() + "\n"
-
-
-def _entries_table(path: str, schema: type) -> str:
-    """The keys of an entry of a dictionary."""
-    rows = [
-        _row(f"{path}.{name}", hint, _default(entry), entry.metadata)
-        for name, entry, hint in entries(schema)
-    ]
-    return _table(KEYS, rows)
 
 
 def groups(conf: Path) -> Iterator[str]:

@@ -20,7 +20,6 @@ from nmt.config.schema import (
     TrainConfig,
     TranslateConfig,
 )
-from nmt.config.study import StudyClaim, StudyConfig, StudyRuns, StudySection
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
 __all__ = [
@@ -44,10 +43,6 @@ __all__ = [
     "SearchConfig",
     "SizeConfig",
     "StressConfig",
-    "StudyClaim",
-    "StudyConfig",
-    "StudyRuns",
-    "StudySection",
     "TextConfig",
     "TokenizerConfig",
     "TrainConfig",

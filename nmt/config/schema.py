@@ -26,7 +26,6 @@ from nmt.config.evaluation import (
 )
 from nmt.config.keys import MOST_RESAMPLES, key, marked
 from nmt.config.model import ModelConfig, SizeConfig
-from nmt.config.study import StudyConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
 # what may be asked of a trained model's attention, whatever is read with it
@@ -240,7 +239,6 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
     "score": ScoreConfig,
     "compare": CompareConfig,
     "baseline": BaselineConfig,
-    "study": StudyConfig,
 }
 
 

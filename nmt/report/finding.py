@@ -16,8 +16,6 @@ from nmt.report.runs import FinishedRun, label_apart
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
 
-WITHOUT_RESULTS = ("study",)  # commands with a folder of their own, but no results.json
-
 
 @dataclass(frozen=True)
 class Found:
@@ -97,9 +95,8 @@ def _jobs(folder: Path) -> list[Path]:
 
 
 def _is_unfinished(folder: Path) -> bool:
-    """Whether a folder without results is that of a run, and not of a command that leaves none."""
-    logs = (folder / f"{command}.log" for command in WITHOUT_RESULTS)
-    return (folder / ".hydra").is_dir() and not any(log.is_file() for log in logs)
+    """Whether a folder without results is that of a run."""
+    return (folder / ".hydra").is_dir()
 
 
 def _order(path: Path) -> tuple[str, int, str]:

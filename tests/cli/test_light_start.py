@@ -89,7 +89,6 @@ HELPS = {
     "compare": ("Compares runs", "resamples: 1000"),
     "prepare": ("Tokenises, filters and encodes text", "tokenizer: bpe, words"),
     "baseline": ("Trains a phrase-based system", "data: europarl, grammar, multi30k, text"),
-    "study": ("Makes the runs that claims need", "plan_only: false"),
 }
 WRONG = [
     ("train trainer.max_steps=many", "trainer.max_steps takes: whole number"),
@@ -101,7 +100,6 @@ WRONG = [
     ("evaluate", "checkpoint: must be given"),
     ("evaluate checkpoint=f search.beam_size=0", "search.beam_size=0: must be at least 1"),
     ("translate checkpoint=f nbest=0", "nbest=0: must be at least 1"),
-    ("study +study=tiny +study.claims.attention-wins.range=short", ".range=short: must be one"),
     ("compare runs=[a] figures=gif", "figures=gif: must be one of png, svg, pdf"),
 ]
 SWEEP = "nmt.train -m data.batch_size=-1 hydra.sweep.dir=s hydra.launcher.n_jobs=2"
@@ -177,8 +175,8 @@ def test_a_misspelt_key(started, folder, command):
 def test_the_configuration_is_shown(started, command):
     code, said, imported = started[f"nmt.{command} --cfg job"]
     assert (code, imported) == (0, set()), said
-    assert re.search("^(seed|runs|study):", said, re.MULTILINE)
-    assert ("max_steps: ${updates.${experiment}}" in said) == (command not in ("compare", "study"))
+    assert re.search("^(seed|runs):", said, re.MULTILINE)
+    assert ("max_steps: ${updates.${experiment}}" in said) == (command != "compare")
 
 
 @pytest.mark.parametrize(("typed", "said"), WRONG)

@@ -132,7 +132,7 @@ def test_all_combinations(composer, check, experiment, regime):
 
 def test_every_option_of_every_group_composes(composer):
     """The first of every group, then the second, and so on."""
-    tested_above = ("experiment", "regime", "scoring", "attention", "data", "hydra", "study")
+    tested_above = ("experiment", "regime", "scoring", "attention", "data", "hydra")
     groups = []
     for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
         if folder.name not in tested_above:

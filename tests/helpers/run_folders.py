@@ -16,7 +16,6 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from nmt.config.keys import EDGES
-from nmt.config.schema import to_containers
 from nmt.evaluation.scores import REGISTERED
 
 RUN_OF_SCHEMA_1 = Path(__file__).parent / "run_of_schema_1"
@@ -404,24 +403,3 @@ def make_ten(folder: Path, pairs: int = 3000, **options: Any) -> list[Path]:
         )
         for number, (model, cap, seed) in enumerate(jobs)
     ]
-
-
-def make_planned(
-    folder: Path, planned: Any, *, code: str, text: dict[str, Any] | None, **more: Any
-) -> Path:
-    """A folder of a run that a study has planned (`nmt.studies.planned.PlannedRun`).
-
-    Args:
-        code, text: fingerprints that its results.json has.
-        more: as `make_run`; `valid` is put into the results.
-    """
-    valid = more.pop("valid", {})
-    sets = tuple(planned.config.data.test)
-    model = planned.config.model.title
-    make_run(folder, model=model, seed=planned.seed, sets=sets, kept=2, **more)
-    file = folder / "results.json"
-    results = json.loads(file.read_text(encoding="utf-8"))
-    results |= {"config": to_containers(planned.config), "code": code, "text": text}
-    results["valid"] |= valid
-    file.write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
-    return folder

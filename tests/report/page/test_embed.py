@@ -28,7 +28,7 @@ def test_modules_are_joined_into_one_script_in_the_order_of_their_imports() -> N
     folder = Path(str(resources.files("nmt.report.page"))) / "js"
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.mjs")}
     placed = set()
-    for main in ("main.mjs", "inference/worker.mjs", "study.mjs"):
+    for main in ("main.mjs", "inference/worker.mjs"):
         text = embed.program(main)
         joined = [match[1] for match in re.finditer(r'^modules\["([\w./-]+)"\] = ', text, re.M)]
         assert joined[-1] == main

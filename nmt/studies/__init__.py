@@ -1,1 +1,0 @@
-"""Studies: runs that are found or trained, and claims decided by rules registered before."""
