@@ -20,7 +20,6 @@ def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.run import start, test
     from nmt.run.finish import Outcome, finish
-    from nmt.run.sources import log_checkpoints_used
     from nmt.training.trainer import make_trainer
 
     with start.evaluation(composed) as run:
@@ -29,7 +28,6 @@ def main(composed: DictConfig) -> None:
         text = start.prepare_text(run) if aligners else None
         trained = start.model_of(run)
         with start.at_work(run):
-            log_checkpoints_used(run)
             run.trainer = make_trainer(run.config, run.folder.path, [], run.logger)
             scores = test.evaluate_test_sets(run, trained, sets)
             if text is not None:

@@ -35,7 +35,6 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.run import fit, resume, start, test
         from nmt.run.finish import finish
-        from nmt.run.sources import log_checkpoints_used
 
     with start.training(composed, stop) as run:
         text = start.prepare_text(run)
@@ -43,7 +42,6 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
         sets = test.all_sets(run, text)
         resume.reopen(run)
         with start.at_work(run):
-            log_checkpoints_used(run)
             training = fit.Training(run, text)
             test.expect_tests(run, sets)
             training.fit()

@@ -1,4 +1,4 @@
-"""What can only be said of several runs together: shared subsets, significance, decay with length.
+"""What can only be said of several runs together: shared subsets and significance.
 
 Every score comes from `nmt.evaluation`; this file decides which sentences and which pairs it is asked
 about.
@@ -21,7 +21,6 @@ from nmt.evaluation.buckets import buckets
 from nmt.evaluation.results import score_of
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score
 from nmt.evaluation.summary import Measured, by_length, by_unknown_words
-from nmt.report.falls import Falls, measure_falls
 from nmt.report.groups import bleu_of, paired, paired_note
 from nmt.report.no_unk import no_unk_subset
 from nmt.report.runs import FinishedRun, known_scores
@@ -40,7 +39,6 @@ class SetComparison:
         results: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on
             the shared subset, and scores filled in that the records give and results.json lacks.
         known: how to show each score that some run has, by key: the entries of results.json.
-        falls: how scores fall with length: slopes, where the fall begins, and differences.
         no_unk_pairs: sentences without unknown words for every run.
         no_unk_shared: whether some run alone would have had more of them.
         recounted: labels of the runs whose buckets had other edges, or were of the other side, than
@@ -56,7 +54,6 @@ class SetComparison:
     runs: list[FinishedRun]
     results: dict[str, dict[str, Any]]
     known: dict[str, dict[str, Any]]
-    falls: Falls
     no_unk_pairs: int
     no_unk_shared: bool
     recounted: list[str]
@@ -179,7 +176,6 @@ def compare_set(
             result |= {
                 "bucket_by": side,
                 "by_length": by_length(table, limits),
-                "degradation": None,
             }
             recounted.append(run.label)
         _fill(result, table, computed)
@@ -195,18 +191,11 @@ def compare_set(
     for score in scores:
         if score.key in tested or any(score_of(each, score.key) for each in results.values()):
             known.setdefault(score.key, score.description())
-    with Stage(f"measuring the fall with length on {name}", shown=shown):
-        falls = measure_falls(present, measured, results, level)
-    for label, result in results.items():
-        result["degradation"] = {
-            key: found[label] for key, found in falls.of_runs.items() if label in found
-        }
     return SetComparison(
         name=name,
         runs=present,
         results=results,
         known=known,
-        falls=falls,
         no_unk_pairs=len(subset),
         no_unk_shared=shared,
         recounted=recounted,

@@ -46,7 +46,6 @@ def lengths_figure(
     if any(bucket_score(row, "bleu_no_unk") for run in runs for row in _buckets(run, test_set)):
         views["bleu_no_unk"] = "No unknown words"
     edges = _edges(runs, test_set)
-    stations = _stations(runs, test_set, edges)
     width = width or 3.7 * len(views)
     columns, room = _legend(lines, width)
     figure = Figure(figsize=(width, 3.2 + room), layout="constrained")
@@ -57,7 +56,6 @@ def lengths_figure(
         curves, counts = axes[0, column], axes[1, column]
         for place, (label, members) in enumerate(lines.items()):
             _draw_curve(curves, place, label, _curve(members, test_set, edges, key))
-            _draw_fit(curves, place, _fit(members, test_set, key), stations)
         curves.set_title(title)
         _draw_counts(counts, [_points(run, test_set, edges, key) for run in runs])
         _label_buckets(counts, edges)
@@ -129,11 +127,6 @@ def caption(lines: Lines, test_set: str) -> str:
     if 1 in numbers:
         single = ", or for a single run " if len(numbers) > 1 else ""
         text += f"{single}{bands} bootstrap intervals"
-    drawn = [_line(run, test_set, "bleu") for run in runs]
-    if any(drawn):
-        text += "; dotted: least squares over buckets of 5 words"
-    if any(len(line) > 2 for line in drawn):
-        text += ", up to the training cap and beyond it"
     return f"{text}; search: {' or '.join(searches)}"
 
 
@@ -219,69 +212,6 @@ def _draw_curve(
     axes.plot(places, values, label=label, **look)
     axes.fill_between(places, low, high, color=look["color"], alpha=0.2, lw=0)
     axes.vlines(places, low, high, color=look["color"], alpha=0.5, lw=0.8)
-
-
-def _line(run: FinishedRun, test_set: str, key: str) -> list[list[float]]:
-    """The fitted lines of a score of one run, as [length, score] of their ends; empty without any."""
-    found = _result(run, test_set).get("degradation") or {}
-    return (found.get(key) or {}).get("line") or []
-
-
-def _fit(members: Sequence[FinishedRun], test_set: str, key: str) -> np.ndarray | None:
-    """The fitted lines (their ends, 2): of several runs the mean; None where they have none alike."""
-    drawn = [_line(run, test_set, key) for run in members]
-    if not all(drawn) or len({len(line) for line in drawn}) > 1:
-        return None
-    mean: np.ndarray = np.mean(drawn, axis=0)
-    return mean
-
-
-def _stations(
-    runs: Sequence[FinishedRun], test_set: str, edges: Sequence[Edges]
-) -> list[tuple[float, float]]:
-    """(length, place) where lengths are known on an axis on which buckets stand one after another.
-
-    A closed bucket has its ends half a place from it, the open one the mean length of its sentences
-    at it, where a run has that.
-    """
-    known = [(first - 0.5, place - 0.5) for place, (first, _) in enumerate(edges)]
-    first, last = edges[-1] if edges else (0, None)
-    means = [
-        row["mean_length"]
-        for run in runs
-        for row in _buckets(run, test_set)
-        if (row["from"], row["to"]) == (first, None) and row.get("mean_length")
-    ]
-    if last is not None:
-        known.append((last + 0.5, len(edges) - 0.5))
-    elif means and means[0] > first:
-        known.append((means[0], len(edges) - 1.0))
-    return known
-
-
-def _draw_fit(
-    axes: Axes,
-    place: int,
-    line: np.ndarray | None,
-    stations: Sequence[tuple[float, float]],
-) -> None:
-    """Draws the fitted lines over lengths, thin, as far as the axis has places for their lengths."""
-    if line is None or len(stations) < 2:
-        return
-    lengths, places = np.transpose(stations)
-    for (first, start), (last, end) in zip(line[::2], line[1::2], strict=False):
-        inside = lengths[(lengths > first) & (lengths < last)]
-        shown = np.concatenate([[first], inside, [last]])
-        shown = shown[(shown >= lengths[0]) & (shown <= lengths[-1])]
-        scores = np.interp(shown, [first, last], [start, end])
-        axes.plot(
-            np.interp(shown, lengths, places),
-            scores,
-            color=run_style(place)["color"],
-            linestyle=":",
-            lw=0.9,
-            alpha=0.8,
-        )
 
 
 def _draw_counts(axes: Axes, points: Sequence[Sequence[Point | None]]) -> None:

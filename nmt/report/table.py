@@ -44,20 +44,11 @@ class MeanAndDeviation(NamedTuple):
     deviation: float
 
 
-class Located(NamedTuple):
-    """A length that was looked for: as `degradation` of results.json has it, None what it has not."""
-
-    score: float | None
-    low: float | None
-    high: float | None
-    status: str
-
-
 @dataclass(frozen=True)
 class Table:
     """Rows by column key.
 
-    A cell is None, text, a number, (score, low, high), MeanAndDeviation or Located.
+    A cell is None, text, a number, (score, low, high) or MeanAndDeviation.
 
     Attributes:
         notes: what a reader must know to read the numbers, a sentence each.
@@ -114,8 +105,8 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """The table as CSV: full precision, with columns of their own for the ends of an interval, a
-        deviation, and the status of a length."""
+        """The table as CSV: full precision, with columns of their own for the ends of an interval and a
+        deviation."""
         beside = {c.key: _beside(row.get(c.key) for row in self.rows) for c in self.columns}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -146,10 +137,6 @@ def show(value: Any, column: Column) -> str:
 def _number(value: Any, column: Column) -> str:
     if isinstance(value, MeanAndDeviation):
         return f"{value.mean:z.{column.digits}f} ± {value.deviation:.{column.digits}f}"
-    if isinstance(value, Located):
-        ends = ["–" if end is None else _number(end, column) for end in (value.low, value.high)]
-        at = value.status if value.score is None else _number(value.score, column)
-        return at if ends == ["–", "–"] else f"{at} [{', '.join(ends)}]"
     if isinstance(value, tuple):
         score, low, high = value
         if low is None or high is None:
@@ -199,8 +186,6 @@ def _beside(cells: Iterable[Any]) -> tuple[str, ...]:
     found = list(cells)
     if any(isinstance(cell, MeanAndDeviation) for cell in found):
         return ("sd",)
-    if any(isinstance(cell, Located) for cell in found):
-        return Located._fields[1:]
     return ("low", "high") if any(isinstance(cell, tuple) for cell in found) else ()
 
 

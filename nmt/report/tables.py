@@ -16,7 +16,6 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
-from nmt.report.fall_tables import falls_table, slope_differences_table
 from nmt.report.groups import grouped
 from nmt.report.no_unk import no_unk_note
 from nmt.report.run_tables import differences_table, paper_table, training_table
@@ -33,7 +32,7 @@ from nmt.utils.files import write_text
 from nmt.utils.progress import counted, enumeration
 
 WRITTEN = re.compile(
-    r"(scores|alignment|seeds|by_length|by_unknown_words|falls|slope_differences|significance)_.+|training|published|differences"
+    r"(scores|alignment|seeds|by_length|by_unknown_words|significance)_.+|training|published|differences"
 )
 """Names of the tables that `all_tables` may give."""
 
@@ -155,9 +154,6 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
                 buckets = comparison.rows(run.label)
                 best = max(buckets, key=lambda row: row["score"])
                 cells |= {"best": bucket_name(best), "drop": best["score"] - buckets[-1]["score"]}
-            fall = comparison.falls.of_runs.get(key, {}).get(run.label)
-            if fall:
-                cells["slope"] = measured(fall["all"]["slope"])
             rows.append(cells)
     several = [score_column(known)] if len(scores) > 1 else []
     columns = [
@@ -165,13 +161,10 @@ def lengths_table(comparison: SetComparison, scores: Sequence[str] | None = None
         *several,
         Column("best", "Best bucket", text=True),
         Column("drop", "Fall, best to last"),
-        Column("slope", "Slope per 10 words", None),
         *(Column(name, name, None) for name in bucket_names(comparison)),
     ]
     notes = [
-        f"Scores with their {comparison.levels} interval by number of words; "
-        "the fall is BLEU's; the slope is of a straight line over all lengths, which the table of "
-        "falls with length has by range."
+        f"Scores with their {comparison.levels} interval by number of words; the fall is BLEU's."
     ]
     title = f"{'Scores' if several else known[scores[0]]['title']} by length on {comparison.name}"
     return Table(f"by_length_{comparison.name}", title, columns, rows, notes)
@@ -268,8 +261,6 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
         alignment_table,
         seeds_table,
         lengths_table,
-        falls_table,
-        slope_differences_table,
         unknown_words_table,
         significance_table,
     )

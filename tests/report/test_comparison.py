@@ -12,7 +12,6 @@ import pytest
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import bleu
-from nmt.evaluation.degradation import RANGES
 from nmt.evaluation.results import read, score_of
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.summary import summarise
@@ -141,9 +140,7 @@ def bucketed(run: FinishedRun, edges: list[int], side: str = "source") -> Finish
     results["config"]["evaluation"] = {"edges": edges}
     old = results["test"]["newstest"]
     new = summarise(rows, settings, max_length=run.results["max_length"])
-    results["test"]["newstest"] = old | {
-        key: new[key] for key in ("bucket_by", "by_length", "degradation")
-    }
+    results["test"]["newstest"] = old | {key: new[key] for key in ("bucket_by", "by_length")}
     return replace(run, results=results, lines={("translations", "newstest"): rows})
 
 
@@ -160,9 +157,6 @@ def test_buckets_are_those_of_the_first_run(tmp_path: Path, other: tuple) -> Non
     for key in ("from", "to", "sentences", "score", "mean_length"):
         assert [row[key] for row in found.rows(label)] == [row[key] for row in wanted.rows(label)]
     assert found.results[label]["bucket_by"] == "source"
-    fall = wanted.falls.of_runs["bleu"][label]
-    assert fall["all"]["slope"] is not None
-    assert found.falls.of_runs["bleu"][label] == fall
     assert found.significance["bleu"] == wanted.significance["bleu"]
     said = f"By length as the first run's sentences are counted: {label}."
     assert said in scores_table(found).notes
@@ -177,15 +171,6 @@ def test_other_statistics_of_a_score_are_refused(runs: list[FinishedRun]) -> Non
     said = rf"^{runs[1].label}: translations/newstest\.jsonl: chrf: 2 statistics a sentence, where"
     with pytest.raises(InputError, match=said):
         compare_set([runs[0], other], "newstest", 20, choose_scores(["chrf"]))
-
-
-def test_a_fall_that_is_stored_in_part_is_measured_anew(runs: list[FinishedRun]) -> None:
-    results = copy.deepcopy(runs[0].results)
-    results["test"]["newstest"]["degradation"] = {
-        "bleu": {**{part: {"slope": None} for part in RANGES}, "line": None}
-    }
-    found = compare_set([replace(runs[0], results=results)], "newstest", 20)
-    assert set(found.falls.of_runs["bleu"][runs[0].label]) >= {"losses", "breakpoint", "line"}
 
 
 def test_other_buckets_without_sentences_are_refused(runs: list[FinishedRun]) -> None:

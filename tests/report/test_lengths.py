@@ -157,31 +157,6 @@ def test_a_label_that_begins_with_an_underscore_is_in_the_legend(tmp_path):
     assert "_mine" in file.read_text()
 
 
-def test_the_fitted_line_lies_where_its_lengths_lie_between_the_buckets():
-    lasts = [10, 20, 30, 40, 50, 60, None]
-    buckets = [bucket(10 * n + 1, last, 30.0) for n, last in enumerate(lasts)]
-    buckets[-1]["mean_length"] = 80.5
-    line = [[5.5, 40.0], [30.5, 35.0], [32.5, 31.0], [90.5, 2.0]]
-    fitted = run_of(buckets, degradation={"bleu": {"line": line}})
-    short, long = fits_of(fitted)
-    assert short == {0.0: 40.0, 0.5: 39.0, 1.5: 37.0, 2.5: 35.0}  # 30.5 is between 21-30 and 31-40
-    assert (min(long), long[2.7]) == (2.7, 31.0)
-    assert (max(long), long[5.5], long[6.0]) == (
-        6.0,
-        17.0,
-        7.0,
-    )  # 60.5, and the mean beyond: no further
-    assert (
-        "; dotted: least squares over buckets of 5 words, up to the training cap and beyond it; "
-        in (caption(each(fitted), "dev"))
-    )
-    del buckets[-1]["mean_length"]
-    assert max(fits_of(fitted)[1]) == 5.5  # how long the longest are is not known
-    one = run_of(buckets, degradation={"bleu": {"line": line[:2]}})
-    assert fits_of(one) == [short]
-    assert "buckets of 5 words; search" in caption(each(one), "dev")
-
-
 def test_no_fitted_line_is_told_of_where_there_is_none():
     bare = run_of(
         [bucket(1, 10, 30.0), bucket(11, None, 20.0)], degradation={"bleu": {"line": None}}

@@ -15,7 +15,7 @@ from nmt.report.finding import find_runs
 from nmt.report.page.document import html_table
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
-from nmt.report.table import MOST_ROWS, Column, Located, MeanAndDeviation, Table, show
+from nmt.report.table import MOST_ROWS, Column, MeanAndDeviation, Table, show
 from nmt.report.tables import (
     alignment_table,
     correlation_of_alignment,
@@ -106,25 +106,6 @@ def test_csv_keeps_full_precision_and_splits_intervals() -> None:
     read = list(csv.DictReader(io.StringIO(Table("t", "T", columns, rows).csv())))
     assert read[0] == {"run": "a,b", "all": "26.754321", "all_low": "25.0", "all_high": "28.0"}
     assert read[1] == {"run": "c", "all": "", "all_low": "", "all_high": ""}
-
-
-def test_csv_has_lengths_as_numbers_with_their_status_and_people_read_them_in_short() -> None:
-    column = Column("half", "Half lost at", 0, text=True)
-    cells = {
-        Located(31.24, 25.4, None, "found"): "31 [25, –]",
-        Located(None, 48.0, None, "beyond the data"): "beyond the data [48, –]",
-        Located(None, None, None, "none"): "none",
-    }
-    table = Table("t", "T", [column], [{"half": cell} for cell in (*cells, None)])
-    assert [show(cell, column) for cell in cells] == list(cells.values())
-    assert [line[2:-2] for line in table.markdown().splitlines()[-4:]] == [*cells.values(), "–"]
-    assert table.csv().splitlines() == [
-        "half,half_low,half_high,half_status",
-        "31.24,25.4,,found",
-        ",48.0,,beyond the data",
-        ",,,none",
-        ",,,",
-    ]
 
 
 def test_a_minus_is_no_hyphen_and_nothing_is_minus_zero() -> None:

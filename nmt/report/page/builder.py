@@ -10,16 +10,14 @@ from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import SetComparison, compare_sets, scored_sets
 from nmt.report.disambiguation import renamed_sets
-from nmt.report.fall_tables import falls_table, slope_differences_table
+from nmt.report.headline import bleu_headline, names_of
 from nmt.report.page import embed
 from nmt.report.page.document import html_table, write_page
-from nmt.report.page.falls import falls_payload
 from nmt.report.page.fitting import fitted_alignments, fitted_translations, size
 from nmt.report.page.live import LiveModels, fitted_models
 from nmt.report.page.markup import Markup, element, filled, together
 from nmt.report.page.overview import overview
 from nmt.report.page.sentences import decoding, translation_rows, undecoded
-from nmt.report.page.verdict import names_of, verdict
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Table
@@ -40,7 +38,6 @@ MANY = 100
 
 _SECTIONS = {
     "length": "By length",
-    "falls": "Fall with length",
     "live": "Translate",
     "explorer": "Alignments",
     "scores": "Scores",
@@ -89,7 +86,6 @@ def build_page(
     models = fitted_models(runs, report)
     sections = together(
         _length_section(runs, comparisons, unfinished),
-        _falls_section(comparisons),
         _live_section(models),
         filled(embed.asset("explorer.html"), {"paired": _paired_notes(comparisons)}),
         _scores_sections(runs, comparisons),
@@ -102,7 +98,6 @@ def build_page(
     library = embed.chart_library()
     payloads = [
         embed.packed("overview", overview(runs, comparisons)),
-        embed.packed("falls", falls_payload(runs, comparisons)),
         alignments,
         embed.packed_text("library", library),
     ]
@@ -178,7 +173,7 @@ def _length_section(
     if unfinished:
         folders = ", ".join("/".join(folder.parts[-2:]) for folder in unfinished)
         notes.append(f"Not finished, so not here: {folders}.")
-    told = {one.name: verdict(one) for one in comparisons}
+    told = {one.name: bleu_headline(one) for one in comparisons}
     return filled(
         embed.asset("length.html"),
         {
@@ -222,19 +217,6 @@ def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetCompa
             "training": html_table(training_table(runs)),
             "fewest": FEWEST,
             "paired": _paired_notes(comparisons),
-        },
-    )
-
-
-def _falls_section(comparisons: Sequence[SetComparison]) -> Markup:
-    """Tables of every score by group, and of BLEU by pair of groups: `tables/` has all pairs."""
-    return filled(
-        embed.asset("falls.html"),
-        {
-            "falls": _per_set(comparisons, falls_table),
-            "differences": _per_set(
-                comparisons, lambda one: slope_differences_table(one, ["bleu"])
-            ),
         },
     )
 

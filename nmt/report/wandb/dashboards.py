@@ -13,13 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from nmt.evaluation.degradation import RANGES
 from nmt.report.comparison import scored_sets
-from nmt.report.fall_tables import RANGE_TITLES
-from nmt.report.runs import MISSING, FinishedRun, differing_keys, is_incidental
+from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
 from nmt.report.wandb.account import WITHOUT_KEY, has_key
-from nmt.report.wandb.lineage import COMPARISON, log_comparison, wandb_id
 from nmt.report.wandb.panels import (
     ALIGNMENT,
     FIGURES,
@@ -29,11 +26,10 @@ from nmt.report.wandb.panels import (
     TABLE,
     TRANSLATIONS,
     UPDATE,
-    falls_of,
     length_curves,
     length_metric,
+    log_page,
     score_titles,
-    slope_metric,
     summary_metric,
     summary_of,
 )
@@ -49,6 +45,7 @@ OVER_UPDATES = {
     "train/gradient_norm": "Norm of the gradient",
 }
 BARS = ("bleu", "bleu_no_unk", "alignment_error_rate", "nll_per_sentence")  # drawn of each set
+COMPARISON = "comparison/page"
 NEEDS_ATTENTION = {"valid/attention_entropy", "valid/alignment_error_rate"}
 
 
@@ -110,7 +107,6 @@ def parts(runs: Sequence[FinishedRun]) -> list[Part]:
             ],
         )
     )
-    found.append(_slopes(reports, runs, sets))
     found.append(_scores(reports, runs, sets))
     tables = [reports.WeavePanelSummaryTable(table_name=TRANSLATIONS)] if sets else []
     text = "Sentences of all lengths with their translations; of some, the weights of attention."
@@ -203,13 +199,39 @@ def save_dashboards(project: Project, runs: Sequence[FinishedRun], page: Path) -
         RunError: if W&B does not take them, in one line.
     """
     try:
-        comparison = log_comparison(project.entity, project.name, page, runs)
+        comparison = log_comparison(project, page)
         report = build_report(project, runs, comparison).save()
         workspace = build_workspace(project, runs).save()
         return [report.url, workspace.url]
     except Exception as error:  # the network, the key, the rights, the service
         reason = first_line(error)
         raise RunError(f"wandb={project}: not saved ({reason}); the page is {page}") from error
+
+
+def log_comparison(project: Project, page: Path) -> str:
+    """Logs the comparison page in a W&B run of its own and returns the run's id."""
+    import wandb
+
+    run = wandb.init(
+        entity=project.entity,
+        project=project.name,
+        name=f"comparison: {page.parent.resolve().name}",
+        job_type="comparison",
+        dir=str(page.parent),
+        reinit="create_new",
+        settings=wandb.Settings(console="off", silent=True),
+    )
+    try:
+        log_page(run, page, COMPARISON)
+    finally:
+        run.finish()
+    return str(run.id)
+
+
+def wandb_id(run: FinishedRun) -> str | None:
+    """The id that a run logged to W&B under; None where it did not."""
+    file = run.folder / "wandb" / "id" if run.folder else None
+    return file.read_text().strip() if file and file.is_file() else None
 
 
 def _libraries() -> tuple[ModuleType, ModuleType]:
@@ -238,64 +260,6 @@ def _over_length(reports: ModuleType, runs: Sequence[FinishedRun], test_set: str
     ]
     text = "One point a bucket of lengths, at its longest sentences; the table below has intervals and counts."
     return Part(f"By length: {test_set}", text, panels)
-
-
-def _slopes(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Part:
-    """How steeply BLEU falls, and against each key that the runs were swept over with BLEU itself."""
-    slopes = [
-        (f"BLEU's slope {RANGE_TITLES[part]}, {name}", slope_metric(name, "bleu", part))
-        for name in sets
-        for part in RANGES
-        if any(
-            slope_metric(name, "bleu", part) in falls_of(name, run.results["test"][name])
-            for run in runs
-            if name in run.sets
-        )
-    ]
-    panels = [reports.BarPlot(title=title, metrics=[metric]) for title, metric in slopes]
-    drawn = [(f"BLEU, {name}", summary_metric(name, "bleu")) for name in sets] + slopes
-    keys = swept_keys(runs)
-    if slopes:
-        panels += [
-            _against(reports, key, numeric, title, metric)
-            for key, numeric in keys.items()
-            for title, metric in drawn
-        ]
-    if keys and slopes:
-        metrics = [*(reports.Config(name=key) for key in keys), *(metric for _, metric in drawn)]
-        columns = [reports.ParallelCoordinatesPlotColumn(metric=metric) for metric in metrics]
-        panels.append(
-            reports.ParallelCoordinatesPlot(title="BLEU and its slopes by key", columns=columns)
-        )
-    text = (
-        "The change of BLEU for 10 more words. Whether two runs differ is said by the tables of the "
-        "comparison, which draws the same sentences for all."
-    )
-    return Part("Fall with length", text, panels)
-
-
-def _against(reports: ModuleType, key: str, numeric: bool, title: str, metric: str) -> Any:
-    """A metric by the values of a key: each run at a number, a bar for the runs of a word."""
-    heading, by = f"{title}, by {key}", reports.Config(name=key)
-    if numeric:
-        return reports.ScatterPlot(title=heading, x=by, y=metric)
-    return reports.BarPlot(
-        title=heading,
-        metrics=[metric],
-        groupby=by,
-        groupby_aggfunc="mean",
-        groupby_rangefunc="minmax",
-    )
-
-
-def swept_keys(runs: Sequence[FinishedRun]) -> dict[str, bool]:
-    """Keys in which runs differ, those that make no other experiment left out: whether numbers."""
-    found = {}
-    for key, values in differing_keys(runs).items():
-        known = [value for value in values if value is not MISSING]
-        if not is_incidental(key) and all(isinstance(value, int | float | str) for value in known):
-            found[key] = not any(isinstance(value, str | bool) for value in known)
-    return found
 
 
 def _scores(reports: ModuleType, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Part:

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.evaluation.degradation import RANGES
-from nmt.evaluation.link_scores import LINK_SCORES, links_beside
 from nmt.evaluation.results import SCORE_KEYS, bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.heatmap import heatmap_figure
@@ -108,7 +106,6 @@ def log_test(
         table = wandb.Table(columns=[*head, *columns])
         for name, result in results.get("test", {}).items():
             found = summary_of(name, result, score_titles(results))
-            found |= links_of(name, result) | falls_of(name, result)
             for metric, value in found.items():
                 run.summary[metric] = value
             for words, bucket, found in length_curves(result, by_length):
@@ -203,42 +200,6 @@ def summary_of(test_set: str, result: Mapping[str, Any], scores: Iterable[str]) 
     """The scores of a whole set with their intervals, by metric."""
     found = _columns({key: score_of(result, key) for key in scores})
     return {summary_metric(test_set, column): value for column, value in found.items()}
-
-
-def links_of(test_set: str, result: Mapping[str, Any]) -> dict[str, float]:
-    """AER, precision and recall of links beside the model's own with their intervals, by metric."""
-    return _columns(
-        {
-            summary_metric(test_set, f"alignment/{links.made_by}/{links.name}/{key}"): score
-            for links in links_beside(result)
-            for key in LINK_SCORES
-            if (score := links.scores.get(key))
-        }
-    )
-
-
-def slope_metric(test_set: str, score: str, part: str) -> str:
-    """Name of a slope in the run's summary: of a score over a range of lengths."""
-    return fall_metric(test_set, score, f"{part}/slope")
-
-
-def fall_metric(test_set: str, score: str, figure: str) -> str:
-    """Name of a figure of a score's fall with length in the run's summary."""
-    return summary_metric(test_set, f"degradation/{score}/{figure}")
-
-
-def falls_of(test_set: str, result: Mapping[str, Any]) -> dict[str, float]:
-    """Slopes, lengths of losses and breakpoint of every score with their intervals, by metric.
-
-    What is null is left out.
-    """
-    figures: dict[str, Mapping[str, Any] | None] = {}
-    for key, found in (result.get("degradation") or {}).items():
-        figures |= {slope_metric(test_set, key, part): found[part]["slope"] for part in RANGES}
-        lengths = {f"losses/{share}": at for share, at in found.get("losses", {}).items()}
-        lengths["breakpoint"] = found.get("breakpoint")
-        figures |= {fall_metric(test_set, key, name): at for name, at in lengths.items()}
-    return _columns(figures)
 
 
 def length_curves(

@@ -42,7 +42,7 @@ def test_nothing_is_fetched(page: str) -> None:
 
 def test_every_text_stays_text(page: str) -> None:
     scripts = [a for tag, a in Elements(page).found if tag == "script"]
-    assert len(scripts) == 6  # overview, falls, alignments, library, translations, main
+    assert len(scripts) == 5  # overview, alignments, library, translations, main
     assert MARKUP not in page
 
 

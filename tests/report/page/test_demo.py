@@ -19,7 +19,7 @@ def demo() -> Elements:
 
 def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> None:
     assert DEMO.stat().st_size <= 9e6
-    for payload in ("overview", "falls", "live"):
+    for payload in ("overview", "live"):
         assert "/tmp/" not in str(demo.packed(payload))
     page = DEMO.read_text(encoding="utf-8")
     assert (

@@ -9,15 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 import nmt
-from nmt.report.finding import find_runs
-from nmt.report.wandb import lineage
 from nmt.report.wandb.artifacts import Reference, check_references, download, log_checkpoint
-from nmt.report.wandb.lineage import artifact_path, log_sources, run_path, sources_of
 from nmt.utils.errors import InputError
 from nmt.utils.files import sha256
 from tests.helpers.models import small_checkpoint
 from tests.helpers.processes import start
-from tests.helpers.run_folders import make_run
 
 NAMED = "wandb:team/nmt/model-abc:best"
 
@@ -87,13 +83,6 @@ def test_the_parts_of_an_address():
     found = Reference.parse("wandb:my-team/nmt.2/model-1a:v12")
     assert found == Reference("my-team", "nmt.2", "model-1a", "v12")
     assert str(found) == "my-team/nmt.2/model-1a:v12"
-    logged = {"entity": None, "project": "nmt", "run": "1a"}
-    assert (run_path(logged), artifact_path(logged, "last")) == ("nmt/1a", "nmt/model-1a:last")
-    logged["entity"] = "team"
-    assert (run_path(logged), artifact_path(logged, "best")) == (
-        "team/nmt/1a",
-        "team/nmt/model-1a:best",
-    )
 
 
 @pytest.mark.parametrize("mode", ["offline", "disabled"])
@@ -193,7 +182,6 @@ def test_offline_records_name_file_aliases_and_metadata(tmp_path, monkeypatch):
     run = wandb.init(mode="offline", project="p", entity="team", dir=tmp_path, settings=settings)
     try:
         log_checkpoint(run, best, metadata)
-        log_sources(run, [{"run": "team/p/1", "artifact": "team/p/model-1:best", "sha256": "5"}])
     finally:
         run.finish()
     small_checkpoint(best, seed=2)
@@ -208,87 +196,3 @@ def test_offline_records_name_file_aliases_and_metadata(tmp_path, monkeypatch):
     assert entry["path"] == "best.ckpt"
     assert sha256(Path(entry["local_path"])) == digest
     assert Path(entry["local_path"]).is_absolute()
-    config = {}
-    for record in records:
-        config |= (record.get("config") or {}).get("update", {})
-    assert config["sources"] == [
-        {"run": "team/p/1", "artifact": "team/p/model-1:best", "sha256": "5"}
-    ]
-
-
-class Settings(dict):
-    """The configuration of a W&B run."""
-
-    def update(self, values, allow_val_change):
-        assert allow_val_change
-        super().update(values)
-
-
-class Run:
-    """An online run that keeps what it is told."""
-
-    offline = False
-
-    def __init__(self):
-        self.config, self.used = Settings(), []
-
-    def use_artifact(self, used):
-        self.used.append(used)
-
-
-def test_online_the_artifact_is_used_where_it_is_the_file_that_was_read(online, monkeypatch):
-    monkeypatch.setattr(lineage, "log", warned := SimpleNamespace(said=[]))
-    warned.warning = lambda *words: warned.said.append(words)
-    same, other, unknown = artifact(sha256="1"), artifact(sha256="2"), artifact()
-    online.update(
-        {"t/p/model-a:best": same, "t/p/model-b:best": other, "t/p/model-c:best": unknown}
-    )
-    sources = [
-        {"run": "t/p/a", "artifact": "t/p/model-a:best", "sha256": "1"},
-        {"run": "t/p/b", "artifact": "t/p/model-b:best", "sha256": "1"},
-        {"run": "t/p/c", "artifact": "t/p/model-c:best", "sha256": None},
-        {"run": None, "artifact": None, "sha256": "1"},
-    ]
-    run = Run()
-    log_sources(run, sources)
-    assert run.config == {"sources": sources}
-    assert run.used == [same, unknown]
-    assert [words[1] for words in warned.said] == ["t/p/model-b:best"]
-
-
-def test_a_comparison_names_runs_checkpoints_and_text(tmp_path):
-    trained, evaluated = (make_run(tmp_path / name, pairs=20, kept=4) for name in "01")
-    for folder, known in ((trained, "abc"), (evaluated, "def")):
-        (folder / "wandb").mkdir()
-        (folder / "wandb/id").write_text(known)
-        content = json.loads((folder / "results.json").read_text())
-        content["text"] = {"training": f"text-{known}", "test": {}}
-        content["config"]["logger"] = {"log_checkpoints": True}
-        if known == "def":
-            stored = {"run": "me/old/abc", "artifact": "me/old/model-abc:best"}
-            other = {"checkpoint": "c", "sha256": "8"}
-            content["sources"] = {
-                "checkpoint": "b",
-                "sha256": "7",
-                "wandb": stored,
-                "others": [other],
-            }
-        (folder / "results.json").write_text(json.dumps(content))
-    found = sources_of(find_runs([tmp_path]).runs, "team", "nmt")
-    for source in found:
-        assert source.pop("label")
-    assert found == [
-        {
-            "run": "team/nmt/abc",
-            "artifact": "team/nmt/model-abc:best",
-            "sha256": None,
-            "text": "text-abc",
-        },
-        {
-            "run": "team/nmt/def",
-            "artifact": "me/old/model-abc:best",
-            "sha256": "7",
-            "text": "text-def",
-        },
-        {"run": "team/nmt/def", "artifact": None, "sha256": "8", "text": "text-def"},
-    ]

@@ -1,12 +1,10 @@
 """The W&B workspace and report: what they show, and that it is what runs log."""
 
-import copy
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,26 +215,6 @@ def test_what_wandb_refuses_fails_in_a_line(pair, tmp_path, monkeypatch):
     assert str(failed.value) == f"wandb=team/nmt: not saved (no route); the page is {page}"
 
 
-def test_the_comparison_page_has_a_run_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    page = tmp_path / "mine" / "comparison.html"
-    page.parent.mkdir()
-    page.write_text("<!doctype html><title>é</title>", encoding="utf-8")
-    number = dashboards.log_comparison("team", "nmt", page, [], mode="offline")
-    [file] = page.parent.glob("wandb/offline-run-*/*.wandb")
-    assert file.name == f"run-{number}.wandb"
-    [kept] = file.parent.glob("files/media/html/comparison/page_*.html")
-    assert kept.read_bytes() == page.read_bytes()
-    tool = str(Path(sys.executable).with_name("wandb"))
-    said = subprocess.run(
-        [tool, "leet", "inspect", "--json", str(file)], capture_output=True, text=True, check=True
-    )
-    records = [json.loads(line) for line in said.stdout.splitlines()]
-    [run] = [record["run"] for record in records if record["type"] == "run"]
-    assert (run["entity"], run["project"], run["job_type"]) == ("team", "nmt", "comparison")
-    assert run["display_name"] == "comparison: mine"
-
-
 @pytest.mark.slow
 def test_a_training_logs_every_curve_and_picture(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "WANDB_MODE": "offline"}
@@ -258,41 +236,3 @@ def test_a_training_logs_every_curve_and_picture(tmp_path):
     [page] = file.parent.glob("files/media/html/test/page_*.html")
     assert page.read_bytes() == (tmp_path / "run" / "report.html").read_bytes()
     assert dashboards.wandb_id(find_runs([tmp_path / "run"]).runs[0]) == file.stem[4:]
-
-
-SLOPE = {"score": -1.5, "low": -2.0, "high": None}
-FELL = {"all": {"slope": SLOPE}, "to_cap": {"slope": SLOPE}, "beyond_cap": {"slope": None}}
-
-
-def with_slopes(run):
-    results = copy.deepcopy(run.results)
-    results["test"]["newstest"]["degradation"] = {"bleu": FELL}
-    results["config"]["size"] = {"hidden": 64 if "encdec" in run.label else 256}
-    return replace(run, results=results)
-
-
-@needs_extra
-def test_slopes_are_drawn_against_the_keys_that_runs_were_swept_over(pair):
-    runs = [with_slopes(run) for run in pair]
-    logged = Recorder()
-    for run in runs:
-        log_test(logged, run.results)
-    metric = "test/newstest/degradation/bleu/to_cap/slope"
-    assert (logged.summary[metric], logged.summary[f"{metric}_low"]) == (-1.5, -2.0)
-    assert f"{metric}_high" not in logged.summary
-    assert not [name for name in logged.summary if "beyond_cap" in name]
-    panels = next(part.panels for part in parts(runs) if part.title == "Fall with length")
-    bars = [panel for panel in panels if hasattr(panel, "metrics")]
-    each_run = [panel for panel in bars if panel.groupby is None]
-    assert drawn(each_run) == {metric, metric.replace("to_cap", "all")}
-    by_word = {(panel.groupby.name, panel.metrics[0]) for panel in bars if panel.groupby}
-    assert {("model.title", metric), ("model.title", "test/newstest/bleu")} <= by_word
-    assert not [key for key, _ in by_word if key == "size.hidden"]
-    scattered = {(panel.x.name, panel.y) for panel in panels if hasattr(panel, "regression")}
-    assert {("size.hidden", metric), ("size.hidden", "test/newstest/bleu")} <= scattered
-    assert not [x for x, _ in scattered if x in ("seed", "model.title")]
-    (parallel,) = [panel for panel in panels if hasattr(panel, "columns")]
-    columns = [column.metric for column in parallel.columns]
-    assert {"size.hidden", "model.title"} <= {getattr(each, "name", each) for each in columns}
-    assert metric in columns
-    build_workspace(PROJECT, runs)._to_model()

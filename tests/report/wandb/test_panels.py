@@ -5,12 +5,8 @@ import sys
 
 import pytest
 
-from nmt.config import ReportConfig
 from nmt.config.schema import to_containers
 from nmt.config.validation import load
-from nmt.report.figures import draw_run
-from nmt.report.finding import read_run
-from nmt.report.heatmap import choose_four
 from nmt.report.runs import FinishedRun
 from nmt.report.wandb import panels as wandb_panels
 from nmt.report.wandb.panels import (
@@ -20,7 +16,6 @@ from nmt.report.wandb.panels import (
     log_translations,
     warn_on_error,
 )
-from tests.helpers.run_folders import MARKUP, add_links, make_run
 
 
 @pytest.fixture(autouse=True)
@@ -29,16 +24,6 @@ def forget(monkeypatch):
 
 
 ROW = {"id": 3, "weights": [[0.25, 0.75]], "source": ["maison", "</s>"], "target": ["house"]}
-
-FELL = {
-    **{"all": {"slope": {"score": -1.5, "low": -2.25, "high": -0.75}}},
-    **{"to_cap": {"slope": None}, "beyond_cap": {"slope": None}},
-    "losses": {
-        "tenth": {"status": "found", "score": 12.5, "low": 9.0, "high": None},
-        "half": {"status": "beyond the data", "score": None, "low": 48.0, "high": None},
-    },
-    "breakpoint": {"status": "found", "score": 31.0, "low": 25.0, "high": 36.5},
-}
 
 
 class Recorder:
@@ -90,119 +75,6 @@ def inspect(folder):
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [json.loads(line) for line in lines.splitlines()], file.parent / "files"
-
-
-def test_an_offline_run_holds_curves_table_images_and_summary(tmp_path, monkeypatch):
-    wandb = pytest.importorskip("wandb")
-    from pytorch_lightning.loggers import WandbLogger
-
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    source = add_links(make_run(tmp_path / "run", pairs=60, kept=12))
-    results = json.loads((source / "results.json").read_text())
-    kept = [json.loads(line) for line in (source / "alignments/newstest.jsonl").open()]
-    figures = draw_run(read_run(source), ReportConfig(heatmaps=0, figures=["png"]))
-    page = tmp_path / "report.html"
-    page.write_text("<!doctype html><title>é</title><script>1 < 2</script>", encoding="utf-8")
-    four = choose_four(kept)
-    expected = results["test"]["newstest"]
-    expected["degradation"] = {"bleu": FELL}
-    logger = WandbLogger(save_dir=tmp_path, offline=True, mode="offline", project="p")
-    try:
-        run = logger.experiment
-        define_metrics(run)
-        for update in (5, 10):
-            scores = {"valid/nll": 10.0 / update, "valid/bleu_by_length/11-20": 31.0 / update}
-            logger.log_metrics(scores, step=update)
-            log_alignments(run, update, four)
-        log_test(run, results, figures, page)
-    finally:
-        wandb.finish()
-    records, files = inspect(tmp_path)
-
-    metrics = [record["metric"] for record in records if record["type"] == "metric"]
-    axes = {each["glob_name"]: each["step_metric"] for each in metrics if "glob_name" in each}
-    assert axes == {"*": "trainer/global_step"}  # no metric has two rules
-    exact = {each["name"]: each for each in metrics if "name" in each}
-    over_length = {name for name in exact if exact[name].get("step_metric") == "length/words"}
-    logged = {name for each in records for name in (each.get("history") or {}).get("item", {})}
-    curves = {name for name in logged if name.startswith("length/")}
-    assert over_length == curves - {"length/words"} != set()
-    # the last bucket's score is not that of the set
-    assert all(exact[name]["summary"] == {"none": True} for name in over_length)
-    bests = {
-        name: kept
-        for name in exact
-        for kept in ("min", "max")
-        if exact[name].get("summary", {}).get(kept)
-    }
-    assert {exact[name]["step_metric"] for name in bests} == {"trainer/global_step"}
-    assert bests["valid/nll_per_word"] == bests["valid/alignment_error_rate"] == "min"
-    assert bests["valid/bleu"] == "max"
-
-    rows = [record["history"]["item"] for record in records if record["type"] == "history"]
-    curve = [
-        (each["length/words"], each["length/newstest/bleu"], each["length/newstest/sentences"])
-        for each in rows
-        if "length/words" in each
-    ]
-    places = [70 if b["to"] is None else b["to"] for b in expected["by_length"]]
-    wanted = [(b["score"], b["sentences"]) for b in expected["by_length"]]
-    assert [each[0] for each in curve] == places
-    assert [each[1:] for each in curve] == [pytest.approx(each) for each in wanted]
-    validations = [each for each in rows if "valid/bleu_by_length/11-20" in each]
-    assert [each["trainer/global_step"] for each in validations] == [5, 10]
-    assert [each["valid/bleu_by_length/11-20"] for each in validations] == [6.2, 3.1]
-    drawn = [each for each in rows if "valid/alignment/1" in str(each)]
-    assert [each["trainer/global_step"] for each in drawn] == [5, 10]
-    caption = drawn[1]["valid/alignment/1.caption"]
-    assert caption == f"{' '.join(four[0]['source'])} → {' '.join(four[0]['target'])}"
-    assert len(list(files.glob("media/images/valid/alignment/*.png"))) == 8
-    assert len(list(files.glob("media/images/figures/newstest-b*.png"))) == 2
-    [kept_page] = files.glob("media/html/test/page_*.html")
-    assert kept_page.read_bytes() == page.read_bytes()
-    [shown] = [each for each in rows if "test/page._type" in each]
-    assert shown["test/page._type"] == "html-file"
-    assert shown["test/page.path"] == str(kept_page.relative_to(files))
-
-    [table] = files.glob("media/table/test/*.table.json")
-    content = json.loads(table.read_text())
-    entries = [dict(zip(content["columns"], data, strict=True)) for data in content["data"]]
-    assert [each["words"] for each in entries][:2] == ["1-10", "11-20"]
-    assert [each["sentences"] for each in entries] == [each[1] for each in wanted]
-    assert entries[1]["bleu_low"] == pytest.approx(expected["by_length"][1]["low"])
-    aligned = expected["by_length"][1]["alignment_error_rate"]
-    assert entries[1]["alignment_error_rate"] == pytest.approx(aligned["score"])
-    assert entries[1]["alignment_error_rate_high"] == 0.3
-    assert entries[1]["recall"] == pytest.approx(0.9 - 11 / 400)
-    known = entries[1]["bleu_no_unk"], entries[1]["bleu_no_unk_sentences"]
-    no_unk = expected["by_length"][1]["no_unk"]
-    assert known == pytest.approx((no_unk["score"], no_unk["sentences"]))
-
-    summary = {}
-    for record in records:
-        if record["type"] == "summary":
-            summary |= record["summary"].get("update", {})
-    assert summary["test/newstest/bleu"] == pytest.approx(expected["bleu"]["all"]["score"])
-    assert summary["test/newstest/alignment_error_rate"] == pytest.approx(0.11)
-    assert summary["test/newstest/alignment_error_rate_low"] == pytest.approx(0.1)
-    assert summary["test/newstest/nll_per_word"] == pytest.approx(1.8)
-    beside = "test/newstest/alignment/"
-    links = {name.removeprefix(beside): at for name, at in summary.items() if beside in name}
-    made_by = ["statistical_aligners/hmm", "symmetrised/reverse"]
-    made_by += ["symmetrised/grow_diag_final_and", f"systems/{MARKUP}"]
-    assert {name.removesuffix("/recall") for name in links if name.endswith("recall")} == {*made_by}
-    assert len(links) == 5 * len(made_by)  # AER and its interval, precision, recall
-    hmm = [links[f"statistical_aligners/hmm/alignment_error_rate{end}"] for end in ("", "_low")]
-    assert hmm == pytest.approx([0.15, 0.13])
-    falls = "test/newstest/degradation/"
-    assert {name.removeprefix(falls): at for name, at in summary.items() if falls in name} == {
-        **{"bleu/all/slope": -1.5, "bleu/all/slope_low": -2.25, "bleu/all/slope_high": -0.75},
-        **{"bleu/losses/tenth": 12.5, "bleu/losses/tenth_low": 9.0, "bleu/losses/half_low": 48.0},
-        **{"bleu/breakpoint": 31.0, "bleu/breakpoint_low": 25.0, "bleu/breakpoint_high": 36.5},
-    }
-    assert summary["parameters"] == 2_345_678
-    for name in ("hours", "target_words_per_second", "peak_memory"):
-        assert summary[f"train/{name}"] == results["train"][name], name
 
 
 def test_the_table_of_translations_has_each_sentence_and_the_heatmaps_there_are(tmp_path):

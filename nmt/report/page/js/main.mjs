@@ -3,7 +3,6 @@
 import { byId } from "./dom.mjs";
 import { unpack } from "./data.mjs";
 import { startExplorer } from "./explorer.mjs";
-import { startFalls } from "./falls.mjs";
 import { startLive } from "./live/panel.mjs";
 import { startOverview } from "./overview.mjs";
 import { startTheme } from "./theme.mjs";
@@ -23,11 +22,8 @@ async function start() {
   const data = await unpack("overview");
   const overview = data ? startOverview(data) : null;
   let live = null;
-  const found = await unpack("falls");
-  const falls = overview && found ? startFalls(found, data, overview) : null;
   startTheme(() => {
     overview?.redraw();
-    falls?.redraw();
     live?.redraw();
   });
   const drawn = overview?.changed();
