@@ -44,7 +44,7 @@ PROGRAMS = {  # of the commands that are not composed: the module whose `main` r
     "benchmarks.gpu.bundle": "benchmarks.gpu.bundle",
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
     "benchmarks.omissions": "benchmarks.omissions",
-    "benchmarks.records": "benchmarks.records.__main__",
+    "benchmarks.records": "benchmarks.records",
     "nmt.data.grammar": "nmt.data.grammar.__main__",
 }
 BROKEN = (

@@ -1,26 +1,69 @@
-"""The tables of the documentation, from the figures on record."""
+"""The tables of docs/results.md are those of docs/results/, and its sentences give its scores."""
 
-import copy
-
+import numpy as np
+import pandas as pd
 import pytest
+from sacrebleu.metrics import BLEU
 
-from benchmarks.records.tables import PAGES, read_records, table_of, with_tables
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_tables_of_the_documentation_are_those_of_its_records(page):
-    assert with_tables(page.read_text(), read_records()) == page.read_text()
+from benchmarks.records import PAGES, RECORDS, Records, table_of, with_tables
 
 
-def test_a_changed_figure_changes_the_page():
-    page, records = PAGES[0].read_text(), copy.deepcopy(read_records())
-    for row in records["multi30k"]["rows"]:
-        for run in row["runs"]:
-            run["test"]["test2016"]["scores"]["bleu"]["score"] += 1
-    assert with_tables(page, records) != page
+@pytest.fixture(scope="module")
+def records():
+    return Records()
 
 
-@pytest.mark.parametrize("asked", ["multi30k scores newstest en-fr", "claims b", "a"])
-def test_an_unknown_table_is_refused(asked):
-    with pytest.raises(ValueError, match=r"no such (table|rows)"):
-        table_of(asked, read_records())
+@pytest.fixture(scope="module")
+def sentences():
+    return pd.read_csv(RECORDS / "sentences" / "europarl.csv.xz")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_of_the_record(page, records):
+    text = page.read_text(encoding="utf-8")
+    assert with_tables(text, records) == text
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "europarl scores", "europarl scores by_length en-fr nothing", "no claims x y"]
+)
+def test_a_table_that_cannot_be_made_is_named(asked, records):
+    with pytest.raises(ValueError, match="no such"):
+        table_of(asked, records)
+
+
+def bleu(rows, part="bleu_correct", words="hypothesis_words"):
+    hypothesis = rows[words].to_numpy()
+    return BLEU.compute_bleu(
+        correct=[int(rows[f"{part}_{order}"].sum()) for order in (1, 2, 3, 4)],
+        total=[int(np.maximum(hypothesis - order, 0).sum()) for order in range(4)],
+        sys_len=int(hypothesis.sum()),
+        ref_len=int(rows["reference_words"].sum()),
+        smooth_method="exp",
+    ).score
+
+
+def test_sentences_give_the_scores_on_record(records, sentences):
+    found = records.scores[
+        (records.scores["study"] == "europarl") & (records.scores["aligner"] == "")
+    ]
+    scores = found.set_index(["set", "group", "seed", "subset", "score", "from"])[
+        "value"
+    ].sort_index()
+    for (name, group, seed), rows in sentences.groupby(["set", "group", "seed"]):
+        run = scores.loc[name, group, seed]
+        assert bleu(rows) == pytest.approx(run["all", "bleu", np.nan], abs=1e-5)
+        free = rows[rows["no_unk"] == 1]
+        if len(free):
+            expected = run["no_unk", "bleu", np.nan]
+            assert bleu(free, "no_unk_correct", "no_unk_words") == pytest.approx(expected, abs=1e-5)
+        longest = rows[rows["length"] > 60]
+        if ("all", "bleu", 61.0) in run.index:
+            assert bleu(longest) == pytest.approx(run["all", "bleu", 61.0], abs=1e-5)
+        if rows["nll"].notna().all():
+            expected = run["all", "nll_per_sentence", np.nan]
+            assert rows["nll"].mean() == pytest.approx(expected, abs=0.002)
+        if rows["links"].notna().any():
+            hits = rows["hits_sure"].sum() + rows["hits_possible"].sum()
+            rate = 1 - hits / (rows["links"].sum() + rows["sure"].sum())
+            assert rate == pytest.approx(run["all", "alignment_error_rate", np.nan], abs=1e-6)
