@@ -3,6 +3,7 @@
 python -m nmt.compare runs=[multirun/2026-01-31/12-00-00]
 python -m nmt.compare runs=[outputs/*/*] output=mine +external.moses.newstest2014=moses.txt
 python -m nmt.compare runs=[outputs/*/*] figures=pdf wandb=my-team/nmt
+python -m nmt.compare runs=[multirun/*/*] claims=bahdanau
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.command import command
+from nmt.cli.composition import chosen_file
 from nmt.config import CompareConfig
 
 log = logging.getLogger(__name__)
@@ -21,6 +23,7 @@ log = logging.getLogger(__name__)
 @command("compare")
 def main(composed: DictConfig) -> None:
     from nmt.evaluation.scores import choose_scores
+    from nmt.report.claims import decide_claims
     from nmt.report.comparison import compare_sets
     from nmt.report.disambiguation import disambiguate_test_sets
     from nmt.report.figures import draw_for_papers
@@ -30,7 +33,7 @@ def main(composed: DictConfig) -> None:
     from nmt.report.tables import write_tables
     from nmt.report.terminal import terminal_table
     from nmt.report.wandb import dashboards
-    from nmt.utils.files import check_writable, remove_partial
+    from nmt.utils.files import check_writable, remove_partial, write_text
     from nmt.utils.locks import locked
     from nmt.utils.progress import Stage, counted
 
@@ -50,6 +53,10 @@ def main(composed: DictConfig) -> None:
         remove_partial([output, output / "tables", output / "figures"])
         comparisons = compare_sets(everyone, config.resamples, scores, shown=True)
         write_tables(everyone, comparisons, output / "tables")
+        if config.claims:
+            decided = decide_claims(chosen_file("claims"), runs, config.resamples)
+            write_text(output / "claims.md", decided.markdown())
+            log.info("claims: %s: %s", decided.summary, output / "claims.md")
         if formats:
             draw_for_papers(comparisons, output / "figures", formats, config.report.sentence)
         page = build_page(

@@ -97,44 +97,6 @@ def test_no_import_cycles():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-# Names that several modules define, and what they all mean by it.
-SHARED = {
-    "main": "the function of a command",
-    "run_forward": "the loop of a fused recurrence",
-    "run_backward": "its derivative",
-    "Forms": "of a verb, in English and in French",
-    "conjugate": "a verb, in English and in French",
-    "noun_plural": "in English and in French",
-    "Array": "any numpy array",
-    "Record": "of a test sentence: a dictionary as it is written, a mapping as scores read it",
-}
-
-
-def public_names(file: Path) -> set[str]:
-    """Classes, functions and type aliases of a module (`Pair = tuple[str, str]`)."""
-    names = set()
-    for node in ast.parse(file.read_text()).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            named = {target.id for target in targets if isinstance(target, ast.Name)}
-            names |= {name for name in named if name[0].isupper() and not name.isupper()}
-    return {name for name in names if not name.startswith("_")}
-
-
-def test_a_public_name_has_one_meaning():
-    """Kernels are left out: they have the names of what they compute in `layers/fused/`."""
-    defined: dict[str, list[str]] = {}
-    for file in PACKAGE.rglob("*.py"):
-        if file.parent.name != "kernels":
-            for name in public_names(file):
-                defined.setdefault(name, []).append(file.relative_to(PACKAGE).as_posix())
-    assert "batches.py" in {file.rpartition("/")[2] for file in defined["TrainingSchedule"]}
-    shared = {name: sorted(files) for name, files in defined.items() if len(files) > 1}
-    assert set(shared) == set(SHARED), shared
-
-
 def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
     tests = ROOT / "tests"
     folders = {file.parent for file in tests.rglob("*.py")}

@@ -8,10 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from nmt.config.schema import SCHEMAS, register
 from nmt.utils.environment import job_id, rank
+from nmt.utils.errors import InputError
 
 # when this process began: what it adds to the folder of an earlier run is named after it
 STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
@@ -22,6 +24,21 @@ def conf_folder() -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
+
+
+def chosen_file(group: str) -> Path:
+    """The file of the option that was typed for a config group, in `conf/` or a folder of the user's.
+
+    Raises:
+        InputError: if the option is not a file in a folder.
+    """
+    runtime = HydraConfig.get().runtime
+    option = runtime.choices[group]
+    for source in runtime.config_sources:
+        file = Path(source.path) / group / f"{option}.yaml"
+        if source.schema == "file" and file.is_file():
+            return file
+    raise InputError(f"{group}={option}: not a file of conf/{group} or of --config-dir")
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:

@@ -219,6 +219,9 @@ class CompareConfig:
         "scores whose differences are tested, such as [bleu,chrf] or your own as MODULE.NAME; "
         "null: all that the runs have",
     )
+    claims: Any = key(
+        None, "decide the claims of this file of conf/claims, and write claims.md; null: none"
+    )
     figures: Any = key(
         [],
         "also draw figures for papers: pdf, or several as [pdf,svg]",
