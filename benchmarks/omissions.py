@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmt.config.validation import load
-from nmt.data.grammar import draw
 from nmt.evaluation.alignment import Link
 from nmt.evaluation.coverage import attention_mass
+from nmt.grammar import draw
 from nmt.inference.force_decoding import expected_words, force_decode_pairs, weights_between_words
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
 

@@ -17,6 +17,7 @@ FOLDERS = (
     "utils",
     "config",
     "layers",
+    "grammar",
     "data",
     "search",
     "evaluation",
@@ -29,7 +30,7 @@ FOLDERS = (
     "cli",
     "api",
 )
-ALONE = {"layers": set()}  # what may know less than all folders before it
+ALONE = {"layers": set(), "grammar": set()}  # what may know less than all folders before it
 
 
 def modules(file: Path) -> set[str]:

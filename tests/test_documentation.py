@@ -45,7 +45,7 @@ PROGRAMS = {  # of the commands that are not composed: the module whose `main` r
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
     "benchmarks.omissions": "benchmarks.omissions",
     "benchmarks.records": "benchmarks.records",
-    "nmt.data.grammar": "nmt.data.grammar.__main__",
+    "nmt.grammar": "nmt.grammar.__main__",
 }
 BROKEN = (
     HydraException,
@@ -273,7 +273,7 @@ def test_commands_are_found_wherever_they_stand():
         "python -m benchmarks --size latpop",
         "python -m benchmarks.joeynmt --round 5 6",
         "python -m benchmarks.gpu --only kernel",
-        "python -m nmt.data.grammar --count 5",
+        "python -m nmt.grammar --count 5",
     ],
 )
 def test_a_wrong_command_is_found(line, capsys):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.grammar import draw
+from nmt.grammar import draw
 from tests.helpers import ROOT
 from tests.helpers.processes import SILENT, TINY, run
 

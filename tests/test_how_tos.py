@@ -24,7 +24,7 @@ import torch
 
 import nmt
 from nmt.config import Config, ModelConfig
-from nmt.data.grammar import draw
+from nmt.grammar import draw
 from nmt.models import build_model
 from nmt.training.validation import is_logged
 from tests.helpers import ROOT

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import omissions
 from benchmarks.omissions import Cut, cuts, masses, rates
 from nmt.config.validation import load
-from nmt.data.grammar import draw
+from nmt.grammar import draw
 from nmt.inference.trained import from_checkpoints, read_members
 from tests.helpers.models import small_checkpoint
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nmt.data.grammar import draw
 from nmt.evaluation.coverage import attention_mass, repeated_ngrams
 from nmt.evaluation.scores import REGISTERED
+from nmt.grammar import draw
 
 UNREAD = 0.2
 PAIRS = [draw(1, "test", k) for k in range(200)]

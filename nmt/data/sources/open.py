@@ -192,7 +192,7 @@ class _Draws:
     stop: int
 
     def __iter__(self) -> Iterator[Row]:
-        from nmt.data import grammar
+        from nmt import grammar
 
         draw = functools.partial(grammar.draw, self.seed, self.split, mean_length=self.mean_length)
         if self.edges is not None:
@@ -204,13 +204,16 @@ class _Draws:
                 by_target=self.reverse,
             )
         for number in range(self.start, self.stop):
-            pair = draw(k=number, max_length=self.max_length)
+            try:
+                pair = draw(k=number, max_length=self.max_length)
+            except ValueError as error:
+                raise InputError(f"data.grammar: {error}") from error
             pair = pair.reversed() if self.reverse else pair
             yield Row(" ".join(pair.source), " ".join(pair.target), pair.pharaoh())
 
 
 def _from_grammar(text: TextConfig, data: DataConfig, key: str, split: str) -> Corpus:
-    from nmt.data.grammar import VERSION
+    from nmt.grammar import VERSION
 
     grammar, languages = data.grammar, list(data.languages)
     if sorted(languages) != ["en", "fr"]:

@@ -292,7 +292,7 @@ def test_set_of_the_hub_is_read_from_the_librarys_cache_without_network(
 
 
 def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path) -> None:
-    from nmt.data.grammar import draw, draw_by_length
+    from nmt.grammar import draw, draw_by_length
 
     data = DataConfig()
     data.grammar.seed = 3

@@ -15,9 +15,9 @@ import torch
 
 from nmt.config import SearchConfig
 from nmt.config.validation import load
-from nmt.data.grammar import draw_by_length
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.bleu import bleu, sentence_statistics
+from nmt.grammar import draw_by_length
 from nmt.inference.force_decoding import force_decode
 from nmt.inference.trained import TrainedModel, from_checkpoints
 from nmt.models.checkpoint import read_checkpoint

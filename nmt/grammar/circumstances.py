@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from nmt.data.grammar import lexicon
-from nmt.data.grammar.french import Links
-from nmt.data.grammar.lexicon import Verb
-from nmt.data.grammar.phrases import Referent
-from nmt.data.grammar.stream import Weighted, threshold
-from nmt.data.grammar.verbs import Verbs
+from nmt.grammar import lexicon
+from nmt.grammar.french import Links
+from nmt.grammar.lexicon import Verb
+from nmt.grammar.phrases import Referent
+from nmt.grammar.stream import Weighted, threshold
+from nmt.grammar.verbs import Verbs
 
 # Where things are: English words, French words, sure links between them, classes of the place.
 _PLACES = Weighted(

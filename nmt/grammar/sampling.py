@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from nmt.data.grammar.sentences import AlignedPair, Derivation
-from nmt.data.grammar.stream import RANGE, Draw, stream
-from nmt.utils.errors import InputError
+from nmt.grammar.sentences import AlignedPair, Derivation
+from nmt.grammar.stream import RANGE, Draw, stream
 
 # Changes when any draw changes; part of the fingerprint of prepared text.
 VERSION = "2"
@@ -41,7 +40,7 @@ def split_share(split: str) -> range:
     """The sixteenths that a split may draw from; the part of its name after a colon is free."""
     base = split.partition(":")[0]
     if base not in _SHARES:
-        raise InputError(f"built-in corpus: no split {split!r}; there are train, valid and test")
+        raise ValueError(f"built-in corpus: no split {split!r}; there are train, valid and test")
     return _SHARES[base]
 
 
@@ -86,13 +85,13 @@ def draw(
         max_length: longest sentence in words of either side.
 
     Raises:
-        InputError: for an unknown split or lengths that leave little.
+        ValueError: for an unknown split or lengths that leave little.
     """
     shares = split_share(split)
     if max_length < 6:
-        raise InputError(f"built-in corpus: max_length={max_length}: must be 6 or more")
+        raise ValueError(f"built-in corpus: max_length={max_length}: must be 6 or more")
     if mean_length <= 0:
-        raise InputError(f"built-in corpus: mean_length={mean_length}: must be above 0")
+        raise ValueError(f"built-in corpus: mean_length={mean_length}: must be above 0")
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
         wanted = _wanted(numbers, mean_length, _SHORTEST, max_length)
@@ -123,12 +122,12 @@ def draw_by_length(
         by_target: whether lengths are those of the target, and not of the source.
 
     Raises:
-        InputError: for an unknown split or buckets that hold no sentence.
+        ValueError: for an unknown split or buckets that hold no sentence.
     """
     shares = split_share(split)
     bounds = [2, *(edge for edge in edges if edge < max_length), max_length]
     if bounds != sorted(set(bounds)) or bounds[1] < 6:
-        raise InputError(
+        raise ValueError(
             f"built-in corpus: edges {list(edges)} up to {max_length}: must increase from 6 or more"
         )
     bucket = k % (len(bounds) - 1)

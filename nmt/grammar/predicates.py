@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from nmt.data.grammar import lexicon
-from nmt.data.grammar.descriptions import Descriptions
-from nmt.data.grammar.french import Links
-from nmt.data.grammar.lexicon import Verb
-from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
-from nmt.data.grammar.stream import Weighted
-from nmt.data.grammar.verbs import (
+from nmt.grammar import lexicon
+from nmt.grammar.descriptions import Descriptions
+from nmt.grammar.french import Links
+from nmt.grammar.lexicon import Verb
+from nmt.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
+from nmt.grammar.stream import Weighted
+from nmt.grammar.verbs import (
     CAN,
     CONDITIONAL,
     FUTURE,

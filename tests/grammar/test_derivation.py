@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.data.grammar import lexicon
-from nmt.data.grammar.lexicon import Adjective, Noun, Verb
-from nmt.data.grammar.phrases import IL, ILS, JE, Referent
-from nmt.data.grammar.sentences import AlignedPair, Derivation
-from nmt.data.grammar.stream import stream
-from nmt.data.grammar.verbs import (
+from nmt.grammar import lexicon
+from nmt.grammar.lexicon import Adjective, Noun, Verb
+from nmt.grammar.phrases import IL, ILS, JE, Referent
+from nmt.grammar.sentences import AlignedPair, Derivation
+from nmt.grammar.stream import stream
+from nmt.grammar.verbs import (
     BE,
     CONDITIONAL,
     FUTURE,

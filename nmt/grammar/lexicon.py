@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import NamedTuple
 
-from nmt.data.grammar import english, french, french_verbs
-from nmt.data.grammar.french import Links
-from nmt.data.grammar.stream import Weighted
+from nmt.grammar import english, french, french_verbs
+from nmt.grammar.french import Links
+from nmt.grammar.stream import Weighted
 
 
 class Noun(NamedTuple):
@@ -91,7 +91,7 @@ _RELATIONS = frozenset(
 
 def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
     """The words in brackets and the entries of each section of a list."""
-    text = (files("nmt.data.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
+    text = (files("nmt.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
     head: list[str] = []
     entries: list[str] = []
     for line in text.splitlines():

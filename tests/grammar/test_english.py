@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.data.grammar import english
+from nmt.grammar import english
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nmt.data.grammar import french, french_verbs
-from nmt.data.grammar.french import Links
+from nmt.grammar import french, french_verbs
+from nmt.grammar.french import Links
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from nmt.data.grammar import english, french_verbs, lexicon
-from nmt.data.grammar.french import Links
-from nmt.data.grammar.lexicon import Adjective, Name, Verb
-from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Nouns, Referent
-from nmt.data.grammar.stream import Weighted
+from nmt.grammar import english, french_verbs, lexicon
+from nmt.grammar.french import Links
+from nmt.grammar.lexicon import Adjective, Name, Verb
+from nmt.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Nouns, Referent
+from nmt.grammar.stream import Weighted
 
 # Tenses by their English form, and the French tense of each:
 PRESENT = "present"  # eats: mange

@@ -8,10 +8,9 @@ from hashlib import blake2b
 import pytest
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-from nmt.data.grammar import AlignedPair, draw, draw_by_length
-from nmt.data.grammar.sampling import split_share
 from nmt.evaluation.alignment import parse_links
-from nmt.utils.errors import InputError
+from nmt.grammar import AlignedPair, draw, draw_by_length
+from nmt.grammar.sampling import split_share
 
 EDGES = [10, 20, 30, 40, 50, 60]
 
@@ -153,5 +152,5 @@ def test_buckets_are_filled_in_turn() -> None:
     ],
 )
 def test_bad_settings_are_refused(call) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InputError, match="built-in corpus"):
+    with pytest.raises(ValueError, match="built-in corpus"):
         call()

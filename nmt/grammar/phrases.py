@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from nmt.data.grammar import english, lexicon
-from nmt.data.grammar.french import Links
-from nmt.data.grammar.lexicon import Adjective, Noun, Phrase
-from nmt.data.grammar.stream import Draw, Weighted, threshold
+from nmt.grammar import english, lexicon
+from nmt.grammar.french import Links
+from nmt.grammar.lexicon import Adjective, Noun, Phrase
+from nmt.grammar.stream import Draw, Weighted, threshold
 
 Word = TypeVar("Word", Noun, Adjective)
 

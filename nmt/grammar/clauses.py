@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nmt.data.grammar import lexicon
-from nmt.data.grammar.french import Links
-from nmt.data.grammar.lexicon import Noun
-from nmt.data.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
-from nmt.data.grammar.predicates import BASE, Predicates
-from nmt.data.grammar.stream import Weighted
-from nmt.data.grammar.verbs import (
+from nmt.grammar import lexicon
+from nmt.grammar.french import Links
+from nmt.grammar.lexicon import Noun
+from nmt.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
+from nmt.grammar.predicates import BASE, Predicates
+from nmt.grammar.stream import Weighted
+from nmt.grammar.verbs import (
     FUTURE,
     PAST,
     PLUPERFECT,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nmt.data.grammar import french, lexicon
-from nmt.data.grammar.clauses import Clauses
-from nmt.data.grammar.stream import Draw, Weighted
-from nmt.data.grammar.verbs import FUTURE, PAST, PRESENT, PROGRESSIVE
+from nmt.grammar import french, lexicon
+from nmt.grammar.clauses import Clauses
+from nmt.grammar.stream import Draw, Weighted
+from nmt.grammar.verbs import FUTURE, PAST, PRESENT, PROGRESSIVE
 
 _TENSES = Weighted([PAST, PRESENT, FUTURE], [48, 33, 19])
 
@@ -15,7 +15,7 @@ _TENSES = Weighted([PAST, PRESENT, FUTURE], [48, 33, 19])
 class AlignedPair(NamedTuple):
     """A sentence pair: words as Moses tokenises them, and links (i, j) from 0, sorted.
 
-    No link is both in `sure` and in `possible` (Och and Ney 2003; `nmt.data.grammar.french.Links`).
+    No link is both in `sure` and in `possible` (Och and Ney 2003; `nmt.grammar.french.Links`).
     """
 
     source: list[str]

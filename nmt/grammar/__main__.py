@@ -1,14 +1,14 @@
-"""Prints pairs of the built-in corpus: python -m nmt.data.grammar --pairs 5."""
+"""Prints pairs of the built-in corpus: python -m nmt.grammar --pairs 5."""
 
 from __future__ import annotations
 
 import argparse
 
-from nmt.data.grammar import draw
+from nmt.grammar import draw
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m nmt.data.grammar", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m nmt.grammar", description=__doc__)
     parser.add_argument("--pairs", type=int, default=5, help="how many pairs")
     parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     parser.add_argument("--seed", type=int, default=1, help="seed of the corpus")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from nmt.data.grammar import lexicon
-from nmt.data.grammar.circumstances import Circumstances
-from nmt.data.grammar.phrases import Referent, adjectives_of
-from nmt.data.grammar.verbs import BE, LINKING, PAST, PRESENT, PROGRESSIVE, verbs_of
+from nmt.grammar import lexicon
+from nmt.grammar.circumstances import Circumstances
+from nmt.grammar.phrases import Referent, adjectives_of
+from nmt.grammar.verbs import BE, LINKING, PAST, PRESENT, PROGRESSIVE, verbs_of
 
 # Adjectives that never follow be, and that are not a matter of degree.
 _NEVER_SAID_OF = frozenset(
