@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import OptimizerConfig
-from nmt.data.batch import Batch
 from nmt.layers import (
     Additive,
     Attention,
@@ -22,10 +21,11 @@ from nmt.layers import (
     Cosine,
     Decoder,
     Dot,
+    Encoder,
     FixedContext,
     ForwardEncoder,
     General,
-    Memory,
+    Network,
     Output,
     ScaledDot,
     initialise,
@@ -33,7 +33,6 @@ from nmt.layers import (
 from nmt.layers.scoring import compared_sizes
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
-from nmt.models.shares import shared_loss
 
 SCORING = {
     "additive": Additive,
@@ -68,49 +67,41 @@ BATCH = 80
 POOL = 20  # batches sorted by length together
 
 
-class Net(nn.Module):
-    """RNNsearch, or RNNencdec with scoring "none", as the search knows it."""
+class Net(Network):
+    """RNNsearch, or RNNencdec with scoring "none"."""
 
     def __init__(
         self, size: Size, recurrence: str, scoring: str = "additive", graphs: bool = False
     ) -> None:
-        super().__init__()
         options: dict[str, Any] = {"recurrence": recurrence, "graphs": graphs}
         context: Attention | FixedContext
         if scoring == "none":
-            self.encoder: nn.Module = ForwardEncoder(
+            encoder: Encoder = ForwardEncoder(
                 size.vocabulary, size.embedding, size.hidden, **options
             )
             context = FixedContext(size.hidden)
         else:
-            self.encoder = BidirectionalEncoder(
-                size.vocabulary, size.embedding, size.hidden, **options
-            )
+            encoder = BidirectionalEncoder(size.vocabulary, size.embedding, size.hidden, **options)
             scorer = SCORING[scoring]
             sizes = (size.hidden, 2 * size.hidden, size.alignment)
             context = Attention(*sizes, scorer(*compared_sizes(scorer, *sizes)))
-        self.decoder = Decoder(
+        decoder = Decoder(
             size.vocabulary, size.embedding, size.hidden, size.maxout, context, **options
         )
-        self.output = Output(size.maxout, size.vocabulary)
+        super().__init__(encoder, decoder, Output(size.maxout, size.vocabulary))
         self.plain = recurrence == "plain"
         initialise(self, "glorot")
 
-    def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        annotations, summary = self.encoder(source, mask)
-        return self.decoder.memory(annotations, summary, mask)
-
-    def forward(
+    def loss(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Tensor:
-        """NLL of a sentence; `plain` keeps all logits, as a plain implementation would."""
+        """As `Network.loss`; `plain` keeps all logits, as a plain implementation would."""
+        if not self.plain:
+            return super().loss(source, source_mask, target, target_mask)
         memory = self.encode(source, source_mask)
         readout = self.decoder(target, target_mask, memory).readout
-        if not self.plain:
-            return self.output.loss(readout, target, target_mask)[0] / len(source)
         logits = self.output.logits(readout[target_mask])
-        nll = nn.functional.cross_entropy(logits.float(), target[target_mask], reduction="sum")
-        return nll / len(source)
+        return nn.functional.cross_entropy(logits.float(), target[target_mask], reduction="sum")
 
 
 class Trainer:
@@ -127,15 +118,9 @@ class Trainer:
 
     def gradient(self, words: Words) -> None:
         self.net.zero_grad()
-        rows, unused = torch.arange(len(words[0])), torch.ones(())
-        batch = Batch(*words, rows, unused, unused)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
-            loss = shared_loss(self.net, self._nll, batch)
-        (loss / len(batch)).backward()
-
-    def _nll(self, batch: Batch) -> Tensor:
-        nll: Tensor = self.net(batch.source, batch.source_mask, batch.target, batch.target_mask)
-        return nll * len(batch)
+            loss = self.net.loss(*words)
+        (loss / len(words[0])).backward()
 
     def update(self, words: Words) -> None:
         self.gradient(words)

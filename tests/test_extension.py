@@ -137,10 +137,10 @@ FILES = {
                     self.file, self.rows = file, []
 
                 def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-                    self.before = pl_module.decoder.W_s.detach().clone()
+                    self.before = pl_module.network.decoder.W_s.detach().clone()
 
                 def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-                    moved = (pl_module.decoder.W_s.detach() - self.before).abs()
+                    moved = (pl_module.network.decoder.W_s.detach() - self.before).abs()
                     self.rows.append([trainer.global_step, float(moved.max())])
 
                 def on_train_end(self, trainer, pl_module):

@@ -67,7 +67,7 @@ def translations(tmp_path_factory: pytest.TempPathFactory) -> LineTranslator:
         config, len(prepared.source_vocabulary), len(prepared.target_vocabulary)
     ).eval()
     codec = make_codec(config, prepared.source_vocabulary, prepared.target_vocabulary)
-    return LineTranslator(TrainedModel(model, codec, config), attention=True)
+    return LineTranslator(TrainedModel(model.network, codec, config), attention=True)
 
 
 def configuration(folder: Path, source: list[str], target: list[str]) -> Config:

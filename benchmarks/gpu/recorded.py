@@ -73,7 +73,7 @@ def both(
 ) -> list[dict[str, torch.Tensor]]:
     """The gradients of each of two batches, both read before the first backward pass."""
     with setting.autocast(bf16):
-        losses = [net(*words) for words in pair]
+        losses = [net.loss(*words) / len(words[0]) for words in pair]
     found = []
     for which in order:
         net.zero_grad()

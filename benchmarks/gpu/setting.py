@@ -128,7 +128,7 @@ def gradients_of(
     """Loss and gradients of a batch."""
     net.zero_grad()
     with setting.autocast(bf16):
-        loss = net(*words)
+        loss = net.loss(*words) / len(words[0])
     loss.backward()
     return loss.item(), gradients(net)
 

@@ -57,7 +57,9 @@ def accumulation(setting: Setting, findings: Findings) -> None:
                 net.zero_grad()
                 for number, length in enumerate(lengths):
                     with setting.autocast(bf16):
-                        loss = net(*setting.words(length, seed=number)) / len(lengths)
+                        loss = net.loss(*setting.words(length, seed=number)) / (
+                            setting.rows * len(lengths)
+                        )
                     loss.backward()
                     if number == 0:
                         nll = validate(setting, net, bf16)
@@ -79,7 +81,7 @@ def validate(setting: Setting, net: Net, bf16: bool) -> float:
     net.eval()
     words = setting.words(setting.lengths[1], seed=99)
     with setting.autocast(bf16):
-        nll = float(net(*words))
+        nll = float(net.loss(*words)) / len(words[0])
         beam_search(net, *words[:2], SearchConfig(beam_size=1, max_ratio=1.0))
     net.train()
     return nll

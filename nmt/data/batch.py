@@ -6,7 +6,7 @@ Shapes: B batch, S longest source, T longest target of the batch (both with `</s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,6 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def part(self, first: int, end: int) -> Batch:
-        """The sentences from `first` to before `end`, padded as they are; `words` is that of the whole."""
-        of_sentences = ("source", "source_mask", "target", "target_mask", "rows")
-        return replace(self, **{name: getattr(self, name)[first:end] for name in of_sentences})
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         """The same batch on another device."""

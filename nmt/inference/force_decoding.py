@@ -20,7 +20,7 @@ from nmt.evaluation.alignment import attention_entropy, first_symbols, word_weig
 from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec, TrainedModel
-from nmt.models.base import Translator
+from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search.candidates import NOT_NUMBERS
 from nmt.utils.errors import RunError
@@ -63,7 +63,7 @@ def weights_between_words(
 
 @torch.no_grad()
 def force_decode(
-    model: Translator | Ensemble,
+    model: Network | Ensemble,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     *,
@@ -84,10 +84,10 @@ def force_decode(
         return []
     ids = [[*(symbol for symbol in target if symbol != END), END] for target in targets]
     batch = collate(sources, ids).to(model.device)
-    nll, forced = model(batch)
+    forced = model(batch.source, batch.source_mask, batch.target, batch.target_mask)
     top = None
     if runners_up:
-        scores = model.output.logits(forced.readout).float().log_softmax(2)
+        scores = model.logits(forced.readout).float().log_softmax(2)
         top = scores.topk(min(runners_up + 1, scores.shape[2]), 2)
     decodings = []
     for place, (source, target) in enumerate(zip(sources, ids, strict=True)):
@@ -108,7 +108,7 @@ def force_decode(
                 [(i, v) for i, v in zip(indices, values, strict=True) if i != written][:runners_up]
                 for written, indices, values in likely
             ]
-        log_probabilities = (-nll[place, :steps]).float().tolist()
+        log_probabilities = (-forced.nll[place, :steps]).float().tolist()
         if any(map(math.isnan, log_probabilities)):
             raise RunError(NOT_NUMBERS)
         decodings.append(ForcedDecoding(target, weights, log_normaliser, log_probabilities, others))

@@ -21,15 +21,15 @@ from nmt.layers import (
     ForwardEncoder,
     GatedUnit,
     Intervention,
+    Network,
     ScaledDot,
 )
-from nmt.models import RNNencdec, RNNsearch, Translator
 from nmt.report.live_file import LiveModel, shapes
 
 SCORING = {Additive: "additive", Dot: "dot", ScaledDot: "scaled_dot"}
 LAYERS = {
-    RNNencdec: (ForwardEncoder, FixedContext, GatedUnit),
-    RNNsearch: (BidirectionalEncoder, Attention, GatedUnit),
+    "RNNencdec": (ForwardEncoder, FixedContext, GatedUnit),
+    "RNNsearch": (BidirectionalEncoder, Attention, GatedUnit),
 }
 LARGEST = float(np.finfo(np.float16).max)
 
@@ -37,16 +37,19 @@ LARGEST = float(np.finfo(np.float16).max)
 def live_model(trained: TrainedModel) -> LiveModel | str:
     """The model with its weights rounded to float16, or what keeps it from running in a page."""
     model, config = trained.model, trained.config
-    if not isinstance(model, Translator) or type(model) not in LAYERS:
+    name = config.model._target_.removeprefix("nmt.models.")
+    if type(model) is not Network:
         return f"the page does not know the model {type(model).__name__}"
+    if name not in LAYERS:
+        return f"the page does not know the model {name}"
     if model.reverse_source:
         return "the page does not read a source backwards"
     decoder, encoder = model.decoder, model.encoder
     if isinstance(decoder.context, Intervention):
         return "the page takes the attention as it was trained"
     for layer in (encoder, *encoder.units, decoder.context, decoder.unit):
-        if type(layer) not in LAYERS[type(model)]:
-            return f"the page does not know {type(layer).__name__} in {type(model).__name__}"
+        if type(layer) not in LAYERS[name]:
+            return f"the page does not know {type(layer).__name__} in {name}"
     function = decoder.context.scoring
     if function is not None and type(function) not in SCORING:
         return f"the page does not know the scoring function {type(function).__name__}"
@@ -55,7 +58,7 @@ def live_model(trained: TrainedModel) -> LiveModel | str:
         return "the page does not know the tokenizer"
     search, sizes = config.search, config.model
     about: dict[str, Any] = {
-        "model": type(model).__name__,
+        "model": name,
         "scoring": None if function is None else SCORING[type(function)],
         "state_input": sizes.state_input,
         "sizes": {

@@ -47,6 +47,7 @@ from nmt.inference.force_decoding import (
 )
 from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import replace_unknown_words
+from nmt.layers import Likelihood
 from nmt.search import Hypothesis, beam_search
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.progress import unseen
@@ -115,7 +116,7 @@ def mean_nll(
     device = trained.model.device
 
     def sums_of(batch: Batch) -> Tensor:
-        nll = trained.model(batch.to(device)).nll.double().sum().cpu()
+        nll = _likelihood(trained, batch.to(device)).nll.double().sum().cpu()
         return torch.stack([nll, torch.tensor(float(len(batch)))])
 
     sums = torch.zeros(2, dtype=torch.float64)  # NLL, sentences
@@ -125,6 +126,13 @@ def mean_nll(
         done(int(found[1]))
     nll, sentences = torch.stack(gather(sums)).sum(0).tolist()
     return nll / max(sentences, 1)
+
+
+def _likelihood(trained: TrainedModel, batch: Batch) -> Likelihood:
+    likelihood: Likelihood = trained.model(
+        batch.source, batch.source_mask, batch.target, batch.target_mask
+    )
+    return likelihood
 
 
 @dataclass(frozen=True)
@@ -142,13 +150,13 @@ class _Step:
         model, codec, search = self.trained.model, self.trained.codec, self.trained.config.search
         batch = batch.to(model.device)
         examples = [self.examples[row] for row in batch.rows.tolist()]
-        decoded = model(batch)
+        decoded = _likelihood(self.trained, batch)
         nll = decoded.nll.double().sum(1).tolist()
         found = beam_search(model, batch.source, batch.source_mask, search)
         unknown = [unknown_words(codec.source, codec.target, e.source, e.target) for e in examples]
         free = [None if counts is None else not sum(counts) for counts in unknown]
         without = self._without_unknown(batch, free)
-        weights = decoded.teacher_forced.weights
+        weights = decoded.weights
         best = [hypotheses[0] for hypotheses in found]
         words, alignments, coverage = self._force_decode(batch, best, examples)
         records = []

@@ -14,8 +14,7 @@ import torch
 from nmt.config import Config, EvaluationConfig, SearchConfig
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
-from nmt.layers import Attention, Intervention
-from nmt.models.base import Translator
+from nmt.layers import Attention, Intervention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
 from nmt.report.wandb.artifacts import PREFIX, check_references, download, is_reference
@@ -49,7 +48,7 @@ class TrainedModel:
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
     """
 
-    model: Translator | Ensemble
+    model: Network | Ensemble
     codec: Codec
     config: Config
     dictionary: Mapping[str, str] | None = None
@@ -148,7 +147,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
     first, *others = members
     dictionary = dictionary_of(members, config.search)
     codec = make_codec(config, first.source_vocabulary, first.target_vocabulary)
-    models = [first.translator(config), *(other.translator() for other in others)]
+    models = [first.translator(config).network, *(m.translator().network for m in others)]
     attention = config.evaluation.attention
     for member, each in zip(members, models, strict=True):
         if attention != "as_trained" and not isinstance(each.decoder.context, Attention):
@@ -185,7 +184,7 @@ def dictionary_of(members: Sequence[Checkpoint], search: SearchConfig) -> dict[s
     return member.dictionary
 
 
-def intervene(model: Translator, settings: EvaluationConfig) -> None:
+def intervene(model: Network, settings: EvaluationConfig) -> None:
     """Replaces the weights of a model's attention as `evaluation.attention` says, if it does.
 
     Sentences are then decoded step by step (`plain`), also for likelihoods.

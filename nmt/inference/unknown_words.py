@@ -20,7 +20,7 @@ from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import Link, attended_words, hard_links
 from nmt.inference.force_decoding import ForcedDecoding, weights_between_words
 from nmt.inference.trained import Codec, TrainedModel
-from nmt.models.base import Translator
+from nmt.layers import Network
 from nmt.utils.environment import gather
 from nmt.utils.progress import unseen
 from nmt.utils.workers import map_batches
@@ -52,7 +52,7 @@ def learn_dictionary(
         Source word to the target word that it is most often linked to.
     """
     model, null = trained.model, trained.config.evaluation.alignment.null
-    assert isinstance(model, Translator)  # learnt at the end of a training
+    assert isinstance(model, Network)  # learnt at the end of a training
 
     def aligned_pairs(batch: Batch) -> list[Aligned]:
         batch = batch.to(model.device)

@@ -2,14 +2,14 @@
 
 from nmt.layers.attention import Attention, AttentionOutput, FixedContext
 from nmt.layers.decoder import Decoder, DecoderState, TeacherForced
-from nmt.layers.dropout import Dropout
 from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise
 from nmt.layers.intervention import Intervention
 from nmt.layers.local_attention import LocalAttention
 from nmt.layers.lstm_unit import LstmUnit
-from nmt.layers.memory import Memory
+from nmt.layers.memory import Memory, reorder, select
+from nmt.layers.network import Likelihood, Network
 from nmt.layers.output import Output
 from nmt.layers.readout import Readout
 from nmt.layers.scoring import Additive, Cosine, Dot, General, ScaledDot
@@ -23,19 +23,22 @@ __all__ = [
     "Decoder",
     "DecoderState",
     "Dot",
-    "Dropout",
     "Encoder",
     "FixedContext",
     "ForwardEncoder",
     "GatedUnit",
     "General",
     "Intervention",
+    "Likelihood",
     "LocalAttention",
     "LstmUnit",
     "Memory",
+    "Network",
     "Output",
     "Readout",
     "ScaledDot",
     "TeacherForced",
     "initialise",
+    "reorder",
+    "select",
 ]

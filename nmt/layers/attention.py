@@ -5,7 +5,6 @@ B batch, K queries a sentence, S source length, H state, A annotation, Q query, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import torch
@@ -38,29 +37,6 @@ class AttentionOutput(NamedTuple):
         if products is None:
             return cls(torch.bmm(weights, values), weights, log_normaliser)
         return cls(None, weights, log_normaliser, torch.bmm(weights, products))
-
-    def select(self, rows: Tensor) -> AttentionOutput:
-        """The sentences `rows` (indices or a bool mask of the batch)."""
-        kept = (None if field is None else field[rows] for field in self)
-        return AttentionOutput(*kept)
-
-    def reorder(self, parents: Tensor) -> AttentionOutput:
-        """Query k of sentence b becomes the former query `parents[b, k]` (B, K')."""
-        queries = next(field.shape[1] for field in self if field is not None)
-        take = hypotheses_at(parents, queries)
-        return AttentionOutput(*(None if field is None else take(field) for field in self))
-
-
-def hypotheses_at(parents: Tensor, hypotheses: int) -> Callable[[Tensor], Tensor]:
-    """A function of fields (B, K, ...) that gives `field[b, parents[b, k]]` (B, K', ...).
-
-    Args:
-        parents: (B, K').
-        hypotheses: K.
-    """
-    first = torch.arange(parents.shape[0], device=parents.device).unsqueeze(1) * hypotheses
-    rows = (first + parents).flatten()
-    return lambda field: field.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
 
 
 def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,10 +16,8 @@ from nmt.layers.attention import (
     Attention,
     AttentionOutput,
     FixedContext,
-    hypotheses_at,
     normalise_rows,
 )
-from nmt.layers.dropout import Dropout, time_first
 from nmt.layers.fused.embedding import look_up
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.inheritance import fits_forward
@@ -39,15 +37,6 @@ class DecoderState(NamedTuple):
 
     hidden: Tensor  # (B, K, H) s_{i-1}; of a unit with a memory, that too
     word: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
-
-    def select(self, rows: Tensor) -> DecoderState:
-        """The sentences `rows` (indices or a bool mask of the batch)."""
-        return DecoderState(self.hidden[rows], self.word[rows])
-
-    def reorder(self, parents: Tensor) -> DecoderState:
-        """Hypothesis k of sentence b becomes the former hypothesis `parents[b, k]` (B, K')."""
-        take = hypotheses_at(parents, self.hidden.shape[1])
-        return DecoderState(take(self.hidden), take(self.word))
 
 
 class TeacherForced(NamedTuple):
@@ -106,7 +95,7 @@ class Decoder(nn.Module):
         self.recurrence = recurrence
         self.graph_cache = GraphCache() if graphs else None
         self.embedding = nn.Embedding(vocabulary, embedding)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.context = context
         self.W_s = nn.Parameter(torch.empty(hidden, hidden))
         self.bias_s = nn.Parameter(torch.empty(hidden))
@@ -211,16 +200,14 @@ class Decoder(nn.Module):
     def _fused(self, target: Tensor, memory: Memory) -> TeacherForced:
         """`forward` with the loop in one `torch.autograd.Function`, time first."""
         start = self.initial(memory)
-        with time_first():
-            words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
+        words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
         previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
         trace = self.context.run_fused(
             projected, start.hidden.squeeze(1), memory, self.unit, self.graph_cache
         )
-        with time_first():
-            readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
+        readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
         by_sentence = (
             None if x is None else x.transpose(0, 1)
             for x in (readout, trace.weights, trace.log_normaliser)

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.dropout import Dropout
 from nmt.layers.fused.embedding import look_up
 from nmt.layers.fused.graphs import GraphCache
 from nmt.layers.fused.unit import read_in_all_directions
@@ -48,7 +47,7 @@ class Encoder(nn.Module):
         self.graph_cache = GraphCache() if graphs else None
         self.size = self.directions * hidden
         self.embedding = nn.Embedding(vocabulary, embedding)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.units = nn.ModuleList(unit(embedding, hidden) for _ in range(self.directions))
         self.fused = recurrence == "fused" and unit is GatedUnit
         self.initialise("paper")

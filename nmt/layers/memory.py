@@ -1,10 +1,17 @@
-"""`Memory`: the encoded source sentences that the decoder attends to."""
+"""`Memory`: the encoded source sentences that the decoder attends to; and a search's bookkeeping.
+
+B batch, S source length, A annotation, N alignment, K hypotheses a sentence.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
+import torch
 from torch import Tensor
+
+Fields = TypeVar("Fields", bound=tuple[Any, ...])
 
 
 class Memory(NamedTuple):
@@ -20,7 +27,28 @@ class Memory(NamedTuple):
     summary: Tensor  # (B, H) ←h_1 of a bidirectional encoder, →h_Tx of a forward one
     products: Tensor | None = None  # (B, S, P) [C; C_o] h_j; (B, 1, P) for a fixed context
 
-    def select(self, rows: Tensor) -> Memory:
-        """The sentences `rows` (indices or a bool mask), in that order."""
-        kept = (None if field is None else field[rows] for field in self)
-        return Memory(*kept)  # type: ignore[arg-type]
+
+def select(fields: Fields, rows: Tensor) -> Fields:
+    """The sentences `rows` (indices) of a memory, a state or an attention, in that order."""
+    return _each(fields, lambda field: field[rows])
+
+
+def reorder(fields: Fields, parents: Tensor) -> Fields:
+    """Hypothesis k of sentence b becomes the former hypothesis `parents[b, k]` (B, K')."""
+
+    def take(field: Tensor) -> Tensor:  # (B, K, ...) -> (B, K', ...)
+        first = torch.arange(len(parents), device=parents.device).unsqueeze(1) * field.shape[1]
+        rows = (first + parents).flatten()
+        return field.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
+
+    return _each(fields, take)
+
+
+def _each(fields: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """A tuple of tensors, None and further tuples, with the function applied to each tensor."""
+    if fields is None:
+        return None
+    if isinstance(fields, Tensor):
+        return function(fields)
+    mapped = [_each(field, function) for field in fields]
+    return type(fields)(*mapped) if hasattr(fields, "_fields") else tuple(mapped)

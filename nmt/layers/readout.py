@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.dropout import Dropout
 from nmt.layers.initialisation import initialise_matrix
 
 
@@ -27,7 +26,7 @@ class Readout(nn.Module):
         self.V_o = nn.Parameter(torch.empty(2 * maxout, embedding))
         self.C_o = nn.Parameter(torch.empty(2 * maxout, context))
         self.bias = nn.Parameter(torch.empty(2 * maxout))
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.initialise("paper")
 
     def initialise(self, init: str) -> None:

@@ -6,7 +6,7 @@ B batch, S source length, T target length.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -20,36 +20,15 @@ from nmt.layers import (
     Encoder,
     FixedContext,
     GatedUnit,
-    Memory,
+    Likelihood,
+    Network,
     Output,
-    TeacherForced,
     initialise,
 )
 from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 from nmt.models.parts import chosen_class
-from nmt.models.shares import shared_loss
 from nmt.utils.errors import InputError
-
-
-def reversed_words(mask: Tensor) -> Tensor:
-    """(B, S): the positions of each sentence, the words backwards, `</s>` and padding in place.
-
-    Applied twice, it is the order of the text.
-
-    >>> reversed_words(torch.tensor([[True, True, True, True, False]])).tolist()
-    [[2, 1, 0, 3, 4]]
-    """
-    place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-    words = mask.sum(1, keepdim=True) - 1
-    return torch.where(place < words, words - 1 - place, place)
-
-
-class Decoded(NamedTuple):
-    """The result of teacher forcing: the likelihoods of a batch's target sentences."""
-
-    nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
-    teacher_forced: TeacherForced  # readouts, weights of attention, log-normalisers
 
 
 class Translator(pl.LightningModule, ABC):
@@ -62,12 +41,11 @@ class Translator(pl.LightningModule, ABC):
         source_size, target_size: symbols of the vocabularies, `</s>` and `<unk>` included.
         optimizer, updates: the update rule, and the number of updates its schedule spans; only
             training needs them.
+        reverse_source: whether the encoder reads the words of a sentence backwards.
 
     Attributes:
-        reverse_source: whether the encoder reads the words of a sentence backwards.
+        network: the equations, all that translating needs (`nmt.layers.Network`).
     """
-
-    reverse_source = False
 
     def __init__(
         self,
@@ -76,6 +54,7 @@ class Translator(pl.LightningModule, ABC):
         target_size: int,
         optimizer: OptimizerConfig | None = None,
         updates: int = 1,
+        reverse_source: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
@@ -93,18 +72,19 @@ class Translator(pl.LightningModule, ABC):
             "graphs": model.graphs,
             "unit": chosen_class(model, "unit", nn.Module, GatedUnit),
         }
-        self.encoder = self.make_encoder(source_size, model.embedding, model.hidden, **options)
-        self.decoder = Decoder(
+        encoder = self.make_encoder(source_size, model.embedding, model.hidden, **options)
+        decoder = Decoder(
             target_size,
             model.embedding,
             model.hidden,
             model.maxout,
-            self.make_context(self.encoder.size),
+            self.make_context(encoder.size),
             state_input=model.state_input,
             **options,
         )
-        self.output = Output(model.maxout, target_size)
-        initialise(self, model.init)
+        output = Output(model.maxout, target_size)
+        self.network = Network(encoder, decoder, output, reverse_source=reverse_source)
+        initialise(self.network, model.init)
 
     @abstractmethod
     def make_encoder(self, vocabulary: int, embedding: int, hidden: int, **options: Any) -> Encoder:
@@ -114,46 +94,16 @@ class Translator(pl.LightningModule, ABC):
     def make_context(self, annotation: int) -> Attention | FixedContext:
         """The module that computes the decoder's context, given the size of the annotations."""
 
-    @property
-    def attends(self) -> bool:
-        """Whether the model has attention: only then it has a scoring function, and weights."""
-        return self.decoder.context.scoring is not None
-
-    def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        """Encodes source ids (B, S) with mask (B, S).
-
-        With `reverse_source` the encoder reads the words backwards; the annotations are put back to
-        the order of the text, in which everything else sees them.
-        """
-        if not self.reverse_source:
-            annotations, summary = self.encoder(source, mask)
-            return self.decoder.memory(annotations, summary, mask)
-        order = reversed_words(mask)
-        annotations, summary = self.encoder(source.gather(1, order), mask)
-        annotations = annotations.gather(1, order.unsqueeze(2).expand_as(annotations))
-        return self.decoder.memory(annotations, summary, mask)
-
-    def forward(self, batch: Batch) -> Decoded:
+    def forward(self, batch: Batch) -> Likelihood:
         """The likelihood of the given translations, with readouts and attention."""
-        memory = self.encode(batch.source, batch.source_mask)
-        teacher_forced = self.decoder(batch.target, batch.target_mask, memory)
-        return Decoded(
-            self.output.nll(teacher_forced.readout, batch.target, batch.target_mask), teacher_forced
+        likelihood: Likelihood = self.network(
+            batch.source, batch.source_mask, batch.target, batch.target_mask
         )
-
-    def summed_nll(self, batch: Batch) -> Tensor:
-        """NLL in nats, summed over the words of a batch, () with a gradient.
-
-        Several threads may compute it at once, of some sentences each: nothing is stored in the
-        module, and what is computed of a sentence depends on no other.
-        """
-        memory = self.encode(batch.source, batch.source_mask)
-        teacher_forced = self.decoder(batch.target, batch.target_mask, memory)
-        return self.output.loss(teacher_forced.readout, batch.target, batch.target_mask)[0]
+        return likelihood
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
-        nll = shared_loss(self, self.summed_nll, batch)
+        nll = self.network.loss(batch.source, batch.source_mask, batch.target, batch.target_mask)
         return {
             "loss": nll * batch.weight,
             "nll": nll.detach(),
@@ -170,9 +120,9 @@ class Translator(pl.LightningModule, ABC):
             return super().transfer_batch_to_device(batch, device, dataloader_idx)
         return batch.to(device, non_blocking=device.type == "cuda")
 
-    def validation_step(self, batch: Batch, index: int) -> dict[str, Decoded] | None:
+    def validation_step(self, batch: Batch, index: int) -> dict[str, Likelihood] | None:
         """The likelihood of the reference translations; `nmt.training.Validation` sums it up."""
-        return {"decoded": self(batch)} if len(batch) else None
+        return {"likelihood": self(batch)} if len(batch) else None
 
     def configure_gradient_clipping(
         self,
@@ -214,7 +164,7 @@ class Translator(pl.LightningModule, ABC):
     def parameter_groups(self) -> list[nn.Parameter] | list[dict[str, Any]]:
         """All parameters, or two groups where those of the attention have a rate of their own."""
         assert self.optimizer is not None
-        context = self.decoder.context
+        context = self.network.decoder.context
         if not isinstance(context, Attention) or context.lr_factor == 1:
             return list(self.parameters())
         scaled = context.projections()

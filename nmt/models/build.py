@@ -46,12 +46,12 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
             target_size,
             optimizer=config.optimizer,
             updates=config.trainer.max_steps,
+            reverse_source=config.data.reverse_source,
         )
     except ValueError as error:
         raise InputError(f"model: {error}") from error
-    model.reverse_source = config.data.reverse_source
     scoring = scoring_of(config.model)
-    if scoring and not model.attends:
+    if scoring and not model.network.attends:
         raise InputError(
             f"model.alignment={config.model.alignment}: {model_class.__name__} has no attention; "
             "leave the key out of its file, and take scoring=none"

@@ -137,7 +137,7 @@ class Training:
         path = self.run.folder.checkpoints.best
         self.model.load_state_dict(read_checkpoint(path, own_code(config)).weights)
         self.trainer.strategy.barrier()  # what follows is added to the file that all have read now
-        trained = TrainedModel(self.model, self.codec, config)
+        trained = TrainedModel(self.model.network, self.codec, config)
         train = self.summary() | {"nll_per_sentence": self._train_nll(trained)}
         dictionary = self._dictionary(trained)
         if self.trainer.is_global_zero:
@@ -208,7 +208,7 @@ class Training:
         """Numbers of training pairs in the samples for `nll` and `dictionary`."""
         options, most = self.run.config.evaluation, len(self.text.train)
         # subwords leave no word unknown
-        learns = self.model.attends and self.codec.source.kind == "words"
+        learns = self.model.network.attends and self.codec.source.kind == "words"
         return {
             "nll": min(options.train_sample, most),
             "dictionary": min(options.dictionary_sample, most) if learns else 0,

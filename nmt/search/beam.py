@@ -21,6 +21,7 @@ from torch import Tensor
 
 from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
+from nmt.layers import reorder, select
 from nmt.search.candidates import along, best_continuations
 from nmt.search.hypothesis import Hypothesis, Trellis, normalised
 from nmt.utils.devices import queued
@@ -28,14 +29,16 @@ from nmt.utils.errors import InputError
 
 
 class Searchable(Protocol):
-    """What a search needs of a model: the encoder, the decoder's step interface, the output."""
+    """What a search needs of a model: see `nmt.layers.Network`."""
 
-    # initial(memory), step(state, memory), advance(state, attended, word); precompute(memory) or not
-    decoder: Any
-    output: Any  # logits(readout (B, K, M)) -> (B, K, V)
+    def begin(self, source: Tensor, mask: Tensor) -> tuple[Any, Any]:
+        """Sentences (B, S) and mask (B, S) to memory and first state."""
 
-    def encode(self, source: Tensor, mask: Tensor) -> Any:
-        """Sentences (B, S) and mask (B, S) to a Memory."""
+    def step(self, state: Any, memory: Any) -> tuple[Tensor, Any]:
+        """Logits (B, K, V) and attention."""
+
+    def advance(self, state: Any, attended: Any, word: Tensor) -> Any:
+        """The state after `word` (B, K)."""
 
 
 @dataclass
@@ -112,19 +115,16 @@ def beam_search(
     totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
     if not sentences:
         return []
-    memory = model.encode(source, mask)
-    if hasattr(model.decoder, "precompute"):
-        memory = model.decoder.precompute(memory)
-    state = model.decoder.initial(memory)
+    memory, state = model.begin(source, mask)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
-        readout, attended = model.decoder.step(state, memory)
+        logits, attended = model.step(state, memory)
         rows = [sentences[i] for i in alive]
         widths = np.array([settings.beam_size - len(row.finished) for row in rows])
         forbidden = {END: np.array([step <= row.minimum for row in rows])}
         if forbid_unknown:
             forbidden[UNKNOWN] = np.ones(len(rows), bool)
         forbidden = {word: where for word, where in forbidden.items() if where.any()}
-        chosen = best_continuations(model.output.logits(readout), totals, widths, forbidden)
+        chosen = best_continuations(logits, totals, widths, forbidden)
 
         nodes = trellis.add(along(nodes, chosen.parents), chosen.words)
         totals = chosen.totals
@@ -153,9 +153,9 @@ def beam_search(
         index = queued(torch.from_numpy(np.stack(kept)), source.device)
         if not active.all():
             staying = queued(torch.from_numpy(np.flatnonzero(active)), source.device)
-            memory, state, attended = (part.select(staying) for part in (memory, state, attended))
+            memory, state, attended = select((memory, state, attended), staying)
         parents, words = index
-        state = model.decoder.advance(state.reorder(parents), attended.reorder(parents), words)
+        state = model.advance(*reorder((state, attended), parents), words)
     return [_ranked(sentence, trellis, settings) for sentence in sentences]
 
 

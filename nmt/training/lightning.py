@@ -24,6 +24,7 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
+from torch import nn
 
 from nmt.training.ranks import STARTER, watch_ranks
 
@@ -33,9 +34,7 @@ HOST = "127.0.0.1"
 Result = TypeVar("Result")
 
 
-def on_every_rank(
-    trainer: pl.Trainer, model: pl.LightningModule, work: Callable[[], Result]
-) -> Result:
+def on_every_rank(trainer: pl.Trainer, model: nn.Module, work: Callable[[], Result]) -> Result:
     """Runs `work` as `Trainer.test` runs its loop, and returns what it returns on this rank.
 
     The other ranks are started where they have not been. The model is in evaluation mode and on

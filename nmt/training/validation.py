@@ -18,7 +18,8 @@ from nmt.evaluation.alignment import Gold, gold_links, sentence_counts, word_wei
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 from nmt.evaluation.records import choose_kept, in_order
-from nmt.models.base import Decoded, Translator
+from nmt.layers import Likelihood
+from nmt.models.base import Translator
 from nmt.report.wandb.panels import PICTURED, log_alignments
 from nmt.search import beam_search
 from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
@@ -75,13 +76,13 @@ class Validation(pl.Callback):
     ) -> None:
         if outputs is None:
             return  # this rank's share of the sentences is empty
-        decoded: Decoded = outputs["decoded"]
+        decoded: Likelihood = outputs["likelihood"]
         self.metrics["nll"].update(decoded.nll.double().sum())
         self.metrics["words"].update(batch.words)
         self.metrics["sentences"].update(len(batch))
-        if decoded.teacher_forced.weights is not None:
-            self._attention(batch, decoded.teacher_forced.weights.float())
-            self._picture(batch, decoded.teacher_forced.weights)
+        if decoded.weights is not None:
+            self._attention(batch, decoded.weights.float())
+            self._picture(batch, decoded.weights)
         self._translate(pl_module, batch)
 
     def _attention(self, batch: Batch, weights: Tensor) -> None:
@@ -128,7 +129,7 @@ class Validation(pl.Callback):
         source, mask = batch.source[chosen], batch.source_mask[chosen]
         longest = int(mask.sum(1).max())
         with model.trainer.precision_plugin.val_step_context():  # Lightning's own has ended
-            found = beam_search(model, source[:, :longest], mask[:, :longest], self.greedy)
+            found = beam_search(model.network, source[:, :longest], mask[:, :longest], self.greedy)
         statistics, lengths = [], []
         for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
             vocabulary, ids = self.prepared.target_vocabulary, hypotheses[0].tokens

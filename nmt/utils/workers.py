@@ -6,10 +6,8 @@ forked processes could hang, since a parallel region of OpenMP has run before.
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
@@ -44,31 +42,6 @@ def map_batches(
             yield from pool.map(_as_here(function), items)
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def compute_at_once(function: Callable[[Task], Done], items: Sequence[Task]) -> list[Done]:
-    """`map(function, items)` on a CPU, all at once, the first item by the calling thread.
-
-    The other threads are kept for the next call, since setting them up costs a fifth of a small
-    update. Otherwise as `map_batches`.
-    """
-    first, *others = items
-    threads = torch.get_num_threads()
-    with _one_thread():
-        pool = _standing(max(threads - 1, len(others), 1))
-        begun = [pool.submit(_as_here(function), item) for item in others]
-        try:
-            return [function(first), *(each.result() for each in begun)]
-        finally:
-            wait(begun)
-
-
-@functools.cache
-def _standing(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
-
-
-os.register_at_fork(after_in_child=_standing.cache_clear)  # a forked child lacks these threads
 
 
 @contextmanager

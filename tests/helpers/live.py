@@ -63,7 +63,7 @@ def drawn_model(
         for parameter in built.parameters():
             parameter.normal_(std=spread)
     codec = make_codec(objects, *vocabularies)
-    return TrainedModel(built, codec, objects, dictionary)
+    return TrainedModel(built.network, codec, objects, dictionary)
 
 
 def laptop_model(model: str) -> TrainedModel:
@@ -90,7 +90,10 @@ def rounded(trained: TrainedModel, bits: int) -> TrainedModel:
             state[name] = torch.from_numpy(codes * scale.astype("float32")[:, None])
         else:
             state[name] = torch.from_numpy(weight.astype("float32"))
-    model = build_model(trained.config, trained.model.source_size, trained.model.target_size)
+    sizes = [
+        part.embedding.num_embeddings for part in (trained.model.encoder, trained.model.decoder)
+    ]
+    model = build_model(trained.config, *sizes).network
     model.load_state_dict(state)
     return dataclasses.replace(trained, model=model.eval())
 

@@ -49,7 +49,7 @@ def make(scoring="Additive", source=SOURCE, target=TARGET, **options):
         chosen = {"scoring": None, "_target_": "nmt.models.RNNencdec"}
     sizes = {"hidden": 6, "embedding": 5, "alignment": 7, "maxout": 4}
     config = Config(model=ModelConfig(init="glorot", **sizes, **chosen))
-    model = build_model(config, len(source), len(target)).eval().double()
+    model = build_model(config, len(source), len(target)).network.eval().double()
     with torch.no_grad():  # sharper than a fresh model, so that translations differ
         for parameter in model.parameters():
             parameter.mul_(2)
@@ -80,7 +80,8 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
     for record, (source, target) in zip(records, TEXT, strict=True):
         ids, answer = SOURCE.encode(source.split()), TARGET.encode(target.split())
         alone = collate([ids], [answer], [0])
-        nll, forced = model(alone)
+        forced = model(alone.source, alone.source_mask, alone.target, alone.target_mask)
+        nll = forced.nll
         [[best, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH)
         [[free, *_]] = beam_search(model, alone.source, alone.source_mask, SEARCH, True)
         assert record["nll"] == pytest.approx(float(nll.sum()))
@@ -350,7 +351,8 @@ def test_a_closer_look_at_alignment_and_coverage():
     for record, (source, _) in zip(records, TEXT, strict=True):
         ids = SOURCE.encode(source.split())
         words = TARGET.encode(record["hypothesis"])
-        forced = model(collate([ids], [words], [0])).teacher_forced
+        pair = collate([ids], [words], [0])
+        forced = model(pair.source, pair.source_mask, pair.target, pair.target_mask)
         p = model.output.logits(forced.readout).softmax(2)[0]
         expected = p[torch.arange(len(words)), words] / p.amax(1)
         mass = (expected.unsqueeze(1) * forced.weights[0])[:-1, :-1].sum(0).numpy()
@@ -361,7 +363,9 @@ def test_a_closer_look_at_alignment_and_coverage():
         {"unread_words"} if n != 1 else {*CLOSER[1:]} for n in range(5)
     ]
     kept = records[1]["statistics"]  # le chat: both are among the three most frequent words
-    weights = model(make_batches(trained, EXAMPLES[1:2])[0]).teacher_forced.weights[0].numpy()
+    pair = make_batches(trained, EXAMPLES[1:2])[0]
+    forced = model(pair.source, pair.source_mask, pair.target, pair.target_mask)
+    weights = forced.weights[0].numpy()
     after = [int(weights[i + 1, :2].argmax()) for i in range(2)]
     hits = sum(j == i for i, j in enumerate(after))
     assert kept["aer_shift_plus_1"] == [2, 2, hits, hits, 0, 2]

@@ -70,7 +70,7 @@ LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
 
 @pytest.fixture
 def model():
-    return build_model(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).eval()
+    return build_model(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).network.eval()
 
 
 def attend(monkeypatch, model, links):

@@ -15,6 +15,7 @@ from nmt.layers import (
     GatedUnit,
     General,
     LocalAttention,
+    Network,
     Output,
     ScaledDot,
     initialise,
@@ -33,7 +34,7 @@ KINDS += [("general", "current"), ("cosine", "previous")]
 SIZES = {"source": 11, "target": 13, "embedding": 4, "hidden": 5, "alignment": 7, "maxout": 3}
 
 
-class Net(nn.Module):
+class Net(Network):
     """Encoder, decoder and output of RNNsearch, or of RNNencdec with scoring "none"."""
 
     def __init__(
@@ -46,19 +47,17 @@ class Net(nn.Module):
         unit=GatedUnit,
         **sizes,
     ):
-        super().__init__()
         options = {"recurrence": recurrence, "graphs": graphs, "unit": unit}
         size = SIZES | sizes
-        self.scoring = scoring
         e, h, n = size["embedding"], size["hidden"], size["alignment"]
         if scoring == "none":
-            self.encoder = ForwardEncoder(size["source"], e, h, **options)
+            encoder = ForwardEncoder(size["source"], e, h, **options)
             context = FixedContext(h)
         else:
-            self.encoder = BidirectionalEncoder(size["source"], e, h, **options)
+            encoder = BidirectionalEncoder(size["source"], e, h, **options)
             scorer = scorer or SCORINGS[scoring]
             context = Attention(h, 2 * h, n, scorer(*compared_sizes(scorer, h, 2 * h, n)))
-        self.decoder = Decoder(
+        decoder = Decoder(
             size["target"],
             e,
             h,
@@ -67,15 +66,8 @@ class Net(nn.Module):
             state_input=state_input,
             **options,
         )
-        self.output = Output(size["maxout"], size["target"])
-
-    def encode(self, source, mask):
-        return self.decoder.memory(*self.encoder(source, mask), mask)
-
-    def forward(self, source, source_mask, target, target_mask):
-        """(nll (B, T), TeacherForced)."""
-        teacher_forced = self.decoder(target, target_mask, self.encode(source, source_mask))
-        return self.output.nll(teacher_forced.readout, target, target_mask), teacher_forced
+        super().__init__(encoder, decoder, Output(size["maxout"], size["target"]))
+        self.scoring = scoring
 
 
 def make(scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, **options):
@@ -124,7 +116,7 @@ def gradients(net):
 def both_recurrences(
     scoring, state_input="previous", lengths=((6, 1, 4), (2, 5, 3)), *, autocast=None, **options
 ):
-    """For plain and fused: (nll, teacher_forced, gradients), each sentence with another weight.
+    """For plain and fused: (nll, likelihood, gradients), each sentence with another weight.
 
     With `autocast` given (on or off) the maxout units stay on one half.
     """
@@ -135,15 +127,15 @@ def both_recurrences(
             net.decoder.readout.bias.data[0::2] += 3
         words = batch(*lengths, sizes=options)
         with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
-            nll, teacher_forced = net(*words)
-        weight = torch.arange(1, len(nll) + 1).unsqueeze(1) / len(nll)
-        (nll * weight).sum().backward()
+            found = net(*words)
+        weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
+        (found.nll * weight).sum().backward()
         grads = {
             # a part that a one-word target never uses: no gradient in plain, 0 in fused
             name: torch.zeros_like(p) if p.grad is None else p.grad
             for name, p in net.named_parameters()
         }
-        results.append((nll, teacher_forced, grads))
+        results.append((found.nll, found, grads))
     return results
 
 

@@ -97,12 +97,12 @@ def test_a_sentence_is_read_as_it_is_alone(kind):
     net = make()
     net.decoder.context = Intervention(net.decoder.context, kind, 2)
     source, source_mask, target, target_mask = batch()
-    together, _ = net(source, source_mask, target, target_mask)
+    together = net(source, source_mask, target, target_mask).nll
     pairs = zip(sentences(source, source_mask), sentences(target, target_mask), strict=True)
     for b, (words, translation) in enumerate(pairs):
         parts = [torch.tensor([words]), torch.tensor([translation])]
         masks = [torch.ones_like(part, dtype=torch.bool) for part in parts]
-        alone, _ = net(parts[0], masks[0], parts[1], masks[1])
+        alone = net(parts[0], masks[0], parts[1], masks[1]).nll
         torch.testing.assert_close(together[b, : len(translation)], alone[0])
 
 

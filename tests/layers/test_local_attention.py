@@ -103,14 +103,14 @@ def test_a_whole_model_with_it(recurrence):
     """In a batch and alone, likewise in 16 bits; fused runs the loop under autograd."""
     net = make_local(recurrence=recurrence)
     whole = batch()
-    nll, _ = net(*whole)
+    nll = net(*whole).nll
     for b, (s, t) in enumerate(((6, 2), (1, 5), (4, 3))):
-        alone, _ = net(*(part[b : b + 1, :n] for part, n in zip(whole, (s, s, t, t), strict=True)))
+        alone = net(*(part[b : b + 1, :n] for part, n in zip(whole, (s, s, t, t), strict=True))).nll
         torch.testing.assert_close(alone[0], nll[b, :t])
     nll.sum().backward()
     assert net.decoder.context.W_p.grad.abs().max() > 1e-6
     with mixed_precision():
-        mixed, _ = net.float()(*whole)
+        mixed = net.float()(*whole).nll
     assert (mixed - nll).abs().max() < 0.15
 
 
@@ -160,7 +160,7 @@ def test_a_step_without_weights_has_no_nan():
     net = make()
     net.decoder.context = Blind(5, 10, 7, Additive(7, 7)).double()
     source, source_mask, target, target_mask = batch()
-    _, forced = net(source, source_mask, target, target_mask)
+    forced = net(source, source_mask, target, target_mask)
     expected = target_mask * (source_mask.sum(1, keepdim=True) > 1)
     torch.testing.assert_close(forced.weights.sum(2), expected.double())
     assert forced.log_normaliser.isfinite().all()

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from nmt.layers import LstmUnit
+from nmt.layers import LstmUnit, reorder, select
 from tests.layers import reference
 from tests.layers.nets import SIZES, batch, gradients, make, mixed_precision, sentences
 from tests.layers.reference import sigmoid
@@ -71,7 +71,7 @@ def likelihood(net, source, target):
 def test_both_models_with_it(scoring, recurrence):
     net = make(scoring, recurrence=recurrence, unit=LstmUnit)
     source, source_mask, target, target_mask = batch()
-    nll, _ = net(source, source_mask, target, target_mask)
+    nll = net(source, source_mask, target, target_mask).nll
     pairs = zip(sentences(source, source_mask), sentences(target, target_mask), strict=True)
     for b, (words, translation) in enumerate(pairs):
         expected = likelihood(net, words, translation)
@@ -91,8 +91,8 @@ def test_steps_of_a_search(state_input):
         readout, attended = net.decoder.step(state, memory)
         torch.testing.assert_close(readout[:, 0], readouts[:, i])
         state = net.decoder.advance(state, attended, target[:, i : i + 1])
-        state = state.select(torch.tensor([2, 0, 1])).select(torch.tensor([1, 2, 0]))
-        state = state.reorder(torch.zeros(3, 1, dtype=torch.int64))
+        state = select(select(state, torch.tensor([2, 0, 1])), torch.tensor([1, 2, 0]))
+        state = reorder(state, torch.zeros(3, 1, dtype=torch.int64))
 
 
 def test_padding_freezes_state_and_memory():
@@ -103,8 +103,8 @@ def test_padding_freezes_state_and_memory():
     assert (after[0] != state[0]).all()
     net = make(unit=LstmUnit)
     whole = batch()
-    nll, _ = net(*whole)
-    alone, _ = net(*(part[2:, :length] for part, length in zip(whole, (4, 4, 3, 3), strict=True)))
+    nll = net(*whole).nll
+    alone = net(*(part[2:, :length] for part, length in zip(whole, (4, 4, 3, 3), strict=True))).nll
     torch.testing.assert_close(alone[0], nll[2, :3])
 
 
@@ -133,9 +133,9 @@ def test_how_it_is_drawn_and_how_many_weights_there_are():
 def test_its_memory_is_in_32_bits():
     net = make(unit=LstmUnit, dtype=torch.float32)
     words = batch()
-    exact, _ = net(*words)
+    exact = net(*words).nll
     with mixed_precision():
-        mixed, _ = net(*words)
+        mixed = net(*words).nll
         state = net.decoder.initial(net.encode(*words[:2]))
     assert state.hidden.dtype == torch.float32
     assert (mixed - exact).abs().max() < 0.1

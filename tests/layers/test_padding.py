@@ -11,7 +11,8 @@ from tests.layers.nets import KINDS, batch, gradients, make
 def test_alone_and_in_a_batch(scoring, state_input, recurrence):
     net = make(scoring, state_input, recurrence)
     whole = batch()
-    nll, teacher_forced = net(*whole)
+    found = net(*whole)
+    nll = found.nll
     nll.sum().backward()
     together = gradients(net)
     summed = {name: torch.zeros_like(gradient) for name, gradient in together.items()}
@@ -19,13 +20,11 @@ def test_alone_and_in_a_batch(scoring, state_input, recurrence):
         source, source_mask, target, target_mask = (part[b : b + 1] for part in whole)
         s, t = int(source_mask.sum()), int(target_mask.sum())
         net.zero_grad()
-        alone, alone_forced = net(
-            source[:, :s], source_mask[:, :s], target[:, :t], target_mask[:, :t]
-        )
-        torch.testing.assert_close(alone[0], nll[b, :t], rtol=1e-12, atol=1e-12)
+        alone = net(source[:, :s], source_mask[:, :s], target[:, :t], target_mask[:, :t])
+        torch.testing.assert_close(alone.nll[0], nll[b, :t], rtol=1e-12, atol=1e-12)
         if scoring != "none":
-            torch.testing.assert_close(alone_forced.weights[0], teacher_forced.weights[b, :t, :s])
-        alone.sum().backward()
+            torch.testing.assert_close(alone.weights[0], found.weights[b, :t, :s])
+        alone.nll.sum().backward()
         for name, gradient in gradients(net).items():
             summed[name] += gradient
     torch.testing.assert_close(summed, together, rtol=1e-10, atol=1e-12)
@@ -35,10 +34,10 @@ def test_alone_and_in_a_batch(scoring, state_input, recurrence):
 def test_what_the_padding_holds_does_not_matter(recurrence):
     net = make(recurrence=recurrence)
     source, source_mask, target, target_mask = batch()
-    nll, _ = net(source, source_mask, target, target_mask)
+    nll = net(source, source_mask, target, target_mask).nll
     source = source.masked_fill(~source_mask, 7)
     target = target.masked_fill(~target_mask, 9)
-    other, _ = net(source, source_mask, target, target_mask)
+    other = net(source, source_mask, target, target_mask).nll
     assert torch.equal(nll, other)
     other.sum().backward()
     used = torch.zeros(net.encoder.embedding.num_embeddings, dtype=torch.bool)

@@ -10,11 +10,9 @@ from hydra.utils import get_object
 from torch import Tensor, nn
 
 from nmt.config import Config, ModelConfig
-from nmt.config.schema import to_containers
 from nmt.config.targets import LISTED, own_targets
 from nmt.models import RNNencdec, RNNsearch, build_model
 from nmt.models.build import reject_untrusted_targets
-from nmt.models.checkpoint import stored_config
 from nmt.models.parts import build_attention
 from nmt.utils.errors import InputError
 
@@ -53,7 +51,7 @@ def test_the_classes_of_the_two_models():
     encdec = build_model(config(_target_="nmt.models.RNNencdec", scoring=None), 11, 13)
     assert type(encdec) is RNNencdec
     assert (encdec.source_size, encdec.target_size) == (11, 13)
-    assert (build_model(config(), 11, 13).attends, encdec.attends) == (True, False)
+    assert (build_model(config(), 11, 13).network.attends, encdec.network.attends) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,7 @@ def test_a_scoring_that_looks_at_values_can_be_checked_without_any():
     model = config(scoring={"_target_": f"{__name__}.LookingAtValues"})
     with torch.device("meta"):
         build_model(model, 11, 13)
-    assert type(build_model(model, 11, 13).decoder.context.scoring) is LookingAtValues
+    assert type(build_model(model, 11, 13).network.decoder.context.scoring) is LookingAtValues
 
 
 @pytest.mark.parametrize(
@@ -144,16 +142,6 @@ def test_what_cannot_be_built_is_refused_by_its_key(model, said):
         build_model(config(**model), 11, 13)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("scoring", [None, {"_target_": None}, ADDITIVE])
-def test_a_stored_size_of_what_a_model_lacks_is_no_attention(scoring, tmp_path):
-    """Some checkpoints of RNNencdec hold the size of an alignment space that it does not have."""
-    stored = to_containers(config(scoring=scoring))
-    read = stored_config(stored, tmp_path / "best.ckpt")
-    assert read.model.alignment == (7 if scoring == ADDITIVE else None)
-    assert read.model.maxout == 3
-    assert stored["model"]["alignment"] == 7
 
 
 STRANGERS = [
@@ -247,12 +235,12 @@ def test_every_size_is_taken_from_the_configuration():
 @pytest.mark.parametrize("end", ["setup", "teardown"])
 def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
     model = build_model(config(_target_="nmt.models.RNNsearch", graphs=True), 9, 9)
-    model.encoder.graph_cache.eager = model.decoder.graph_cache.eager = True
+    model.network.encoder.graph_cache.eager = model.network.decoder.graph_cache.eager = True
     words, mask = torch.tensor([[3, 4, 0]]), torch.ones(1, 3, dtype=torch.bool)
-    memory = model.decoder.memory(*model.encoder(words, mask), mask)
-    model.decoder(words, mask, memory).readout.sum().backward()
-    assert model.encoder.graph_cache.graphs
-    assert model.decoder.graph_cache.graphs
+    memory = model.network.decoder.memory(*model.network.encoder(words, mask), mask)
+    model.network.decoder(words, mask, memory).readout.sum().backward()
+    assert model.network.encoder.graph_cache.graphs
+    assert model.network.decoder.graph_cache.graphs
     getattr(model, end)("fit")
-    assert not model.encoder.graph_cache.graphs
-    assert not model.decoder.graph_cache.graphs
+    assert not model.network.encoder.graph_cache.graphs
+    assert not model.network.decoder.graph_cache.graphs

@@ -10,8 +10,8 @@ import torch
 
 from nmt.config import Config, ModelConfig
 from nmt.data.batch import collate
+from nmt.layers.network import reversed_words
 from nmt.models import build_model
-from nmt.models.base import reversed_words
 from nmt.utils.errors import InputError
 from tests.layers import reference
 
@@ -35,9 +35,10 @@ def make(*, reverse=False, attends=True, **model):
 def test_rnnsearch_over_forward_states():
     """Against NumPy: annotations →h_j of size n, s_0 from →h_Tx."""
     model = make(encoder=FORWARD)
-    assert model.encoder.size == 5
-    assert model.decoder.context.U_a.shape == (7, 5)
-    parts = {"encoder": model.encoder, "decoder": model.decoder, "output": model.output}
+    network = model.network
+    assert network.encoder.size == 5
+    assert network.decoder.context.U_a.shape == (7, 5)
+    parts = {"encoder": network.encoder, "decoder": network.decoder, "output": network.output}
     weights = reference.weights_of(SimpleNamespace(scoring="additive", **parts))
     decoded = model(collate(SOURCES, TARGETS, [0, 1, 2]))
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
@@ -46,13 +47,13 @@ def test_rnnsearch_over_forward_states():
             weights, "additive", "previous", annotations, summary, target
         )
         np.testing.assert_allclose(decoded.nll[row, : len(target)].detach(), nll, rtol=1e-9)
-        found = decoded.teacher_forced.weights[row, : len(target), : len(source)]
+        found = decoded.weights[row, : len(target), : len(source)]
         np.testing.assert_allclose(found.detach(), attention, rtol=1e-9)
 
 
 def test_without_the_key_the_encoders_are_those_of_the_paper():
-    assert make().encoder.directions == 2
-    assert make(attends=False).encoder.directions == 1
+    assert make().network.encoder.directions == 2
+    assert make(attends=False).network.encoder.directions == 1
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,8 @@ def test_a_reversed_source_is_the_text_reversed(encoder, attends):
         return
     for row, source in enumerate(SOURCES):
         words = len(source) - 1
-        weights = found.teacher_forced.weights[row]
-        expected = by_hand.teacher_forced.weights[row]
+        weights = found.weights[row]
+        expected = by_hand.weights[row]
         torch.testing.assert_close(weights[:, :words], expected[:, :words].flip(1))
         torch.testing.assert_close(weights[:, words:], expected[:, words:])
 

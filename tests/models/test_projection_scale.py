@@ -70,7 +70,7 @@ def test_only_the_projections_have_a_rate_of_their_own(rule):
     """16^-0.5 = 1/4 of it, also once the schedule has changed it; without it there is one group."""
     schedule = {"_target_": "nmt.models.optimizer.linear"}
     training = Training("Additive", rule | {"schedule": schedule}, projection_lr_exponent=-0.5)
-    attention = training.model.decoder.context
+    attention = training.model.network.decoder.context
     for update in range(3):
         others, scaled = training.optimizer.param_groups
         assert scaled["lr"] == pytest.approx(others["lr"] / 4)

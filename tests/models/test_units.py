@@ -20,7 +20,7 @@ MODELS = {
 def make(model, unit=None):
     chosen = {**SIZES, **MODELS[model], "unit": unit and {"_target_": unit}}
     with torch.device("meta"):
-        return build_model(Config(model=ModelConfig(**chosen)), 11, 13)
+        return build_model(Config(model=ModelConfig(**chosen)), 11, 13).network
 
 
 @pytest.mark.parametrize(("model", "annotation"), [("rnnsearch", 10), ("rnnencdec", 5)])

@@ -31,8 +31,6 @@ class TinyModel:
         self.embedding = matrix(vocabulary, size)
         self.recurrent = matrix(size, size)
         self.vocabulary = matrix(vocabulary, size) * sharpness
-        self.decoder = self
-        self.output = self
         self.sentences: list[int] = []  # sentences of each step
         self.hypotheses: list[int] = []  # hypotheses a sentence of each step
 
@@ -40,9 +38,10 @@ class TinyModel:
         annotations = self.embedding[source] * mask.unsqueeze(2)
         return Memory(annotations, None, mask, annotations.sum(1).tanh())
 
-    def initial(self, memory: Memory) -> DecoderState:
+    def begin(self, source: Tensor, mask: Tensor) -> tuple[Memory, DecoderState]:
+        memory = self.encode(source, mask)
         hidden = memory.summary.unsqueeze(1)
-        return DecoderState(hidden, torch.zeros_like(hidden))
+        return memory, DecoderState(hidden, torch.zeros_like(hidden))
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         self.sentences.append(state.hidden.shape[0])
@@ -51,17 +50,13 @@ class TinyModel:
         scores = torch.einsum("bkh,bsh->bks", state.hidden, memory.annotations)
         weights = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf).softmax(2)
         context = weights @ memory.annotations
-        return (state.hidden + context + 0.5 * state.word).tanh(), AttentionOutput(
-            context, weights, None
-        )
+        readout = (state.hidden + context + 0.5 * state.word).tanh()
+        return readout @ self.vocabulary.T, AttentionOutput(context, weights, None)
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         embedded = self.embedding[word]
         hidden = (state.hidden @ self.recurrent + attended.context + embedded).tanh()
         return DecoderState(hidden, embedded)
-
-    def logits(self, readout: Tensor) -> Tensor:
-        return readout @ self.vocabulary.T
 
 
 def layered_model(attentive: bool, state_input: str, vocabulary: int = 19) -> Net:
@@ -86,10 +81,8 @@ class TableModel(TinyModel):
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         super().step(state, memory)
         readout = torch.where(state.word.any(2, keepdim=True), state.word, self.embedding[END])
-        return readout, AttentionOutput(state.hidden, None, None)
-
-    def logits(self, readout: Tensor) -> Tensor:
-        return (readout @ self.table.double()).to(self.table.dtype)
+        logits = (readout @ self.table.double()).to(self.table.dtype)
+        return logits, AttentionOutput(state.hidden, None, None)
 
 
 @torch.no_grad()
@@ -98,16 +91,16 @@ def reference_search(
 ) -> list[Hypothesis]:
     """The search of the paper for one sentence, one hypothesis at a time, every word sorted."""
     source = sentence.unsqueeze(0)
-    memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
+    memory, start = model.begin(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)
     minimum = min(int(options.min_ratio * len(sentence) + 1e-9), max(1, limit) - 1)
-    beam = [([], 0.0, model.decoder.initial(memory))]
+    beam = [([], 0.0, start)]
     finished = []
     for _ in range(max(1, limit)):
         continuations = []
         for place, (tokens, total, state) in enumerate(beam):
-            readout, attended = model.decoder.step(state, memory)
-            logits = model.output.logits(readout)[0, 0]
+            logits, attended = model.step(state, memory)
+            logits = logits[0, 0]
             logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
             log_p = logits - logits.logsumexp(0)
             for word, value in enumerate(log_p.tolist()):
@@ -124,7 +117,7 @@ def reference_search(
             if word == END:
                 finished.append((*written, True))
             else:
-                state = model.decoder.advance(state, attended, torch.tensor([[word]]))
+                state = model.advance(state, attended, torch.tensor([[word]]))
                 following.append((*written, state))
         beam = following
         if not beam or len(finished) == options.beam_size:

@@ -79,11 +79,10 @@ def test_random_models_end_in_both_ways():
 def test_beam_of_one_is_the_loop_that_takes_the_most_probable_word():
     model, sentence = TinyModel(seed=4, vocabulary=17), [5, 12, 3, 0]
     source, mask = pad([sentence])
-    memory = model.encode(source, mask)
-    state, words = model.initial(memory), []
+    (memory, state), words = model.begin(source, mask), []
     while len(words) < 3 * len(sentence) and words[-1:] != [END]:
-        readout, attended = model.step(state, memory)
-        word = model.logits(readout).argmax(2)
+        logits, attended = model.step(state, memory)
+        word = logits.argmax(2)
         words.append(int(word))
         state = model.advance(state, attended, word)
     [[greedy]] = beam_search(model, source, mask, settings(beam_size=1))

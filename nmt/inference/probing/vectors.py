@@ -15,7 +15,7 @@ from nmt.data.batch import collate
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import END
 from nmt.inference.trained import TrainedModel
-from nmt.models.base import Translator
+from nmt.layers import Network
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.progress import unseen
 
@@ -60,7 +60,7 @@ def source_vectors(
         RunError: for vectors that are not finite.
     """
     model = trained.model
-    if not isinstance(model, Translator):
+    if not isinstance(model, Network):
         raise InputError("checkpoint: an ensemble has no vectors of its own; name one file")
     whole: list[Tensor] = [torch.empty(0)] * len(sources)
     words: list[Tensor] = [torch.empty(0)] * len(sources)

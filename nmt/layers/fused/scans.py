@@ -21,7 +21,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from nmt.layers.dropout import random_state
 from nmt.layers.fused.inheritance import fits_forward
 from nmt.layers.precision import accumulate_dtype
 
@@ -130,7 +129,7 @@ def _random_state(example: Tensor) -> Tensor:
     """The state of the random numbers on the device of a tensor."""
     if example.is_cuda:
         return torch.cuda.get_rng_state(example.device)
-    return random_state()
+    return torch.get_rng_state()
 
 
 def exponential(x: Tensor) -> Tensor:

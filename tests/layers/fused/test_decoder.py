@@ -90,7 +90,7 @@ def test_frozen_parts():
     for frozen in ("encoder", "decoder.context", "decoder.unit", "decoder"):
         net = make("additive", recurrence="fused")
         net.get_submodule(frozen).requires_grad_(False)
-        nll, _ = net(*batch())
+        nll = net(*batch()).nll
         (nll * torch.tensor([[1], [2], [3]]) / 3).sum().backward()
         for name, gradient in gradients(net).items():
             if name.startswith(frozen + "."):

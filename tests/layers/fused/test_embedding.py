@@ -106,7 +106,7 @@ def test_a_fused_model_takes_the_kernel_and_a_plain_one_does_not(scoring, device
     )
     for recurrence in ("plain", "fused"):
         net = make(scoring, recurrence=recurrence, dtype=torch.float32).to(device)
-        net(*words)[0].sum().backward()
+        net(*words).nll.sum().backward()
         found.append(gradients(net))
         assert len(calls) == (2 if recurrence == "fused" else 0)
     for side in ("encoder", "decoder"):

@@ -46,7 +46,7 @@ def with_graphs(scoring="additive", device="cpu", limit=None, **options):
 
 def loss_of(net, words):
     """Σ nll, each sentence with another weight."""
-    nll, _ = net(*(part.to(net.output.bias.device) for part in words))
+    nll = net(*(part.to(net.output.bias.device) for part in words)).nll
     return (nll * torch.arange(1, len(nll) + 1, device=nll.device).unsqueeze(1)).sum()
 
 

@@ -167,7 +167,7 @@ def test_frozen_parameters():
     free = both_recurrences("own", scorer=Perceptron)[1][2]
     net = make("own", recurrence="fused", scorer=Perceptron)
     net.decoder.context.scoring.query.requires_grad_(False)
-    nll, _ = net(*batch())
+    nll = net(*batch()).nll
     (nll * torch.tensor([[1], [2], [3]]) / 3).sum().backward()
     for name, gradient in gradients(net).items():
         if ".scoring.query." in name:
