@@ -231,4 +231,8 @@ def _from_grammar(text: TextConfig, data: DataConfig, key: str, split: str) -> C
         _Draws(*settings, reverse, start, min(start + PART, text.pairs))
         for start in range(0, text.pairs, PART)
     )
+    try:
+        next(iter(parts[0]))
+    except ValueError as error:
+        raise InputError(f"{key}.grammar: {error}") from error
     return Corpus(key, identity, True, parts)
