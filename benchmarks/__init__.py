@@ -1,5 +1,5 @@
 """Measurements of speed and memory; see docs/performance.md."""
 
-from nmt.utils.cores import set_up_libraries
+from nmt.utils.threads import set_up_threads
 
-set_up_libraries()  # as every command does, before torch is imported
+set_up_threads()  # as every command does, before torch is imported

@@ -18,8 +18,8 @@ import torch
 from benchmarks.work import BATCH, Net, Size, Trainer, rectangle
 from nmt.config import SearchConfig
 from nmt.search import beam_search
-from nmt.utils.cores import physical_cores
-from nmt.utils.devices import cpu_multiplies_bf16
+from nmt.utils.devices import resolve_precision
+from nmt.utils.threads import physical_cores
 from nmt.utils.workers import map_batches
 
 SYMBOLS = 24  # of each sentence, on both sides
@@ -66,7 +66,7 @@ def threads(size: Size, args: argparse.Namespace) -> None:
     )
     print(f"{'':22} {'machine':18} {'threads':>7} {'ms':>9} {'ratio':>6} {'from':>6} {'to':>6}")
     counts = sorted({1, 2, physical_cores()})
-    for bf16 in (False, True) if cpu_multiplies_bf16() else (False,):
+    for bf16 in (False, True) if resolve_precision("auto", "cpu") == "bf16-mixed" else (False,):
         precision = "bf16" if bf16 else "float32"
         trainer = Trainer(Net(size, "fused", args.scoring), size, bf16, "cpu")
         table(f"update, {precision}", counts, args.rounds, updates_of(trainer, size))

@@ -53,9 +53,9 @@ _HOMES = {
 }
 
 if sys.argv[:1] == ["-m"]:  # of `python -m nmt.COMMAND`, which has still to import what it needs
-    from nmt.utils.startup import say_interrupts
+    from nmt.utils.startup import end_at_interrupt
 
-    say_interrupts()
+    end_at_interrupt()
 
 
 def __getattr__(name: str) -> Any:

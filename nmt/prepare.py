@@ -20,9 +20,7 @@ def main(composed: DictConfig) -> None:
     from nmt.data.prepare import prepare
     from nmt.data.sources.optional import leave_out_absent
     from nmt.utils.errors import InputError
-    from nmt.utils.standard_output import open_output, write_output
 
-    open_output()
     if composed.resume not in (None, "auto"):
         raise InputError(
             f"resume={composed.resume}: the text of a run that is resumed is prepared by nmt.train; "
@@ -36,7 +34,7 @@ def main(composed: DictConfig) -> None:
 
         vocabularies = given_vocabularies(config, initial_checkpoint(config))
     prepared = prepare(config.data, config.tokenizer, config.trainer.progress, vocabularies)
-    write_output(f"{prepared.summary()}\n")
+    print(prepared.summary())
 
 
 if __name__ == "__main__":

@@ -36,9 +36,7 @@ def main(composed: DictConfig) -> None:
     from nmt.run import start
     from nmt.utils.files import check_writable
     from nmt.utils.progress import Stage
-    from nmt.utils.standard_output import open_output, write_output
 
-    open_output()
     files = [check_file(composed[side], side) for side in ("source", "target")]
     if composed.page:
         inputs = {
@@ -63,7 +61,7 @@ def main(composed: DictConfig) -> None:
                 lines.append(f"{pair_line(pair, *layout)}\n")
                 if composed.page and pair.row is not None:
                     rows.append(pair.row)
-            write_output("".join(lines))
+            print("".join(lines), end="", flush=True)
             stage.advance(len(pairs))
     if composed.page:
         build_explorer(rows, composed.page, label=config.name)

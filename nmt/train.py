@@ -9,11 +9,6 @@ python -m nmt.train +experiment=rnnsearch50 initial_checkpoint=outputs/2026-01-3
 
 from __future__ import annotations
 
-from nmt.utils import startup
-
-if __name__ == "__main__":  # before the imports below, which take a second
-    startup.note_signals()
-
 from omegaconf import DictConfig
 
 from nmt.cli.command import command

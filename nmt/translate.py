@@ -20,7 +20,6 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nmt.cli.command import command
-from nmt.utils.printable import printable
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +35,9 @@ def main(composed: DictConfig) -> None:
     from nmt.utils.errors import InputError
     from nmt.utils.files import check_writable
     from nmt.utils.progress import Stage
-    from nmt.utils.standard_output import open_output, write_output
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
-    open_output()
     if composed.page:
         check_writable(
             "page", Path(composed.page), {"checkpoint": checkpoint_names(composed.checkpoint)}
@@ -82,7 +79,7 @@ def main(composed: DictConfig) -> None:
                     assert row is not None
                     draw_best(row, composed.heatmap, sentence.number)
                     rows.append(row)
-                write_output("".join(f"{line}\n" for line in layout.lines(sentence)))
+                print("".join(f"{line}\n" for line in layout.lines(sentence)), end="", flush=True)
                 stage.advance()
             if typed:
                 ask(config.data.languages[0])
@@ -94,7 +91,7 @@ def main(composed: DictConfig) -> None:
 
 def ask(language: str) -> None:
     """Asks the person at a terminal for the next line, on stderr: stdout holds translations only."""
-    print(f"{printable(language)}> ", end="", file=sys.stderr, flush=True)
+    print(f"{language}> ", end="", file=sys.stderr, flush=True)
 
 
 def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:

@@ -16,8 +16,11 @@ import pytest
 from filelock import FileLock
 from omegaconf import DictConfig
 
-from nmt.cli.command import exit_code
+from nmt.cli.composition import with_plus
+from nmt.cli.errors import COMPOSING, exit_code, explain
+from nmt.config.schema import SCHEMAS
 from nmt.config.validation import load, validate_keys
+from nmt.utils.errors import InputError
 from tests.helpers.composition import compose, register_once, share_compositions
 from tests.helpers.processes import Ended, Process, run, start
 from tests.helpers.server import WORKER, launch_server
@@ -113,11 +116,13 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
 
     def checked(*overrides: str, command: str = "train") -> Said:
         def application() -> None:
-            config = composer(*overrides, command=command)
-            CHECKS.get(command, load)(config)
+            try:
+                CHECKS.get(command, load)(composer(*with_plus(overrides), command=command))
+            except (*COMPOSING, ValueError) as error:
+                raise InputError(explain(error, SCHEMAS[command])) from error
 
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
-            code = exit_code(application, command, overrides)
+            code = exit_code(application)
         return Said(code, stderr.getvalue())
 
     return checked

@@ -29,7 +29,7 @@ from hydra_plugins.nmt_process_launcher._earlier import RESUME, Earlier, find_ea
 from hydra_plugins.nmt_process_launcher._job import Job, State, again, command, environment
 from hydra_plugins.nmt_process_launcher._pool import Pool
 from hydra_plugins.nmt_process_launcher._summary import summary
-from nmt.utils.cores import shared_cores
+from nmt.utils.threads import shared_cores
 
 log = logging.getLogger(__name__)
 _config.register()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from hydra import compose, initialize_config_dir
 
-from nmt.cli.composition import conf_folder, register_configs
-from nmt.cli.explain import COMPOSING, NOT_A_NAME, explain
+from nmt.cli.composition import conf_folder, register_configs, with_plus
+from nmt.cli.errors import COMPOSING, explain
 from nmt.config import TrainConfig
 from nmt.config.validation import load
 from nmt.data.sources.optional import leave_out_absent
@@ -31,7 +31,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
         TypeError: for what is no text.
     """
     register_configs(["train"])
-    typed = listed(overrides, "overrides", str)
+    typed = with_plus(listed(overrides, "overrides", str))
     if searchpath:
         typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath', str))}]")
     try:
@@ -40,8 +40,6 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
             config = load(composed)
             leave_out_absent(config.data)
     except (*COMPOSING, ValueError) as error:
-        if not isinstance(error, COMPOSING) and not str(error).startswith(NOT_A_NAME):
-            raise
-        raise InputError(explain(error, TrainConfig, typed)) from error
+        raise InputError(explain(error, TrainConfig)) from error
     assert isinstance(config, TrainConfig)
     return config

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -15,8 +18,7 @@ from nmt.config.schema import SCHEMAS, register
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 
-# when this process began: what it adds to the folder of an earlier run is named after it
-STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
+STARTED = datetime.now()  # of this process
 
 
 def conf_folder() -> Path:
@@ -41,10 +43,19 @@ def chosen_file(group: str) -> Path:
     raise InputError(f"{group}={option}: not a file of conf/{group} or of --config-dir")
 
 
+def with_plus(words: Sequence[str]) -> list[str]:
+    """Overrides with the plus that Hydra asks for in front of groups without a default.
+
+    >>> with_plus(["experiment=rnnsearch50", "+stress=lengths", "seed=1"])
+    ['+experiment=rnnsearch50', '+stress=lengths', 'seed=1']
+    """
+    return [re.sub(r"^(?=(experiment|stress)=)", "+", word) for word in words]
+
+
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     """Makes the commands' schemas, and the functions that `conf/` calls, known to Hydra."""
     register(commands)
-    # Hydra copies the store for each group that `--help` lists; there is one, which nothing changes
+    # Hydra copies the store for each group that `--help` lists; nothing changes the copies.
     store = ConfigStore.instance()
     vars(store)["__deepcopy__"] = lambda copied: store
     for resolver in (run_folder, config_subfolder, log_file, wandb_mode, comma_separated):
@@ -52,10 +63,40 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Name of a run's folder: the resumed run, the job's id, or the time of the start."""
+    """Name of a run's folder: the resumed run, the job's id, or a new one named by the time."""
     if resume not in (None, "auto"):
+        if not Path(str(resume)).is_dir():
+            raise InputError(f"resume={resume}: no such run folder")
         return str(resume)
-    return f"outputs/{job_id(command) or datetime.now().strftime('%Y-%m-%d/%H-%M-%S')}"
+    name = job_id(command)
+    return f"outputs/{name}" if name else _make_new_folder()
+
+
+@functools.cache
+def _make_new_folder() -> str:
+    """Makes a folder named by the time; commands started in the same second get `-1`, `-2`, …"""
+    for number in itertools.count():
+        name = f"outputs/{STARTED:%Y-%m-%d/%H-%M-%S}" + (f"-{number}" if number else "")
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(name).mkdir()
+        except FileExistsError:
+            continue
+        return name
+    raise AssertionError
+
+
+def config_subfolder(folder: str) -> str | None:
+    """Where Hydra writes the composed configuration; that of a run's first start stays."""
+    if rank() > 0:
+        return None
+    again = (Path(folder) / ".hydra").exists()
+    return f".hydra/again-{STARTED:%Y%m%d-%H%M%S}" if again else ".hydra"
+
+
+def log_file(folder: str, name: str) -> str:
+    """The log file of a command; only rank 0 has one."""
+    return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")
 
 
 def wandb_mode(mode: str) -> str:
@@ -66,22 +107,3 @@ def wandb_mode(mode: str) -> str:
 def comma_separated(text: str | None) -> list[str]:
     """The parts of a list in an environment variable, where it is set."""
     return [] if text is None else [part.strip() for part in text.split(",")]
-
-
-def named_by_time(command: str, resume: str | None) -> bool:
-    """Whether `run_folder` is named after the time of the start, which no other process must know."""
-    return resume in (None, "auto") and job_id(command) is None
-
-
-def config_subfolder(folder: str) -> str | None:
-    """Where Hydra writes the composed configuration: what a run was started with stays."""
-    if rank() > 0:
-        return None
-    if not (Path(folder) / ".hydra").exists():
-        return ".hydra"
-    return f".hydra/again-{STARTED}"
-
-
-def log_file(folder: str, name: str) -> str:
-    """The log file of a command; only rank 0 has one."""
-    return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")

@@ -6,7 +6,6 @@ python -m nmt.cli.reference > docs/configuration.md
 from __future__ import annotations
 
 import dataclasses
-import sys
 import textwrap
 import typing
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,6 @@ from nmt.cli.composition import conf_folder, register_configs
 from nmt.config import TextConfig, TrainConfig
 from nmt.config.keys import bounds, entries, inherited, type_name
 from nmt.config.schema import SCHEMAS
-from nmt.utils.standard_output import print_whole
 
 HEAD = """\
 # Configuration
@@ -146,4 +144,4 @@ def _table(head: str, rows: typing.Iterable[str]) -> str:
 
 if __name__ == "__main__":
     register_configs()
-    sys.exit(print_whole(reference(conf_folder())))
+    print(reference(conf_folder()), end="")

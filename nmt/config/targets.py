@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from hydra.errors import InstantiationException
 
@@ -27,16 +26,6 @@ LISTED = frozenset(
     }.items()
     for name in names.split()
 )
-
-
-# types that a configuration can have and an argument can be declared to have
-KINDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    NoneType: "null",
-}
 
 
 def own_targets(config: Any) -> list[str]:
@@ -87,36 +76,6 @@ def reason(error: BaseException) -> str:
     line = first_line(error)
     clear = isinstance(error, ValueError | TypeError | ImportError | RuntimeError | InputError)
     return line if clear or line == type(error).__name__ else f"{type(error).__name__}: {line}"
-
-
-def check_types(where: str, code: Any, given: Mapping[str, Any]) -> None:
-    """Refuses arguments of another type than a class, or a function, declares them to have.
-
-    Where code does not look at them itself, `patience=abc` fails at its first use, and
-    `detect_anomaly=no_thanks` counts as true. What is declared to have types other than those of
-    `KINDS` is passed over, and so are null, objects to be made, and what is not declared.
-
-    Args:
-        where: key of the section that the arguments are in.
-
-    Raises:
-        InputError: naming the key, its value and the type.
-    """
-    classes = reversed(code.__mro__) if isinstance(code, type) else ()
-    makers = [vars(each)["__init__"] for each in classes if "__init__" in vars(each)] or [code]
-    declared: dict[str, Any] = {}
-    for maker in makers:
-        with suppress(Exception):  # names that only a type checker knows
-            declared |= get_type_hints(maker)
-    for name, value in given.items():
-        hint = declared.get(name)
-        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        whole = float in kinds and type(value) is int
-        fits = value is None or whole or type(value) in kinds
-        if fits or isinstance(value, dict) or not KINDS.keys() >= {*kinds}:
-            continue
-        accepted = " or ".join(text for kind, text in KINDS.items() if kind in kinds)
-        raise InputError(f"{where}.{name}={value}: must be {accepted}")
 
 
 def _targets(node: Any) -> Iterator[str]:

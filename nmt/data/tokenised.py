@@ -20,8 +20,8 @@ import datasets
 from nmt.data.cache import build_once
 from nmt.data.sources.corpus import PART, Corpus, Row, digest, read_parts
 from nmt.data.tokenise import split, tokeniser
-from nmt.utils.cores import shared_cores
 from nmt.utils.errors import InputError
+from nmt.utils.threads import shared_cores
 
 FORMAT = 1
 PARALLEL_FROM = 20_000  # rows below which starting processes costs more than it saves

@@ -264,7 +264,6 @@ class Results(TypedDict):
     history: list[Figures]
     test: dict[str, TestSet]
     scores: dict[Annotated[str, Field(max_length=200)], Description]
-    code: NotRequired[ShortText | None]
     commit: NotRequired[ShortText | None]
     processor: NotRequired[ShortText | None]
     text: NotRequired[TextFingerprints | None]

@@ -3,7 +3,7 @@
 A checkpoint is Lightning's, with one key of this program's own, `nmt`, which holds plain containers
 only: `format`, `config` (resolved), `source_vocabulary` and `target_vocabulary` (their states),
 `fingerprint` (of the data), `text_files` (SHA-256 of the files of each text), `progress` (of the
-validations, see `ValidationProgress`), `code` (fingerprint of the code that makes the updates),
+validations, see `ValidationProgress`),
 `wandb` (the run that logs it), `typed` (overrides of the command line), `initial` (the checkpoint
 that the training started from, see `nmt.run.sources`). Once a run is finished, its best checkpoint
 also has `training` (`train` of results.json) and, with attention and shortlists of words,
@@ -74,7 +74,6 @@ class Checkpoint:
     progress: ValidationProgress
     weights: dict[str, torch.Tensor]
     text_files: dict[str, dict[str, str]]  # SHA-256 of the files of a section such as data.valid
-    code: str | None  # of `nmt.utils.code`; None: not known, or of more than one
     wandb: dict[str, str | None] | None = None  # run that logged it; None: none, or not known
     typed: Sequence[str] = ()  # overrides that the training was started with
     initial: dict[str, Any] | None = None  # checkpoint that the training started from
@@ -107,7 +106,6 @@ def description(
     fingerprint: str,
     *,
     text_files: Mapping[str, Mapping[str, str]] | None = None,
-    code: str | None = None,
     wandb: Mapping[str, str | None] | None = None,
     typed: Sequence[str] = (),
     initial: Mapping[str, Any] | None = None,
@@ -116,7 +114,6 @@ def description(
 
     Args:
         text_files: of `nmt.data.sources.open.file_digests`.
-        code: fingerprint of the code that makes the updates; None: of more than one.
         wandb: of `nmt.training.wandb_logger.ResumableWandbLogger.identity`.
         typed: overrides of the command line.
         initial: of `nmt.run.sources.initial_source`.
@@ -129,7 +126,6 @@ def description(
         "fingerprint": fingerprint,
         "text_files": {key: dict(files) for key, files in (text_files or {}).items()},
         "progress": asdict(ValidationProgress()),  # until `store_progress` says more
-        "code": code,
         "wandb": None if wandb is None else dict(wandb),
         "typed": list(typed),
         "initial": None if initial is None else dict(initial),
@@ -264,7 +260,6 @@ def read_checkpoint(
         progress=stored_progress(content),
         weights=content["state_dict"],
         text_files=stored.get("text_files") or {},
-        code=stored.get("code"),
         wandb=stored.get("wandb"),
         typed=stored.get("typed") or (),
         initial=stored.get("initial"),

@@ -46,7 +46,6 @@ class Stored(TypedDict):
     dictionary: NotRequired[dict[str, str] | None]
     training: NotRequired[TrainFigures | None]
     text_files: NotRequired[dict[str, dict[str, str]] | None]
-    code: NotRequired[Annotated[str, Field(max_length=200)] | None]
     wandb: NotRequired[StoredRun | None]
     typed: NotRequired[list[str]]
     initial: NotRequired[InitialCheckpoint | None]

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from nmt.config import OptimizerConfig
-from nmt.config.targets import check_types, named_by
+from nmt.config.targets import named_by
 from nmt.models.fused_adadelta import FusedAdadelta, is_fusible
 from nmt.utils.errors import InputError
 
@@ -56,7 +56,6 @@ def make_optimizer(
                 f"{', '.join(unknown)}: {target} takes no such argument; "
                 f"to leave out, type {' '.join(f'~{name}' for name in unknown)}"
             )
-    check_types("optimizer.options", optimizer_class, config.options)
     with named_by(f"optimizer._target_={target}"):
         make = FusedAdadelta if fused else optimizer_class
         optimizer = make(given, lr=config.lr, **options)
@@ -78,7 +77,6 @@ def make_learning_rate_schedule(
         make: Callable[..., Any] = get_method(str(target))
         named = inspect.signature(make).parameters
     known = {name: value for name, value in known.items() if name in named}
-    check_types("optimizer.schedule", make, own)
     with named_by(key):
         schedule = make(optimizer, **known, **own)
     if not isinstance(schedule, LRScheduler) or isinstance(schedule, ReduceLROnPlateau):

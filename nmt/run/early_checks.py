@@ -27,7 +27,7 @@ from nmt.training.callbacks import make_callbacks
 from nmt.training.loggers import check_logger
 from nmt.training.trainer import lightning_arguments
 from nmt.utils.commands import override_key
-from nmt.utils.devices import check_devices
+from nmt.utils.devices import check_accelerator
 from nmt.utils.errors import InputError
 from nmt.utils.untrusted import bounded
 
@@ -50,8 +50,7 @@ def check_early(config: Config) -> None:
     if config.evaluation.alignment.statistical_aligners:
         check_aligners()
     check_logger(config.logger)
-    trainer = config.trainer
-    check_devices(trainer.accelerator, trainer.devices, trainer.num_nodes)
+    check_accelerator(config.trainer.accelerator)
 
 
 def check_anywhere(config: Config) -> None:

@@ -66,7 +66,6 @@ class Training:
             *vocabularies,
             text.fingerprint,
             text_files=file_digests(config.data),
-            code=run.code,
             wandb=run.logger.identity() if isinstance(run.logger, ResumableWandbLogger) else None,
             typed=run.typed,
             initial=initial_source(run),

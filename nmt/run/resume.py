@@ -9,18 +9,15 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt.config import Config
 from nmt.config.keys import is_within
-from nmt.config.overrides import FROZEN, apply_typed, group_paths, refuse_changes
+from nmt.config.overrides import FROZEN, GROUPS, apply_typed, refuse_changes
 from nmt.config.validation import validate
 from nmt.data.prepare import Prepared
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.run.early_checks import own_code, refuse_untrusted_scores
 from nmt.run.folder import RunFolder
 from nmt.run.run import Run
-from nmt.utils.code import code_fingerprint
 from nmt.utils.commands import override_key
-from nmt.utils.cores import shared_cores
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
@@ -66,12 +63,15 @@ def _resume_from(path: Path, composed: DictConfig) -> tuple[Checkpoint, DictConf
     trusted = [*composed.trust, *own_code(composed)]
     checkpoint = read_checkpoint(path, trusted, resumed=True)
     typed = HydraConfig.get().overrides.task
-    config = apply_typed(checkpoint.config, composed, typed, keep=FROZEN)
+    if composed.resume == "auto":  # the line that the run was started with, typed once more
+        refuse_changes(checkpoint.config, composed)
+    config = apply_typed(checkpoint.config, composed, typed)
     refuse_untrusted_scores(config, typed, trusted)
     validate(config)
     refuse_changes(checkpoint.config, config)
     _check_updates(checkpoint, config)
     log.info("resuming from %s, update %d", path, checkpoint.update)
+    log.info("settings kept from its start: %s", " ".join(checkpoint.typed) or "the defaults")
     return checkpoint, config
 
 
@@ -97,30 +97,11 @@ def _check_updates(checkpoint: Checkpoint, config: DictConfig) -> None:
         )  # fmt: skip
 
 
-def compare_threads(config: Config) -> None:
-    """Warns where a resumed run uses more threads than there are cores for it here."""
-    threads, cores = config.trainer.threads, shared_cores(config.trainer.devices)
-    if isinstance(threads, int) and threads > cores:
-        log.warning(
-            "trainer.threads=%d, as the run has had; it may use %d core(s) here: with trainer.threads=auto"
-            " it takes as many, and its weights agree up to float rounding", threads, cores
-        )  # fmt: skip
-
-
-def code_of(checkpoint: Checkpoint | None) -> str | None:
-    """The fingerprint of the code; None where the checkpoint was made by other code.
-
-    It is computed at the start, since the files may change while the run trains.
-    """
-    code = code_fingerprint()
-    return code if checkpoint is None or checkpoint.code == code else None
-
-
 def typed_from_start(checkpoint: Checkpoint | None) -> list[str]:
     """The overrides of a run: those of its start, replaced by those typed now; without `resume`."""
     now = [word for word in HydraConfig.get().overrides.task if override_key(word) != "resume"]
     keys = [override_key(word) for word in now]
-    again = [path for key in keys for path in group_paths(key)]
+    again = [path for key in keys for path in GROUPS.get(key, [key])]
     before = () if checkpoint is None else checkpoint.typed
     return [*(word for word in before if not _is_replaced(override_key(word), keys, again)), *now]
 

@@ -13,7 +13,7 @@ from nmt.config import Config
 from nmt.models.checkpoint import Checkpoint
 from nmt.run.folder import RunFolder
 from nmt.training.signals import Stop
-from nmt.utils.code import git_commit
+from nmt.utils.environment import git_commit
 from nmt.utils.progress import TimeLeft
 
 WORK = (
@@ -32,7 +32,6 @@ class Run:
         checkpoint: what it resumes, or evaluates; None where there is none.
         initial: whose weights and vocabularies a new training takes; None where it takes none.
         stop: handles the signals that stop a training.
-        code: fingerprint of the code that makes it; None where parts of it were made by other code.
         commit: that the code lay at when the run was started or resumed here; None: not known.
         text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
         logger: where scores go, on rank 0 and inside `at_work`.
@@ -47,7 +46,6 @@ class Run:
     checkpoint: Checkpoint | None = None
     initial: Checkpoint | None = None
     stop: Stop | None = None
-    code: str | None = None
     commit: str | None = field(default_factory=git_commit)
     text: dict[str, Any] | None = None
     logger: Logger | None = None

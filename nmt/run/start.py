@@ -29,12 +29,11 @@ from nmt.run.early_checks import (
 )
 from nmt.run.folder import RunFolder
 from nmt.run.initial import given_vocabularies, initial_checkpoint
-from nmt.run.resume import code_of, compare_threads, resumed_checkpoint, typed_from_start
+from nmt.run.resume import resumed_checkpoint, typed_from_start
 from nmt.run.run import Run
 from nmt.training.loggers import check_logger, logging_to
 from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
 from nmt.training.signals import Stop
-from nmt.utils.code import code_fingerprint
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -57,17 +56,15 @@ def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
     checkpoint, composed = resumed_checkpoint(composed, folder)
     config = _with_threads(load(composed))
     leave_out_absent(config.data)
-    if checkpoint is not None:
-        compare_threads(config)
     watch(config)
     check_early(config)
     check_training(config)
     stop.trust = own_code(config)
-    code, typed = code_of(checkpoint), typed_from_start(checkpoint)
+    typed = typed_from_start(checkpoint)
     initial = initial_checkpoint(config) if checkpoint is None else None
     if initial is not None:
         log.info("starting from the weights of %s, update %d", initial.path, initial.update)
-    yield Run(config, folder, checkpoint, initial, stop, code, typed=typed)
+    yield Run(config, folder, checkpoint, initial, stop, typed=typed)
 
 
 @contextlib.contextmanager
@@ -87,7 +84,7 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     leave_out_absent(config.data)
     watch(config)
     check_early(config)
-    yield Run(config, folder, checkpoint, code=code_fingerprint(), others=others, typed=typed)
+    yield Run(config, folder, checkpoint, others=others, typed=typed)
 
 
 @contextlib.contextmanager
@@ -102,7 +99,7 @@ def without_model(composed: DictConfig) -> Iterator[Run]:
     check_logger(config.logger)
     check_own(config.report)
     quieten()
-    yield Run(config, folder, code=code_fingerprint(), typed=typed)
+    yield Run(config, folder, typed=typed)
 
 
 def trained_model(

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from traceback import walk_tb
 
 import pytorch_lightning as pl
-from hydra.utils import get_object, instantiate
+from hydra.utils import instantiate
 from pytorch_lightning import callbacks as known
 
 from nmt.config import Config, TrainerConfig
 from nmt.config.keys import is_within
 from nmt.config.schema import to_containers
-from nmt.config.targets import check_types, named_by, own_targets, reason
+from nmt.config.targets import named_by, own_targets, reason
 from nmt.training.averaging import StochasticWeightAveraging
 from nmt.training.validation import is_logged
 from nmt.utils.errors import InputError
@@ -97,9 +97,6 @@ def make_callback(name: str, config: Config) -> pl.Callback:
     if not target:
         raise InputError(f"callbacks.{name}: names no class; type +callbacks.{name}._target_=…")
     key = f"callbacks.{name}._target_={target}"
-    with named_by(key):
-        code = get_object(str(target))
-    check_types(f"callbacks.{name}", code, settings)
     with named_by(key):
         callback = instantiate(settings)
     if not isinstance(callback, pl.Callback):

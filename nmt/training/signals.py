@@ -2,8 +2,7 @@
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal is only noted, and takes effect before the next update; at any other time
-the run ends at once, since everything worth keeping is on disk. A signal that came while libraries
-were imported (`nmt.utils.startup`) takes effect when `stoppable` begins.
+the run ends at once, since everything worth keeping is on disk.
 
 A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM itself requeues a
 preempted job only where the partition has no GraceTime: it takes a job that ends within its grace
@@ -27,11 +26,24 @@ from nmt.training.ranks import heard_sigterm
 from nmt.utils.commands import command_line, override
 from nmt.utils.environment import rank
 from nmt.utils.errors import Interrupted
-from nmt.utils.startup import noted_signal
 
 log = logging.getLogger(__name__)
 
 HEARD = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+
+
+def _end_at_sigterm() -> None:
+    """Restores the default action of SIGTERM in a process forked from one that handles it.
+
+    A handler in Python is not called while the process sleeps on a lock, and a pool that terminates
+    its workers would wait for it.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    if isinstance(getattr(handler, "__self__", None), Stop):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_end_at_sigterm)
 
 
 class Stop:
@@ -100,9 +112,6 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
     stop = Stop(folder)
     before = {number: signal.signal(number, stop.hear) for number in HEARD}
     try:
-        earlier = noted_signal()
-        if earlier:
-            raise stop.interrupted(earlier)
         yield stop
     except Interrupted as stopped:
         stop.ended = True  # SLURM sends a SIGTERM to a job that asks to be queued again

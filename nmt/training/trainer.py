@@ -13,7 +13,6 @@ from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, Simpl
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from nmt.config import Config, TrainerConfig
-from nmt.config.targets import check_types
 from nmt.training.checkpoints import AtomicCheckpointIO
 from nmt.training.lightning import (
     LoopbackDDP,
@@ -101,7 +100,6 @@ def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
             f"trainer.lightning.limit_train_batches={limit}: must be a multiple of "
             f"trainer.accumulate={options.accumulate}"
         )
-    check_types("trainer.lightning", pl.Trainer, arguments)
     profiler = arguments.get("profiler")
     if profiler is not None:
         if not isinstance(profiler, str) or profiler not in PROFILERS:

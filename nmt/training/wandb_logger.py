@@ -17,7 +17,7 @@ from pytorch_lightning.loggers import WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config import Config, LoggerConfig
-from nmt.config.overrides import group_paths
+from nmt.config.overrides import GROUPS
 from nmt.config.schema import to_containers
 from nmt.report.runs import is_incidental, setting, typed_keys
 from nmt.report.wandb.panels import TABLE, UPDATE, define_metrics, warn_on_error
@@ -270,7 +270,7 @@ def run_name(config: Config, typed: Iterable[str]) -> str:
     settings = ", ".join(
         setting(key, value)
         for key, value in keys.items()
-        if key not in told and not all(map(is_incidental, group_paths(key)))
+        if key not in told and not all(map(is_incidental, GROUPS.get(key, [key])))
     )
     name = f"{config.name}, seed {config.seed}{f' ({settings})' if settings else ''}"
     return beginning(name, LONGEST_NAME)

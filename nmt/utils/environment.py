@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@functools.cache
+def git_commit(package: Path = PACKAGE) -> str | None:
+    """The commit that the package is at, with `-dirty` if its files differ; None outside its repository."""
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "--no-optional-locks", "-C", str(package), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20)
+
+    try:
+        # a package that was copied into another repository is not tracked there
+        if git("ls-files", "--error-unmatch", "__init__.py").returncode:
+            return None
+        commit = git("rev-parse", "HEAD").stdout.strip()
+        differs = git("diff", "--quiet", "HEAD", "--", ".").returncode
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}-dirty" if differs else commit
 
 
 def rank() -> int:

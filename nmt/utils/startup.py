@@ -1,78 +1,27 @@
-"""Handling of signals that arrive while libraries are still being imported.
-
-A batch system may ask a job to end that early. This module must not import anything that takes
-time.
-"""
+"""Ctrl-C while libraries are still being imported. This module imports nothing that takes time."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
-from types import FrameType, TracebackType
-
-NOTED = (signal.SIGTERM, signal.SIGUSR1)
-
-_noted: list[int] = []
-_process = 0
+from types import FrameType
 
 
-def note_signals() -> None:
-    """Notes SIGTERM and SIGUSR1 from here on, those that the process was started with blocked too
-    (`env --block-signal`), unless they are ignored (`nohup`)."""
-    global _process
-    _process = os.getpid()
-    for number in NOTED:
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, _note)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, NOTED)
+def end_at_interrupt() -> None:
+    """Ends the process at Ctrl-C with one line, as long as nothing else handles it.
 
-
-def say_interrupts() -> None:
-    """Replaces the traceback of Ctrl-C by one line."""
-
-    def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if issubclass(kind, KeyboardInterrupt):
-            print("nmt: stopped by Ctrl-C", file=sys.stderr)
-        else:
-            sys.__excepthook__(kind, error, trace)
-
-    sys.excepthook = say
-
-
-def _end_at_sigterm() -> None:
-    """Restores the default action of SIGTERM in a process forked from one that handles it.
-
-    A handler in Python is not called while the process sleeps on a lock, and a pool that terminates
-    its workers would wait for it.
+    A KeyboardInterrupt inside an import is often caught, or turned into another error.
     """
-    module = getattr(signal.getsignal(signal.SIGTERM), "__module__", None)
-    if module is not None and module.startswith("nmt."):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
 
 
-os.register_at_fork(after_in_child=_end_at_sigterm)
+def raise_at_interrupt() -> None:
+    """Restores KeyboardInterrupt, for programs that clean up."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def noted_signal() -> int:
-    """The signal noted last, or 0; the notes are cleared."""
-    number = _noted[-1] if _noted else 0
-    _noted.clear()
-    return number
-
-
-def obey_signals() -> None:
-    """Restores the default actions, and raises the signal that was noted, if any."""
-    for number in NOTED:
-        if signal.getsignal(number) is _note:
-            signal.signal(number, signal.SIG_DFL)
-    noted = noted_signal()
-    if noted:
-        signal.raise_signal(noted)
-
-
-def _note(number: int, frame: FrameType | None) -> None:
-    if os.getpid() != _process:  # a process forked from the one that notes
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-    _noted.append(number)
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"nmt: stopped by Ctrl-C\n")
+    os._exit(128 + number)

@@ -73,7 +73,7 @@ class TestCompare:
             (("runs=[nowhere]",), "runs: nothing matches nowhere"),
             (("runs=[]",), "runs: empty; name run folders, sweep folders or globs"),
             (("runs=[rnnsearch]", "output="), "output=: must be the name of a file or folder"),
-            ((), "runs: must be given (run folders, sweep folders, or globs of them)"),
+            ((), "runs takes: list of text"),
             (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
             (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),
             (("runs=[rnnsearch]", "+external.moses={}"), "external.moses: names no file; give"),

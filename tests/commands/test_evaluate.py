@@ -68,7 +68,6 @@ class TestEvaluate:
             f"nmt: checkpoint={fixed}: RNNencdec has no attention whose weights could be replaced"
         )
         assert last_line(ended.err) == f"{said}; leave out evaluation.attention=uniform"
-        assert not (program.folder / "mixed").exists()
 
     def test_files_with_gold_links(self, program, rnnsearch, tmp_path):
         """Beside them another system's; the second pair has an empty side, and is left out."""
@@ -127,14 +126,6 @@ class TestEvaluate:
             assert 1 <= len(records) <= 3
             assert all(record["length"] >= length * 0.5 for record in records)
         assert all("=" not in name for name in found)
-
-    def test_a_group_has_the_values_of_the_stored_regime(self, program, rnnsearch):
-        typed = ("data=grammar", "search=greedy", "sets=[test]", "hydra.run.dir=grammar")
-        ended = program("evaluate", BEST, *typed, *QUICK, figures=False)
-        assert ended.code == 0, ended.err
-        found = results(program.folder / "grammar")
-        assert found["test"]["test"]["pairs"] == 12  # 1,000 in the default regime
-        assert found["config"]["search"]["beam_size"] == 1
 
     def test_a_set_that_there_is_not(self, program, rnnsearch):
         ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *QUICK)

@@ -40,6 +40,7 @@ class TestTrain:
             "results.json",
             "scores.csv",
             "train.log",
+            ".lock",
             "report.html",
             "live.bin",
         }

@@ -81,11 +81,6 @@ class TestTranslate:
         assert last_line(ended.err).startswith(f"nmt: standard input: {said}")
         assert "Traceback" not in ended.err
 
-    def test_an_output_that_is_closed(self, program, rnnsearch):
-        ended = program("translate", BEST, hook="import sys; sys.stdout = None", stdin=b"the cat\n")
-        assert ended.code == 2
-        assert last_line(ended.err).startswith("nmt: standard output: closed; give it a file")
-
     def test_the_output_is_utf_8_whatever_the_terminal_says(self, program, rnnsearch):
         """And a closed standard error, where bars would be drawn, is no hindrance."""
         hook = "import sys; sys.stdout.reconfigure(encoding='ascii'); sys.stderr = None"
@@ -219,24 +214,3 @@ class TestTranslate:
         ended = program("translate", f"checkpoint=[{files[0]},{other}]", stdin=b"the cat\n")
         assert (ended.code, ended.out) == (2, "")
         assert f"checkpoint={other}: its target vocabulary is not" in last_line(ended.err)
-
-
-SOON = """
-import time, nmt.utils.progress
-nmt.utils.progress.SILENCE = 0.0
-before("nmt.utils.standard_output:write_output", 1, lambda: time.sleep(0.5))
-"""
-
-
-def test_no_command_is_silent_for_long(program, rnnsearch):
-    """A log file gets lines of what translates, scores and compares, every ten seconds."""
-    (program.folder / "lines").write_bytes(b"a bird sings .\n" * 40)
-    files = ("source=lines", "target=lines")
-    for command, typed, said in (
-        ("translate", ("checkpoint=rnnsearch/checkpoints/best.ckpt",), "INFO translating"),
-        ("score", ("checkpoint=rnnsearch/checkpoints/best.ckpt", *files), "INFO scoring"),
-        ("compare", ("runs=[rnnsearch]", "output=not-silent"), "INFO comparing 1 run"),
-    ):
-        ended = program(command, *typed, stdin=(program.folder / "lines").read_bytes(), hook=SOON)
-        assert ended.code == 0, ended.err
-        assert said in ended.err

@@ -23,13 +23,13 @@ from typing import Any, NoReturn
 
 from filelock import FileLock
 
-from nmt.utils.cores import SPIN
+from nmt.utils.threads import SETTINGS
 from tests.helpers import ROOT, hooks
 
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
-    **SPIN,  # for the tests that type trainer.threads: the cores are shared with other tests
+    **SETTINGS,  # for the tests that type trainer.threads: the cores are shared with other tests
     "HF_HUB_OFFLINE": "1",
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
@@ -116,9 +116,7 @@ def _import_everything() -> None:
     import wandb  # noqa: F401
 
     import nmt
-    from nmt.utils.code import code_fingerprint
 
-    code_fingerprint()  # which every run asks for
     for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
         if not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of a package that only an extra brings

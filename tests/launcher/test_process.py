@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.utils.cores import physical_cores
+from nmt.utils.threads import physical_cores
 from tests.launcher.conftest import said
 
 SWEEP = "hydra.sweep.dir=s"

@@ -271,7 +271,6 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
         initial=None,
         logger=None,
         left=TimeLeft({}),
-        code=None,
         text=None,
         typed=[],
     )

@@ -1,0 +1,121 @@
+"""The start of a command: what it imports, its help, the folder it runs in, Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import nmt.__main__ as program
+from nmt.cli import composition
+from nmt.cli.composition import run_folder
+from tests.helpers import ROOT
+
+COMMANDS = {
+    "train": ("resume: ", "experiment: rnnencdec30, rnnencdec50"),
+    "evaluate": ("sets: ", "search: beam, greedy"),
+    "translate": ("nbest: ", "search: beam, greedy"),
+    "score": ("mean: ", "checkpoint: "),
+    "compare": ("runs: ", "output: "),
+    "prepare": ("and of a training run", "tokenizer: bpe, words"),
+    "baseline": ("phrase_based.", "data: europarl, grammar, multi30k, text"),
+}
+HEAVY = "torch pytorch_lightning torchmetrics datasets wandb pandas numpy matplotlib sacrebleu"
+
+
+def python(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=100
+    )
+
+
+def test_composing_imports_no_library():
+    modules = "nmt.train, nmt.translate, hydra_plugins.nmt_process_launcher.launcher"
+    check = f"print([name for name in '{HEAVY}'.split() if name in sys.modules])"
+    ended = python("-c", f"import sys, {modules}; {check}")
+    assert ended.stdout == "[]\n", ended.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_keys_and_groups(command):
+    ended = python("-m", "nmt", command, "--help")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(f"python -m nmt.{command}: ")
+    assert len(re.findall(rf"^ *python -m nmt\.{command} ", ended.stdout, re.MULTILINE)) > 1
+    for part in COMMANDS[command]:
+        assert part in ended.stdout
+
+
+def test_the_configuration_is_shown_in_120_lines():
+    started = time.monotonic()
+    ended = python("-m", "nmt.train", "experiment=rnnsearch50", "--cfg", "job")
+    assert time.monotonic() - started < 5  # under a second on an idle machine
+    assert ended.returncode == 0, ended.stderr
+    assert "experiment: rnnsearch50" in ended.stdout
+    assert ended.stdout.count("\n") <= 240  # 120 in the end
+
+
+def test_the_list_of_commands(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["nmt"])
+    program.main()
+    listed = re.findall(r"^  (\w+)  +\S.*\.$", capsys.readouterr().out, re.MULTILINE)
+    files = {path.stem for path in (ROOT / "nmt").glob("*.py")} - {"__init__", "__main__"}
+    assert set(listed) == files
+    monkeypatch.setattr(sys, "argv", ["nmt", "trian"])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("wait", [0.05, 0.3, 0.8])
+def test_an_early_interrupt_is_one_line(wait, tmp_path):
+    """Whatever is being imported; before the program itself begins Python prints a traceback."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt.translate", "checkpoint=none"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(wait + 0.2)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate()[1]
+    if process.returncode == 130:
+        assert error == "nmt: stopped by Ctrl-C\n"
+    else:  # it ended before
+        assert (process.returncode, error) == (2, "nmt: checkpoint=none: no such file\n")
+
+
+SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "command", "folder"),
+    [
+        ({"TORCHELASTIC_RUN_ID": "a"}, "train", "outputs/torchrun-a"),
+        ({"TORCHELASTIC_RUN_ID": "a"}, "evaluate", "outputs/torchrun-a-evaluate"),
+        (SLURM, "train", "outputs/slurm-77"),
+        ({**SLURM, "SLURM_STEP_ID": "2"}, "evaluate", "outputs/slurm-77.2-evaluate"),
+    ],
+)
+def test_ranks_of_a_job_share_a_folder(monkeypatch, environment, command, folder):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert run_folder(command) == run_folder(command, "auto") == folder
+    assert run_folder(command, "conf") == "conf"
+
+
+def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    folders = []
+    for _ in range(3):
+        composition._make_new_folder.cache_clear()
+        folders += [run_folder("train"), run_folder("train")]
+    composition._make_new_folder.cache_clear()
+    assert folders[::2] == folders[1::2]
+    assert folders[2] == f"{folders[0]}-1"
+    assert folders[4] == f"{folders[0]}-2"

@@ -1,0 +1,131 @@
+"""What is typed wrong is refused with exit code 2 and one or two lines that name the key."""
+
+from __future__ import annotations
+
+import copy
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from nmt.cli.composition import conf_folder
+from nmt.cli.reference import reference
+from nmt.config import TrainConfig
+from nmt.config.keys import entries, type_name
+from nmt.config.schema import SCHEMAS, to_containers
+from nmt.config.validation import load, validate_keys
+from nmt.utils.errors import InputError
+
+# command, what is typed, and what the message must name
+REFUSED = [
+    ("train", "seeed=1", "did you mean seed?"),
+    ("train", "batch_size=5", "data.batch_size"),
+    ("train", "+foo=1", "foo: no such key"),
+    ("train", "quite.another=5", "quite.another: no such key"),
+    ("train", "model=seq2seq", "available: rnnencdec, rnnsearch"),
+    ("train", "+experiment=rnnsearch40", "experiment=rnnsearch40: no such option"),
+    ("train", "callbacks=[ema,early]", "callbacks=early: no such option"),
+    ("train", "seed", "seed"),
+    ("train", "name=a=b", "'name=\"a=b\"'"),
+    ("train", "data.languages=[en", "data.languages"),
+    ("train", "trainer.max_steps=abc", "trainer.max_steps takes: whole number, from 1"),
+    ("train", "trainer.max_steps=null", "trainer.max_steps"),
+    ("train", "trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
+    ("train", "data.languages=en", "data.languages takes: list of text"),
+    ("train", "data.train=foo", "data.train"),
+    ("train", "optimizer.lr=nan", "optimizer.lr=nan: must be a finite number"),
+    ("train", "data.languages=[en]", "data.languages"),
+    ("train", "evaluation.edges=[10,5]", "evaluation.edges=[10, 5]: must be increasing"),
+    ("train", "data.batch_size=81 trainer.devices=2", "data.batch_size=81"),
+    ("train", "model=rnnencdec scoring=dot", "RNNencdec has no attention"),
+    ("train", "scoring=none", "scoring=none: RNNsearch needs"),
+    ("train", "+data.test.mine.sorce=f", "data.test.mine"),
+    ("train", "+data.test.mine=f", "data.test.mine"),
+    ("train", "name=${nope}", "name"),
+    ("translate", "checkpoint=f nbest=0", "nbest=0: must be at least 1"),
+    ("translate", "checkpoint=f alignments=moses", "must be one of pharaoh, json"),
+    ("evaluate", "set=[a]", "did you mean sets"),
+    ("compare", "ruins=[a]", "did you mean runs"),
+    ("compare", "runs=a", "runs takes: list of text"),
+    ("prepare", "data.cash=f", "did you mean data.cache"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "named"), REFUSED, ids=[f"{row[0]} {row[1]}" for row in REFUSED]
+)
+def test_a_refusal_names_the_key(check, command, typed, named):
+    code, message = check(*typed.split(), command=command)
+    assert code == 2
+    assert named in message
+    assert 1 <= message.count("\n") <= 2
+
+
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    path=st.sampled_from([path for path, _, _ in entries(TrainConfig)]),
+    value=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12),
+)
+def test_no_value_ends_in_a_traceback(check, path, value):
+    code, message = check(f"{path}={value}")
+    assert code in (0, 2), message
+    assert message.count("\n") <= 2
+
+
+def beyond(accepts: Any, kind: Any) -> Iterator[Any]:
+    """Values of the key's own type that it does not accept."""
+    step = 1 if kind is int or int in typing.get_args(kind) else 1e-3
+    if "choices" in accepts:
+        yield -1 if step == 1 and not isinstance(accepts["choices"][0], str) else "nonsense"
+    for name, value in (("minimum", -step), ("above", 0), ("maximum", step), ("below", 0)):
+        if name in accepts:
+            yield accepts[name] + value
+    if "path" in accepts:
+        yield ""
+    if kind is float:
+        yield float("nan")
+
+
+def test_every_value_beyond_a_bound_is_refused():
+    count = 0
+    for schema in SCHEMAS.values():
+        config = OmegaConf.structured(schema)
+        for missing in OmegaConf.missing_keys(config):
+            OmegaConf.update(config, missing, ["x"] if missing == "runs" else "x")
+        validate_keys(config)
+        for key, entry, kind in entries(schema):
+            before = copy.deepcopy(OmegaConf.select(config, key))
+            for value in beyond(entry.metadata, kind):
+                given = [value] if typing.get_origin(kind) is list else value
+                OmegaConf.update(config, key, given)
+                with pytest.raises(InputError, match=rf"^{key}=.*: must be [^\n]*$"):
+                    validate_keys(config)
+                count += 1
+            OmegaConf.update(config, key, before, merge=False)
+    assert count > 100
+
+
+def test_the_reference_of_keys_is_up_to_date():
+    for schema in SCHEMAS.values():
+        for path, entry, kind in entries(schema):
+            assert type_name(kind), path
+            assert len(entry.metadata["meaning"]) > 5, path
+    page = conf_folder().parent / "docs" / "configuration.md"
+    assert page.read_text() == reference(conf_folder()), (
+        "run: python -m nmt.cli.reference > docs/configuration.md"
+    )
+
+
+def test_new_entries_take_a_plus_and_a_configuration_survives_storage(composer):
+    mine = "+data.test.mine.source=f", "+data.test.mine.target=g"
+    config = load(composer("+experiment=rnnsearch30", *mine, "seed=7"))
+    assert (config.data.test["mine"].source, config.data.test["mine"].tokenised) == ("f", False)
+    values = to_containers(config)
+    again = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
+    assert to_containers(load(again)) == values
