@@ -17,7 +17,6 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from nmt.cli.claim import claim
 from nmt.data.cache import build_once
 from nmt.data.checksums import damage
 from nmt.evaluation.records import write_translations
@@ -30,6 +29,7 @@ from nmt.run.folder import RunFolder
 from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils import files
 from nmt.utils.errors import RunError
+from nmt.utils.locks import locked
 from tests.helpers.faults import counted, full_from, killed_at
 from tests.helpers.run_folders import make_run
 from tests.run.test_resume import Work
@@ -93,14 +93,13 @@ def read_text(folder: Path) -> int | None:
 
 
 def work_in(folder: Path, n: int) -> None:
-    made = claim(folder / "run")
-    files.write_json(folder / "run/results.json", {"n": n})
-    made.lock.release()
+    with locked(folder / "run", "hydra.run.dir"):
+        files.write_json(folder / "run/results.json", {"n": n})
 
 
 def read_run(folder: Path) -> int | None:
-    claim(folder / "run").lock.release()
-    return read_json(folder / "run/results.json")
+    with locked(folder / "run", "hydra.run.dir"):
+        return read_json(folder / "run/results.json")
 
 
 def go_on(folder: Path, n: int) -> None:
