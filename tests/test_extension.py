@@ -59,10 +59,6 @@ FILES = {
         "my_conf/model/mean.yaml": """
             _target_: my_model.RNNmeansearch
             title: RNNmeansearch
-            hidden: ${size.hidden}
-            embedding: ${size.embedding}
-            alignment: ${size.alignment}
-            maxout: ${size.maxout}
         """,
     },
     "data set": {

@@ -79,10 +79,9 @@ def configuration(folder: Path, source: list[str], target: list[str]) -> Config:
     config.data.train = config.data.valid = text
     config.data.cache = str(folder / "cache")
     config.model.scoring = {"_target_": "nmt.layers.Additive"}
-    config.model.alignment = "${size.alignment}"
     config.model.init = "glorot"
-    config.size.hidden = config.size.alignment = 6
-    config.size.embedding = config.size.maxout = 4
+    config.model.hidden = config.model.alignment = 6
+    config.model.embedding = config.model.maxout = 4
     config.search.beam_size, config.search.max_ratio = 2, 0.5
     config.trainer.accelerator = "cpu"
     config.trainer.threads = 1

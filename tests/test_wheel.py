@@ -45,10 +45,6 @@ class Bilinear(torch.nn.Module):
 # RNNsearch whose first state is of the mean annotation
 _target_: mine.model.RNNmean
 title: RNNmean
-hidden: ${size.hidden}
-embedding: ${size.embedding}
-alignment: ${size.alignment}
-maxout: ${size.maxout}
 """,
     "mine/model.py": """\
 from nmt.layers import BidirectionalEncoder

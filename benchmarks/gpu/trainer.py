@@ -156,8 +156,8 @@ def prepared_training(
         "data.grammar.valid_pairs=8", "data.grammar.test_pairs=4", "data.grammar.by_length_pairs=14",
         f"data.cache={setting.shared}/cache", "trainer.progress=false", "logger=csv",
         f"trainer={'cpu' if setting.rehearse else 'gpu'}", "trainer.precision=bf16-mixed",
-        f"trainer.log_every={log_every}", f"size.hidden={size.hidden}", f"size.alignment={size.alignment}",
-        f"size.embedding={size.embedding}", f"size.maxout={size.maxout}",
+        f"trainer.log_every={log_every}", f"model.hidden={size.hidden}", f"model.alignment={size.alignment}",
+        f"model.embedding={size.embedding}", f"model.maxout={size.maxout}",
         f"data.batch_size={setting.rows}", "data.workers=0" if setting.rehearse else "data.workers=2",
         *typed,
     )  # fmt: skip

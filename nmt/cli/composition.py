@@ -6,7 +6,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     # Hydra copies the store for each group that `--help` lists; nothing changes the copies.
     store = ConfigStore.instance()
     vars(store)["__deepcopy__"] = lambda copied: store
-    for resolver in (run_folder, config_subfolder, log_file, wandb_mode, comma_separated):
+    for resolver in RESOLVERS:
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
@@ -107,3 +107,11 @@ def wandb_mode(mode: str) -> str:
 def comma_separated(text: str | None) -> list[str]:
     """The parts of a list in an environment variable, where it is set."""
     return [] if text is None else [part.strip() for part in text.split(",")]
+
+
+def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
+    """The value of an experiment, or of `other`."""
+    return values.get(experiment, values["other"])
+
+
+RESOLVERS = (run_folder, config_subfolder, log_file, wandb_mode, comma_separated, by_experiment)

@@ -10,7 +10,7 @@ from nmt.config.evaluation import (
     SearchConfig,
     StressConfig,
 )
-from nmt.config.model import ModelConfig, SizeConfig
+from nmt.config.model import ModelConfig
 from nmt.config.schema import (
     BaselineConfig,
     CompareConfig,
@@ -41,7 +41,6 @@ __all__ = [
     "ReportConfig",
     "ScoreConfig",
     "SearchConfig",
-    "SizeConfig",
     "StressConfig",
     "TextConfig",
     "TokenizerConfig",

@@ -12,23 +12,6 @@ LARGEST = 100_000  # of any layer: a matrix of so many rows and columns has 40 G
 
 
 @dataclass
-class SizeConfig:
-    """Sizes of the layers; the paper's letters and values in brackets."""
-
-    hidden: int = key(
-        256, "hidden units of one recurrent network (n, 1000)", minimum=1, maximum=LARGEST
-    )
-    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1, maximum=LARGEST)
-    alignment: int = key(
-        256,
-        "entries of the space that queries and keys are compared in (n', 1000)",
-        minimum=1,
-        maximum=LARGEST,
-    )
-    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1, maximum=LARGEST)
-
-
-@dataclass
 class ModelConfig:
     """Which model is trained, and how its equations are run."""
 
@@ -77,13 +60,15 @@ class ModelConfig:
         "replay the recurrence from CUDA graphs (recurrence=fused, on a GPU)",
         runtime=True,
     )
-    hidden: int = key("${size.hidden}", "see size.hidden", minimum=1, maximum=LARGEST)
-    embedding: int = key("${size.embedding}", "see size.embedding", minimum=1, maximum=LARGEST)
+    hidden: int = key(
+        256, "hidden units of one recurrent network (n, 1000)", minimum=1, maximum=LARGEST
+    )
+    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1, maximum=LARGEST)
     alignment: int | None = key(
         None,
-        "see size.alignment; null: the model has no attention, and no scoring",
+        "entries of the space that queries and keys are compared in (n', 1000); null: no attention",
         minimum=1,
         maximum=LARGEST,
     )
-    maxout: int = key("${size.maxout}", "see size.maxout", minimum=1, maximum=LARGEST)
+    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1, maximum=LARGEST)
     options: dict[str, Any] = key({}, "keys of a model of your own, by name")

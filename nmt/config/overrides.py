@@ -15,7 +15,6 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config.keys import flatten, inherited, is_within, marked
-from nmt.config.model import SizeConfig
 from nmt.config.schema import Config, TrainConfig
 from nmt.utils.errors import InputError
 
@@ -26,7 +25,7 @@ GROUPS = {
     "attention": ["model.attention"],
     "scoring": ["model.scoring"],
     "model": ["model"],
-    "size": ["size", *(f"model.{entry.name}" for entry in dataclasses.fields(SizeConfig))],
+    "size": [f"model.{key}" for key in ("hidden", "embedding", "alignment", "maxout")],
     "tokenizer": ["tokenizer"],
     "data": ["data", "tokenizer"],
     "optimizer": ["optimizer"],

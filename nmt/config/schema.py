@@ -25,7 +25,7 @@ from nmt.config.evaluation import (
     StressConfig,
 )
 from nmt.config.keys import MOST_RESAMPLES, key, marked
-from nmt.config.model import ModelConfig, SizeConfig
+from nmt.config.model import ModelConfig
 from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
 
 # what may be asked of a trained model's attention, whatever is read with it
@@ -60,14 +60,9 @@ class Config:
     )
     experiment: str = key(
         "custom",
-        "row of the paper's Table 1 that this run reproduces; `updates` has an entry of this name",
+        "row of the paper's Table 1 that this run reproduces",
     )
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
-    updates: dict[str, int] = key(
-        {},
-        "updates of each experiment at this scale (set by the regime)",
-        runtime=True,  # a table: the run's own number is trainer.max_steps
-    )
     seed: int = key(
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
     )
@@ -77,7 +72,6 @@ class Config:
         "modules outside nmt that a checkpoint's configuration may name, or single names of theirs",
         runtime=True,
     )
-    size: SizeConfig = key(SizeConfig, "sizes of the layers")
     model: ModelConfig = key(ModelConfig, "the model")
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")

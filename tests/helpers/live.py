@@ -46,8 +46,7 @@ def drawn_model(
     config = OmegaConf.structured(Config)
     config.model._target_ = f"nmt.models.{model}"
     config.model.state_input = state_input
-    for name, size in zip(("hidden", "embedding", "alignment", "maxout"), sizes, strict=True):
-        config.size[name] = size
+    config.model.hidden, config.model.embedding, _, config.model.maxout = sizes
     if model == "RNNsearch":
         config.model.scoring = {"_target_": f"nmt.layers.{scoring}"}
         config.model.alignment = sizes[2]

@@ -24,9 +24,8 @@ def small_config() -> DictConfig:
     """RNNsearch with additive scoring, every size 4."""
     config = OmegaConf.structured(Config)
     config.model.scoring = {"_target_": "nmt.layers.Additive"}
-    config.model.alignment = "${size.alignment}"
     for name in ("hidden", "embedding", "alignment", "maxout"):
-        config.size[name] = 4
+        config.model[name] = 4
     return config
 
 

@@ -212,24 +212,3 @@ def test_the_loss_is_the_mean_over_sentences_of_summed_words():
     assert float(together["loss"].detach()) == pytest.approx(sum(alone) / 3)
     assert float(together["nll"]) == pytest.approx(sum(alone))
     assert (int(together["words"]), int(together["sentences"])) == (9, 3)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"options": {"amsgrad": "no"}}, "optimizer.options.amsgrad=no: must be true or false"),
-        (
-            {"options": {"foreach": "x"}},
-            "optimizer.options.foreach=x: must be true or false or null",
-        ),
-        (
-            {"schedule": schedule("torch.optim.lr_scheduler.StepLR", step_size=0.5)},
-            "optimizer.schedule.step_size=0.5: must be a whole number",
-        ),
-    ],
-)
-def test_values_of_another_type_than_torch_declares_are_refused(settings, said):
-    """Torch itself takes any text for true, and goes on with half an update."""
-    with pytest.raises(InputError) as refused:
-        check_optimizer(OptimizerConfig(**ADAM, **settings), 5)
-    assert str(refused.value) == said

@@ -129,7 +129,7 @@ def test_options_beyond_the_paper_are_resumed_exactly(work, typed):
 @pytest.mark.slow
 def test_threads_are_those_of_the_start(work):
     """Layers large enough for products that two threads share; typed once, then stored."""
-    wide = ("size.hidden=64", "data.batch_size=32", "trainer.max_steps=4", "trainer.threads=2")
+    wide = ("model.hidden=64", "data.batch_size=32", "trainer.max_steps=4", "trainer.threads=2")
     assert work.train("two", *wide).code == 0
     hook = "kill('nmt.models.base:Translator.training_step', 7)"
     assert work.train("two-killed", *wide, hook=hook).code == -9
