@@ -17,8 +17,6 @@ from functools import partial
 
 import torch
 
-from benchmarks.length import LENGTHS as BY_LENGTH
-from benchmarks.length import by_length
 from benchmarks.memory import measure
 from benchmarks.threads import threads
 from benchmarks.work import (
@@ -120,7 +118,6 @@ PARTS = {
     "decoding": decoding,
     "memory": memory,
     "threads": threads,
-    "length": by_length,
 }
 
 
@@ -132,9 +129,6 @@ def main() -> None:
     parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
     parser.add_argument("--scoring", choices=SCORING, default="additive")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument(
-        "--lengths", type=int, nargs="+", default=BY_LENGTH, help="of the part length: symbols"
-    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     torch.set_num_threads(1)

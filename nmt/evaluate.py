@@ -24,14 +24,10 @@ def main(composed: DictConfig) -> None:
 
     with start.evaluation(composed) as run:
         sets = test.chosen_sets(run, list(composed.sets))
-        aligners = run.config.evaluation.alignment.statistical_aligners
-        text = start.prepare_text(run) if aligners else None
         trained = start.model_of(run)
         with start.at_work(run):
             run.trainer = make_trainer(run.config, run.folder.path, [], run.logger)
             scores = test.evaluate_test_sets(run, trained, sets)
-            if text is not None:
-                test.add_statistical_aligners(run, scores, sets, text.train)
             finish(run, trained, scores, Outcome.of_checkpoint(run))
 
 

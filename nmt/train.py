@@ -45,8 +45,6 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
                 return None
             trained, outcome = training.finish()
             scores = test.evaluate_test_sets(run, trained, sets)
-            if run.config.evaluation.alignment.statistical_aligners:
-                test.add_statistical_aligners(run, scores, sets, text.train)
             finish(run, trained, scores, outcome)
             return training.checkpoints.best_score()
 

@@ -39,11 +39,9 @@ PLACEHOLDERS = {
 }
 PROGRAMS = {  # of the commands that are not composed: the module whose `main` reads the arguments
     "benchmarks": "benchmarks.__main__",
-    "benchmarks.degradation": "benchmarks.degradation",
     "benchmarks.gpu": "benchmarks.gpu.__main__",
     "benchmarks.gpu.bundle": "benchmarks.gpu.bundle",
     "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
-    "benchmarks.omissions": "benchmarks.omissions",
     "benchmarks.records": "benchmarks.records",
     "nmt.grammar": "nmt.grammar.__main__",
 }

@@ -23,14 +23,7 @@ class TextConfig:
         None,
         "file of gold alignments in Pharaoh format (i-j sure, ipj possible); not for training text",
     )
-    alignment_base: int = key(
-        0, "number of the first word in `alignment` and `links`", choices=(0, 1)
-    )
-    links: dict[str, str] = key(
-        {},
-        "of a test set: files of other systems' alignments (Pharaoh format), by system, scored against "
-        "the gold ones",
-    )
+    alignment_base: int = key(0, "number of the first word in `alignment`", choices=(0, 1))
     tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
     files: list[str] | None = key(
         None,

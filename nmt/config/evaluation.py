@@ -45,16 +45,6 @@ class AlignmentConfig:
     null: float = key(
         0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
     )
-    unread: float = key(
-        0.2,
-        "unread_words: a source word is unread if its weights are below this, summed over the target words "
-        "as far as the model expects them",
-        minimum=0,
-    )
-    statistical_aligners: bool = key(False, "also align with statistical aligners (extra `thot`)")
-    statistical_aligner_pairs: int = key(
-        30000, "training pairs for these aligners, in addition to the test pairs", minimum=0
-    )
 
 
 INTERVENTIONS = ("as_trained", "uniform", "argmax", "top_k", "permuted", "shifted")
@@ -75,7 +65,7 @@ class EvaluationConfig:
     scores: list[str] | None = key(
         None,
         "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "
-        "MODULE.NAME; null: default, which leaves out ter, repeated_ngrams, unread_words and aer_*",
+        "MODULE.NAME; null: default, which leaves out ter",
     )
     edges: list[int] = key(
         list(EDGES),

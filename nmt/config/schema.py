@@ -31,7 +31,6 @@ from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig,
 # what may be asked of a trained model's attention, whatever is read with it
 ATTENTION_KEYS = (
     "evaluation.alignment.null",
-    "evaluation.alignment.unread",
     "evaluation.attention",
     "evaluation.top_k",
 )

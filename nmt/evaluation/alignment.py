@@ -5,7 +5,7 @@ target symbols, both with `</s>` last; J and I words of either side without it.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,29 +189,6 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
     weights = np.asarray(weights)
     on_eos = int((weights[:-1].argmax(axis=1) == weights.shape[1] - 1).sum())
     return link_counts(hard_links(weights, null), gold, words=len(weights) - 1, on_eos=on_eos)
-
-
-def shifted_links(weights: np.ndarray, shift: int, null: float = 0.5) -> list[Link]:
-    """`hard_links` where each target word is given the weights of the step `shift` after its own.
-
-    A word without such a step has no link; that of `</s>` is one.
-
-    >>> shifted_links(np.array([[.6, .3, .1], [.1, .8, .1], [.9, 0, .1]]), 1)
-    [(1, 0), (0, 1)]
-    """
-    rows = np.asarray(weights)
-    words = len(rows) - 1
-    ended = np.concatenate([rows, rows[-1:]])  # hard_links leaves the last row out
-    return [(j, i - shift) for j, i in hard_links(ended, null) if 0 <= i - shift < words]
-
-
-def counts_of_words(links: Iterable[Link], gold: Gold, words: Collection[int]) -> list[int]:
-    """`link_counts` restricted to some target words, given by their numbers."""
-    sure, possible = (
-        frozenset(link for link in side if link[1] in words) for side in (gold.sure, gold.possible)
-    )
-    kept = [link for link in links if link[1] in words]
-    return link_counts(kept, Gold(sure, possible), words=len(words))
 
 
 def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_eos: int = 0) -> list[int]:

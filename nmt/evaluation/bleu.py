@@ -63,7 +63,7 @@ def bleu(statistics: Sequence[int] | np.ndarray, *, effective_order: bool = Fals
     42.3837
     """
     counts = [int(count) for count in statistics]
-    return BLEU.compute_bleu(
+    score = BLEU.compute_bleu(
         correct=counts[CORRECT],
         total=counts[TOTAL],
         sys_len=counts[HYPOTHESIS_LENGTH],
@@ -71,6 +71,7 @@ def bleu(statistics: Sequence[int] | np.ndarray, *, effective_order: bool = Fals
         smooth_method="exp",
         effective_order=effective_order,
     ).score
+    return min(score, 100.0)  # exp(log(100)) is 100.00000000000004
 
 
 def bleu_scores(statistics: np.ndarray) -> np.ndarray:
@@ -91,7 +92,7 @@ def bleu_scores(statistics: np.ndarray) -> np.ndarray:
         log_precisions = np.log(100.0 * smoothed / total).mean(axis=-1)
         scores = brevity_penalties(statistics) * np.exp(log_precisions)
     defined = (correct > 0).any(axis=-1) & (total > 0).all(axis=-1)
-    return np.where(defined, scores, 0.0)
+    return np.where(defined, np.minimum(scores, 100.0), 0.0)
 
 
 def brevity_penalties(statistics: np.ndarray) -> np.ndarray:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from nmt.evaluation.alignment import Gold, Link
+from nmt.evaluation.alignment import Gold
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,6 @@ class Example:
         source, target: words, without `</s>`.
         text: the reference as the file has it, for scores of detokenised text.
         gold: its gold alignment, where there is one.
-        links: its links by other systems, by name.
     """
 
     id: int
@@ -25,7 +24,6 @@ class Example:
     target: Sequence[str]
     text: str | None = None
     gold: Gold | None = None
-    links: Mapping[str, Collection[Link]] = field(default_factory=dict)
 
     def length(self, side: str) -> int:
         """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""
@@ -34,8 +32,7 @@ class Example:
     def __add__(self, other: Example) -> Example:
         """This pair followed by another, under this one's id.
 
-        Gold links move with their words. Gold links and text are those of both pairs or None; links
-        of other systems are dropped.
+        Gold links move with their words. Gold links and text are those of both pairs or None.
         """
         gold = text = None
         if self.gold is not None and other.gold is not None:

@@ -17,6 +17,7 @@ def read_external(
     path: str | Path,
     sentences: Sequence[Record],
     *,
+    tokenised: bool,
     tokenise: Callable[[str], list[str]],
     detokenise: Callable[[list[str]], str],
     key: str = "external",
@@ -26,6 +27,7 @@ def read_external(
     Args:
         path: UTF-8 (plain, .gz, .xz or .zst), line n the translation of sentence n of the test set.
         sentences: records of any run on that set, for references, lengths and `no_unk`.
+        tokenised: whether the test set's own files hold tokens, and this one therefore does, too.
         tokenise: text -> tokens, as the references were tokenised.
         detokenise: tokens -> text.
         key: the key of the configuration that named the file, for the message.
@@ -44,7 +46,6 @@ def read_external(
             f"{key}={path}: {len(lines)} lines, but the test set has {len(ordered)} sentences;"
             " one hypothesis a line is expected, none for pairs that the runs left out as empty"
         )
-    tokenised = looks_tokenised(lines)
     records = []
     for line, sentence in zip(lines, ordered, strict=True):
         hypothesis = split(line) if tokenised else tokenise(line)
@@ -71,15 +72,3 @@ def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> 
     if sentence.get("no_unk"):
         record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
     return record
-
-
-def looks_tokenised(lines: Sequence[str]) -> bool:
-    """Whether commas and full stops stand apart from words, as a tokeniser leaves them.
-
-    >>> looks_tokenised(["Un chat , un chien ."]), looks_tokenised(["Un chat, un chien."])
-    (True, False)
-    """
-    tokens = [token for line in lines for token in line.split()]
-    apart = sum(token in {",", "."} for token in tokens)
-    attached = sum(len(token) > 1 and token[-1] in ",." for token in tokens)
-    return apart > attached

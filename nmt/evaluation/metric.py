@@ -14,7 +14,6 @@ from nmt.config.keys import EDGES
 from nmt.evaluation.alignment import COUNTS
 from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.link_scores import LINK_SCORES
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
 from nmt.utils.arguments import checked, listed
@@ -105,7 +104,10 @@ class AlignmentErrorRate(Metric):
     def compute(self) -> dict[str, float]:
         """The three scores by key; those without anything to count are absent."""
         counts = self.counts.cpu().numpy().astype(float)
-        values = {key: float(REGISTERED[key].combine(counts)) for key in LINK_SCORES}
+        values = {
+            key: float(REGISTERED[key].combine(counts))
+            for key in ("alignment_error_rate", "precision", "recall")
+        }
         return {key: value for key, value in values.items() if value == value}
 
 
@@ -116,7 +118,7 @@ class CorpusScore(Metric):
 
     Args:
         score: `bleu`, `sacrebleu`, `chrf`, `ter`, `length_ratio`, `brevity_penalty`,
-            `repeated_ngrams`, one of your own as MODULE.NAME, or an object of
+            one of your own as MODULE.NAME, or an object of
             `nmt.evaluation.scores.Score`.
 
     Raises:
@@ -139,7 +141,7 @@ class CorpusScore(Metric):
         super().__init__()
         checked(score, "score", (str, Score))
         self.score = score_of_name(score, "score") if isinstance(score, str) else score
-        width = len(self.score.checked(self._records(["a"], ["a"])[0]) or [])
+        width = len(self.score.statistics(self._records(["a"], ["a"])[0]) or [])
         if not width:
             raise InputError(f"{self.score.key}: not a score of translations and references alone")
         self.add_state("sums", torch.zeros(width, dtype=torch.float64), dist_reduce_fx="sum")
@@ -162,7 +164,7 @@ class CorpusScore(Metric):
 
     def compute(self) -> Tensor:
         """The score of all sentences; NaN before there is one, where it is undefined."""
-        return torch.tensor(float(self.score.values(self.sums.cpu().numpy())))
+        return torch.tensor(float(self.score.combine(self.sums.cpu().numpy())))
 
     @staticmethod
     def _records(hypotheses: Sequence[str], references: Sequence[str]) -> list[Record]:

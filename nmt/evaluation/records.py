@@ -12,14 +12,12 @@ A record is one dict per sentence, a line of `translations/<set>.jsonl`:
     nll            of the reference with its `</s>`, in nats; absent for an outside system
     score          of the search; absent for an outside system
     bleu_stats     10 integers of `sentence_statistics`
+    unknown        places of the `<unk>` in the hypothesis that stand for an unknown word; absent without any
     hypothesis_no_unk, bleu_stats_no_unk   where `no_unk`: translated with `<unk>` forbidden
     attention_entropy   mean entropy over the target steps, in nats; where there is attention
     eos_weight     mean weight on `</s>` over the target words; where there is attention
     alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
-    attention_mass   weight of each source word, summed over the words of the hypothesis as far as
-                   they are expected (`nmt.evaluation.coverage`); where `unread_words` is chosen
-    statistics     by key of a score: its statistics, if they cannot be computed from the record
-    without_text   whether the words were left out: then `statistics` has those of all scores
+    statistics     by key of a score: its statistics, where computing them takes long
 """
 
 import hashlib
@@ -27,17 +25,14 @@ import itertools
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.config.validation import check_set_name
 from nmt.evaluation.buckets import assign
-from nmt.evaluation.records_schema import check_alignment, check_translation
-from nmt.evaluation.results_v1 import RECORD_KEYS, renamed
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_atomically
-from nmt.utils.untrusted import read_json
 
 Record = dict[str, Any]
 
@@ -73,7 +68,7 @@ def read_translations(folder: str | Path, name: str) -> list[Record]:
     Raises:
         InputError: naming the file, or the file and line, that cannot be read.
     """
-    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl", check_translation)
+    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl")
 
 
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
@@ -90,7 +85,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
     """Reads `alignments/<name>.jsonl` of a run folder; raises InputError as `read_translations`."""
-    rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", check_alignment)
+    rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl")
     for row in rows:
         row.setdefault("length", len(row["source"]) - 1)
     return rows
@@ -151,22 +146,18 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
     write_atomically(Path(path), lambda stream: stream.writelines(encoded))
 
 
-def _read_lines(path: Path, check: Callable[[Any, str], None]) -> list[Record]:
+def _read_lines(path: Path) -> list[Record]:
     try:
-        content = path.read_bytes()
+        lines = path.read_bytes().splitlines()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     rows: list[Record] = []
-    known: set[int] = set()
-    for number, line in enumerate(content.splitlines(), start=1):
-        where = f"{path}:{number}"
-        row = read_json(line, where)
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: not a JSON object")
-        row = renamed(row, RECORD_KEYS)
-        check(row, where)
-        if row["id"] in known:
-            raise InputError(f"{where}: id={row['id']}: this sentence occurs twice")
-        known.add(row["id"])
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{number}: not JSON: {error}") from error
+        if not (isinstance(row, dict) and isinstance(row.get("id"), int)):
+            raise InputError(f"{path}:{number}: not a sentence")
         rows.append(row)
     return rows

@@ -1,9 +1,12 @@
-"""results.json: everything a run measured, in one documented and versioned file.
+"""results.json: what is known of a run besides its scores, which are in `scores.csv`.
 
-It is written last and in one piece: where it exists the job is finished. The keys are explained in
-docs/results_schema.md.
+It is written last and in one piece: where it exists the run is finished.
 """
 
+from __future__ import annotations
+
+import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -12,14 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation import results_v1
-from nmt.evaluation.results_schema import check_results
+from nmt.config.validation import check_set_name
 from nmt.evaluation.scores import Score
-from nmt.utils import untrusted
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_json
 
-SCHEMA = 2
 FILE = "results.json"
 
 SCORE_KEYS = ("score", "low", "high")
@@ -37,35 +37,7 @@ PACKAGES = (
 )
 
 
-def assemble(
-    scores: Sequence[Score],
-    test: Mapping[str, Any],
-    valid: Mapping[str, Any],
-    history: list[dict[str, Any]],
-    **described: Any,
-) -> dict[str, Any]:
-    """The content of results.json, with the schema's number and the versions that made it.
-
-    Args:
-        scores: that were chosen; those that `test` has are described.
-        test: results of `summary.summarise` by name of the test set.
-        valid, history: validations, under present or older keys.
-        described: all else that docs/results_schema.md lists, by key.
-    """
-    return as_json(
-        {
-            "schema": SCHEMA,
-            **described,
-            "versions": versions(),
-            "valid": results_v1.renamed(valid, results_v1.HISTORY_KEYS),
-            "history": results_v1.present_history(history),
-            "test": test,
-            "scores": score_descriptions(scores, test),
-        }
-    )
-
-
-def score_descriptions(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
+def describe_scores(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
     """`scores` of results.json: how to show the scores that a test set has, in the given order."""
     return {
         score.key: score.description()
@@ -112,10 +84,10 @@ def versions() -> dict[str, str]:
 
 
 def as_json(value: Any) -> Any:
-    """The same content in JSON's types; a number that is not finite, or too large to be read again, is null.
+    """The same content in JSON's types; numbers that are not finite are null.
 
-    >>> as_json({"nll": np.float32(0.5), "perplexity": [float("inf"), 1e301], "edges": (10, 20)})
-    {'nll': 0.5, 'perplexity': [None, None], 'edges': [10, 20]}
+    >>> as_json({"nll": np.float32(0.5), "perplexity": [float("inf")], "edges": (10, 20)})
+    {'nll': 0.5, 'perplexity': [None], 'edges': [10, 20]}
     """
     if isinstance(value, Mapping):
         return {str(key): as_json(item) for key, item in value.items()}
@@ -125,70 +97,40 @@ def as_json(value: Any) -> Any:
         return as_json(value.tolist())
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, float) and not abs(value) <= untrusted.LARGEST:
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
 def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
-    """Writes results.json into a run folder atomically, after all other files.
-
-    Raises:
-        InputError: if a key of the schema is missing or of another type.
-    """
+    """Writes results.json into a run folder, whole or not at all, after all other files."""
     path = Path(folder) / FILE
-    check(content, str(path))
-    write_json(path, content)
+    write_json(path, as_json(content))
     return path
 
 
-def read(path: str | Path) -> dict[str, Any]:
-    """Reads the results.json of a run folder (or the file itself); schema 1 is given as schema 2.
+def read(folder: str | Path) -> dict[str, Any]:
+    """Reads the results.json of a run folder.
 
     Raises:
-        InputError: if it is missing, damaged, of another schema, or holds what the schema does not allow;
-            naming file and key.
+        InputError: if it is missing or not the results of a run, naming the file.
     """
-    path = Path(path)
-    if path.is_dir():
-        if not (path / FILE).is_file():
-            raise InputError(
-                f"{path}: no {FILE}; the run is not finished, or this is no run folder"
-            )
-        path = path / FILE
+    path = Path(folder) / FILE
     try:
-        text = path.read_bytes()
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder}: no {FILE}; the run is not finished, or this is no run folder"
+        ) from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    content = untrusted.read_json(text, str(path))
-    if isinstance(content, dict) and content.get("schema") == 1:
-        try:
-            content = results_v1.convert(content)
-        except Exception as error:  # whatever its values are taken for
-            raise InputError(f"{path}: damaged: its keys are not those of schema 1") from error
-    check(content, str(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}") from error
+    if not (isinstance(content, dict) and {"name", "test", "scores"} <= content.keys()):
+        raise InputError(f"{path}: not the results of a run")
+    for name in content["test"]:  # it becomes part of file names
+        check_set_name(name)
     return content
-
-
-def check(content: Any, where: str) -> None:
-    """Checks what results.json holds against the schema.
-
-    Args:
-        content: what results.json holds.
-        where: the file, for the message.
-
-    Raises:
-        InputError: naming file and key.
-    """
-    if not isinstance(content, dict) or "schema" not in content:
-        raise InputError(f"{where}: no key 'schema'; this is not a results.json of nmt")
-    found = content["schema"]
-    if found != SCHEMA or isinstance(found, bool):
-        age = "newer" if isinstance(found, int) and found > SCHEMA else "unknown"
-        raise InputError(
-            f"{where}: schema={found!r:.40} is {age}; this version of nmt reads 1 to {SCHEMA}"
-        )
-    check_results(content, where)
 
 
 def score_rows(test: Mapping[str, Any]) -> list[dict[str, Any]]:

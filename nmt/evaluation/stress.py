@@ -34,7 +34,7 @@ def joined(examples: Sequence[Example], length: int, count: int) -> list[Example
             candidate, end = candidate + examples[end], end + 1
         fits = abs(len(candidate.source) - length) <= TOLERANCE * length
         if fits:
-            inputs.append(dataclasses.replace(candidate, id=len(inputs), links={}))
+            inputs.append(dataclasses.replace(candidate, id=len(inputs)))
         start = end if fits else start + 1
     return inputs
 

@@ -1,13 +1,12 @@
 """Computes all scores of a test set from its records: the object `test.<set>` of results.json."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.degradation import Curve, Group, degradation_of, measured_curves
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import scored
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
@@ -15,11 +14,18 @@ from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 MOST = 4  # unknown words: the last row of `by_unknown_words` has the pairs with at least so many
 
 
-def keep_statistics(records: Iterable[Record], settings: EvaluationConfig) -> None:
-    """Stores statistics that are slow to compute in the records, so that they are computed once."""
-    slow = [score for score in choose_scores(settings.scores) if score.slow]
+def keep_statistics(
+    records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
+) -> None:
+    """Stores statistics that are slow to compute, or depend on the language, in the records.
+
+    Args:
+        language: of the target, for the tokenisers of text scores.
+    """
+    chosen = choose_scores(settings.scores, language=language)
+    stored = [score for score in chosen if score.slow or score.signature is not None]
     for record in records:
-        kept = {score.key: score.checked(record) for score in slow}
+        kept = {score.key: score.statistics(record) for score in stored}
         kept = {key: numbers for key, numbers in kept.items() if numbers is not None}
         if kept:
             record["statistics"] = {**(record.get("statistics") or {}), **kept}
@@ -29,7 +35,7 @@ def summarise(
     records: Iterable[Record],
     settings: EvaluationConfig,
     search: dict[str, Any] | None = None,
-    max_length: int | None = None,
+    language: str | None = None,
 ) -> dict[str, Any]:
     """Every chosen score of a test set.
 
@@ -40,19 +46,19 @@ def summarise(
         records: of `nmt.evaluation.records`; at least one.
         settings: scores, edges and side of the buckets, resamples and confidence of intervals.
         search: the search settings that made the hypotheses, to stand beside the scores.
-        max_length: longest training sentence; None where it is not known.
+        language: of the target, for the tokenisers of text scores.
 
     Returns:
         `pairs`, `search`, `bucket_by`, `confidence`, `bleu` (`all`, and `no_unk` where there are
         such pairs), every other score that some sentence has as `score`, `low` and `high` under its
-        key (those of `alignment` there), `by_length`, `by_unknown_words` where there are shortlists,
-        and `degradation`. Buckets without sentences are absent. See docs/results_schema.md.
+        key (those of `alignment` there), `by_length`, and `by_unknown_words` where there are
+        shortlists. Buckets without sentences are absent.
 
     Raises:
         ValueError: if there is no record, or one twice.
         InputError: if a score cannot be computed.
     """
-    measured = Measured(records, choose_scores(settings.scores), settings)
+    measured = Measured(records, choose_scores(settings.scores, language=language), settings)
     if not len(measured.ids):
         raise ValueError("no sentences to summarise")
     everyone = np.ones(len(measured.ids), dtype=bool)
@@ -77,27 +83,7 @@ def summarise(
     result["by_length"] = by_length(measured, settings.edges)
     if rows := by_unknown_words(measured):
         result["by_unknown_words"] = rows
-    result["degradation"] = {
-        key: degradation_of(Group([found["run"]], max_length), settings.confidence)
-        for key, found in curves_of({"run": measured})
-    }
     return result
-
-
-def curves_of(runs: Mapping[str, "Measured"]) -> Iterator[tuple[str, dict[str, Curve]]]:
-    """The curves over length, one score after another, by its key.
-
-    As `nmt.evaluation.degradation.curves`, from statistics that were computed already.
-    """
-    first = next(iter(runs.values()))
-    found = measured_curves(
-        {key: {label: run.tables[key] for label, run in runs.items()} for key in first.scores},
-        {label: run.ids for label, run in runs.items()},
-        {label: run.lengths for label, run in runs.items()},
-        first.scores,
-        resamples=first.resamples,
-    )
-    return ((key, by) for key, by in found if by)
 
 
 def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:
@@ -184,5 +170,5 @@ class Measured:
         rows = self.tables[key][inside & self.has(key)]
         if not len(rows):
             return None
-        values = self.scores[key].values
+        values = self.scores[key].combine
         return scored(rows, values, self.resamples, self.confidence) | {"sentences": len(rows)}

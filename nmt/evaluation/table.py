@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from nmt.config.validation import check_set_name
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 
@@ -73,6 +74,8 @@ def _read(path: Path) -> pd.DataFrame:
             frame = pd.read_csv(
                 stream, dtype=_TYPES, keep_default_na=False, na_values={c: [""] for c in _NUMBERS}
             )
+        for name in frame["set"].unique():  # it becomes part of file names
+            check_set_name(name)
         return frame[list(COLUMNS)]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error

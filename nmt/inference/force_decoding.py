@@ -17,7 +17,6 @@ from nmt.data.batch import collate
 from nmt.data.batches import Rows, evaluation_batches
 from nmt.data.vocabulary import END, END_SYMBOL
 from nmt.evaluation.alignment import attention_entropy, first_symbols, word_weights
-from nmt.evaluation.coverage import attention_mass
 from nmt.evaluation.records import Record
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.layers import Network
@@ -167,17 +166,6 @@ def expected_words(codec: Codec, decoding: ForcedDecoding) -> np.ndarray:
         for written, others in zip(decoding.log_probabilities, decoding.others, strict=True)
     ]
     return np.exp(_of_words(codec, decoding, behind))
-
-
-def source_mass(codec: Codec, source: Sequence[str], decoding: ForcedDecoding) -> np.ndarray:
-    """The attention mass (J,) of the source words (`nmt.evaluation.coverage`).
-
-    Args:
-        decoding: with attention, and a runner-up of each symbol at least.
-    """
-    assert decoding.weights is not None
-    between = weights_between_words(decoding.weights, codec, source, decoding.ids)
-    return attention_mass(between, expected_words(codec, decoding))
 
 
 def _of_words(codec: Codec, decoding: ForcedDecoding, values: Sequence[float]) -> list[float]:

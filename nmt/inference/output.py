@@ -75,7 +75,6 @@ def pair_line(pair: ScoredPair, mean: bool, alignments: str | None, null: float)
             "tokens": pair.target,
             "score": score,
             **_attention(pair.row, null),
-            "unread": pair.unread,
         }
         return json.dumps(record, ensure_ascii=False, allow_nan=False)
     links = [_links(pair.row, null)] if alignments else []

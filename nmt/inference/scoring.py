@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from nmt.data.vocabulary import END_SYMBOL
 from nmt.evaluation.records import Record
 from nmt.inference.force_decoding import (
     RUNNERS_UP,
     alignment_row,
     force_decode_pairs,
-    source_mass,
 )
 from nmt.inference.lines import LineProcessor
 
@@ -28,8 +25,6 @@ class ScoredPair:
         symbols: number of predicted symbols: words or subwords of the target, and `</s>`.
         score: log p(target | source) in nats: the sum over those symbols.
         row: as a line of alignments/<set>.jsonl; None where it was not asked for.
-        unread: positions of source words whose attention mass is below
-            `evaluation.alignment.unread`; None without attention.
     """
 
     number: int
@@ -38,7 +33,6 @@ class ScoredPair:
     symbols: int
     score: float
     row: Record | None = None
-    unread: list[int] | None = None
 
 
 class PairScorer(LineProcessor):
@@ -58,16 +52,13 @@ class PairScorer(LineProcessor):
         scored = []
         for (source, target), decoding in zip(words, decodings, strict=True):
             self.lines += 1
-            score, row, unread = sum(decoding.log_probabilities), None, None
+            score, row = sum(decoding.log_probabilities), None
             if self.attention:
                 row = alignment_row(codec, self.lines, source, decoding, score=score)
                 row["target"] = [
                     *target,
                     END_SYMBOL,
                 ]  # as given: the row has `<unk>` for unknown words
-            if self.attention and decoding.weights is not None:
-                least = self.trained.config.evaluation.alignment.unread
-                unread = np.flatnonzero(source_mass(codec, source, decoding) < least).tolist()
             symbols = len(decoding.ids)
-            scored.append(ScoredPair(self.lines, source, target, symbols, score, row, unread))
+            scored.append(ScoredPair(self.lines, source, target, symbols, score, row))
         return scored

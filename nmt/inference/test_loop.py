@@ -14,35 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import UNKNOWN, spelt, unknown_words, written_words
-from nmt.evaluation.alignment import (
-    Gold,
-    attention_entropy,
-    counts_of_words,
-    eos_weight,
-    hard_links,
-    sentence_counts,
-    shifted_links,
-)
+from nmt.evaluation.alignment import attention_entropy, eos_weight, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.examples import Example
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.scores.alignment import OF_CLASSES, SHIFTS
-from nmt.evaluation.scores.coverage import UNREAD
-from nmt.evaluation.word_classes import class_of, function_words
 from nmt.inference.force_decoding import (
     RUNNERS_UP,
-    ForcedDecoding,
     alignment_row,
     force_decode,
-    source_mass,
     weights_between_words,
 )
 from nmt.inference.trained import TrainedModel
@@ -84,11 +69,7 @@ def run_test_set(
         On every rank a record of each sentence (`nmt.evaluation.records`) and a row of each one in
         `kept`, both in the order of the set.
     """
-    settings = trained.config.evaluation
-    wanted = frozenset(score.key for score in choose_scores(settings.scores))
-    classed = examples if wanted & OF_CLASSES.keys() else ()
-    function = function_words(example.target for example in classed)
-    step = _Step(trained, examples, frozenset(kept), wanted, function)
+    step = _Step(trained, examples, frozenset(kept))
     records: list[Record] = []
     alignments: list[Record] = []
     filled = [batch for batch in make_batches(trained, examples) if len(batch)]
@@ -142,8 +123,6 @@ class _Step:
     trained: TrainedModel
     examples: Sequence[Example]
     kept: frozenset[int]
-    wanted: frozenset[str] = frozenset()  # keys of the scores that are chosen
-    function: frozenset[str] = frozenset()  # function words of the target side, if asked for
 
     def __call__(self, batch: Batch) -> tuple[list[Record], list[Record]]:
         """The records of the batch's sentences, and the alignments of those that are kept."""
@@ -158,7 +137,7 @@ class _Step:
         without = self._without_unknown(batch, free)
         weights = decoded.weights
         best = [hypotheses[0] for hypotheses in found]
-        words, alignments, coverage = self._force_decode(batch, best, examples)
+        words, alignments = self._force_decode(batch, best, examples)
         records = []
         for place, example in enumerate(examples):
             record = self._record(example, best[place], words[place])
@@ -167,9 +146,6 @@ class _Step:
             if weights is not None:
                 ends = int(batch.target_mask[place].sum()), int(batch.source_mask[place].sum())
                 record |= self._attention(weights[place, : ends[0], : ends[1]], example)
-            if place in coverage:
-                statistics = record.get("statistics", {}) | coverage[place]["statistics"]
-                record |= coverage[place] | {"statistics": statistics}
             if free[place]:
                 record["hypothesis_no_unk"] = without[place]
                 free_stats = sentence_statistics(without[place], example.target)
@@ -207,39 +183,11 @@ class _Step:
         if example.gold is not None:
             null = self.trained.config.evaluation.alignment.null
             scores["alignment_counts"] = sentence_counts(between, example.gold, null)
-            detailed = self._detailed(between, example, example.gold, null)
-            if detailed:
-                scores["statistics"] = detailed
         return scores
-
-    def _detailed(
-        self, weights: np.ndarray, example: Example, gold: Gold, null: float
-    ) -> dict[str, list[int]]:
-        """The statistics of the detailed error rates that are chosen (`nmt.evaluation.scores.alignment`)."""
-        words = range(len(example.target))
-        found = {
-            key: counts_of_words(shifted_links(weights, shift, null), gold, words)
-            for key, shift in SHIFTS.items()
-            if key in self.wanted
-        }
-        classes = [class_of(word, self.function) for word in example.target]
-        for key, name in OF_CLASSES.items():
-            if key in self.wanted:
-                chosen = {i for i in words if classes[i] == name}
-                found[key] = counts_of_words(hard_links(weights, null), gold, chosen)
-        return found
-
-    def _unread(self, decoding: ForcedDecoding, example: Example) -> Record:
-        """The attention mass of the source words of a translation, and how many words are unread."""
-        mass = source_mass(self.trained.codec, example.source, decoding)
-        unread = int((mass < self.trained.config.evaluation.alignment.unread).sum())
-        return {
-            "attention_mass": mass.round(4).tolist(),
-            "statistics": {UNREAD: [unread, len(mass)]},
-        }
 
     def _record(self, example: Example, best: Hypothesis, words: list[str | None]) -> Record:
         statistics, hypothesis = sentence_statistics(words, example.target), spelt(words)
+        unknown = [place for place, word in enumerate(words) if word is None]
         return {
             "id": example.id,
             "source": list(example.source),
@@ -247,6 +195,7 @@ class _Step:
             "raw_reference": example.text,
             "hypothesis": hypothesis,
             "detokenised": self.trained.codec.detokenise(hypothesis),
+            **({"unknown": unknown} if unknown else {}),
             "length": example.length(self.trained.config.evaluation.bucket_by),
             "score": best.score,
             "bleu_stats": statistics.tolist(),
@@ -254,23 +203,21 @@ class _Step:
 
     def _force_decode(
         self, batch: Batch, best: list[Hypothesis], examples: list[Example]
-    ) -> tuple[list[list[str | None]], list[Record], dict[int, Record]]:
-        """Force-decodes the hypotheses whose attention is needed: for alignments, `<unk>`, `unread_words`.
+    ) -> tuple[list[list[str | None]], list[Record]]:
+        """Force-decodes the hypotheses whose attention is needed: for alignments and `<unk>`.
 
         Returns:
             The words of each hypothesis, None for an `<unk>` that is not replaced; the alignments of
-            the sentences in `kept`; coverage by position in the batch.
+            the sentences in `kept`.
         """
         trained, codec, search = self.trained, self.trained.codec, self.trained.config.search
         replace = search.replace_unk != "none"
-        covered = UNREAD in self.wanted
-        coverage: dict[int, Record] = {}
         words = [written_words(codec.target, hypothesis.tokens) for hypothesis in best]
         alignments = []
         places = [
             place
             for place, (example, hypothesis) in enumerate(zip(examples, best, strict=True))
-            if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens) or covered
+            if example.id in self.kept or (replace and UNKNOWN in hypothesis.tokens)
         ]
         sources = [batch.source[place][batch.source_mask[place]].tolist() for place in places]
         shown = any(examples[place].id in self.kept for place in places)
@@ -278,12 +225,10 @@ class _Step:
             trained.model,
             sources,
             [best[place].tokens for place in places],
-            runners_up=RUNNERS_UP if shown else int(covered),
+            runners_up=RUNNERS_UP if shown else 0,
         )
         for place, decoding in zip(places, decodings, strict=True):
             example = examples[place]
-            if covered and decoding.weights is not None:
-                coverage[place] = self._unread(decoding, example)
             if replace:
                 words[place] = replace_unknown_words(
                     decoding, codec, example.source, search, trained.dictionary
@@ -298,4 +243,4 @@ class _Step:
                     reference=example.target,
                 )
                 alignments.append(row)
-        return words, alignments, coverage
+        return words, alignments

@@ -9,12 +9,35 @@ from pydantic import Field, InstanceOf, TypeAdapter
 from typing_extensions import TypedDict
 
 from nmt.config import Config
-from nmt.evaluation.results_schema import InitialCheckpoint, TrainFigures
 from nmt.models.build import build_model
 from nmt.utils.errors import InputError
-from nmt.utils.untrusted import Count, bounded, check_against
+from nmt.utils.untrusted import Count, Number, bounded, check_against
 
+Text = Annotated[str, Field(max_length=1000)]
 MOST_SETTINGS = 100_000  # values of a stored configuration
+
+
+class TrainFigures(TypedDict, total=False):
+    """`nmt.training`: figures of the training."""
+
+    updates: Number | None
+    epochs: Number | None
+    hours: Number | None
+    device: Text | None
+    nll_per_sentence: Number | None
+    target_words_per_second: Number | None
+    peak_memory: Number | None
+
+
+class InitialCheckpoint(TypedDict):
+    """`nmt.initial`: what a training started from."""
+
+    checkpoint: str
+    sha256: Text
+    update: Count
+    text: Text
+    configuration: Text
+    wandb: NotRequired[dict[str, Text | None] | None]
 
 
 class StoredProgress(TypedDict, total=False):

@@ -23,7 +23,7 @@ import numpy as np
 import yaml
 
 from nmt.config.keys import CONFIDENCE
-from nmt.evaluation.degradation.estimate import FEWEST_SEEDS, Estimate, combined
+from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined
 from nmt.evaluation.resampling import resampled_sums
 from nmt.evaluation.scores import Score, score_of_name
 from nmt.report.runs import FinishedRun
@@ -388,7 +388,7 @@ def _statistics(
 def _resampled(score: Score, rows: np.ndarray, resamples: int) -> np.ndarray:
     """(1 + R,) the score of the sentences and of their resamples."""
     sums = np.concatenate([rows.sum(axis=0, keepdims=True), resampled_sums(rows, resamples)])
-    return score.values(sums)
+    return score.combine(sums)
 
 
 def _inside(lengths: np.ndarray, part: Sequence[int | None]) -> np.ndarray:

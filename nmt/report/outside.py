@@ -51,6 +51,9 @@ def read_system(
         sentences[test_set] = read_external(
             path,
             run.translations(test_set),
+            tokenised=any(
+                keys.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar")
+            ),
             tokenise=moses.tokenise,
             detokenise=moses.detokenise,
             key=key,

@@ -248,11 +248,10 @@ def outside_system(
         score for each in settings.values() for score in choose_scores(each.scores)
     )
     content = {
-        "schema": results.SCHEMA,
         "name": label,
         "title": label,
         "test": scores,
-        "scores": results.score_descriptions(list(chosen), scores),
+        "scores": results.describe_scores(list(chosen), scores),
     }
     return FinishedRun(
         label, content, lines={("translations", name): rows for name, rows in sentences.items()}

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.evaluation.link_scores import LINK_SCORES, links_beside, scored_links
 from nmt.evaluation.results import bucket_score, score_of
-from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.significance import FEW_SENTENCES, FEWEST
 from nmt.report.comparison import SetComparison
 from nmt.report.disambiguation import renamed_sets
@@ -36,12 +34,6 @@ WRITTEN = re.compile(
 )
 """Names of the tables that `all_tables` may give."""
 
-LINKS_MADE_BY = {
-    "attention": "the model's attention",
-    "systems": "file",
-    "statistical_aligners": "statistical aligner",
-    "symmetrised": "with a model of the other direction",
-}
 """What people read for `made_by` of `nmt.evaluation.link_scores`."""
 
 
@@ -66,35 +58,6 @@ def _score_columns(comparison: SetComparison) -> list[Column]:
         Column(key, heading(about), about["digits"])
         for key, about in comparison.shown_scores().items()
     ]
-
-
-def alignment_table(comparison: SetComparison) -> Table:
-    """Links against gold links by what made them; no rows where the models' own stand alone."""
-    beside = any(links_beside(result) for result in comparison.results.values())
-    rows = [
-        {
-            "run": run.label,
-            "made_by": links.made_by,
-            "name": links.name,
-            "sentences": links.scores.get("sentences"),
-            **{key: measured(links.scores.get(key)) for key in LINK_SCORES},
-        }
-        for run in comparison.runs
-        for links in scored_links(comparison.results[run.label])
-    ]
-    columns = [
-        Column("run", "Run", text=True),
-        Column("made_by", "Links made by", text=True, titles=LINKS_MADE_BY),
-        Column("name", "Name", text=True),
-        Column("sentences", "Sentences", 0),
-        *(Column(key, REGISTERED[key].title, REGISTERED[key].digits) for key in LINK_SCORES),
-    ]
-    notes = [
-        f"Links against gold links, with their {comparison.levels} interval; "
-        "reverse: of the model of the other direction alone."
-    ]
-    title = f"Alignment error rates on {comparison.name}"
-    return Table(f"alignment_{comparison.name}", title, columns, rows if beside else [], notes)
 
 
 def seeds_table(comparison: SetComparison) -> Table:
@@ -258,7 +221,6 @@ def all_tables(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]
     """Every table that has rows, in the order people read them."""
     makers: tuple[Callable[[SetComparison], Table], ...] = (
         scores_table,
-        alignment_table,
         seeds_table,
         lengths_table,
         unknown_words_table,

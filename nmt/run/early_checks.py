@@ -15,9 +15,7 @@ from nmt.config.schema import to_containers
 from nmt.config.targets import own_targets
 from nmt.config.validation import check_set_name
 from nmt.data.vocabulary import SPECIAL
-from nmt.evaluation.results_schema import LONGEST_TEXT
 from nmt.evaluation.scores import choose_scores, modules_of_scores
-from nmt.evaluation.statistical_aligners import check_aligners
 from nmt.evaluation.stress import joined_name
 from nmt.models import build_model
 from nmt.models.checkpoint_schema import MOST_SETTINGS
@@ -35,9 +33,6 @@ from nmt.utils.untrusted import bounded
 def check_storable(config: Config) -> None:
     """Refuses what no checkpoint and no results.json can hold; raises InputError naming the key."""
     bounded(to_containers(config), "configuration", MOST_SETTINGS)
-    for key, text in (("name", config.name), ("model.title", config.model.title)):
-        if len(text) > LONGEST_TEXT:
-            raise InputError(f"{key}: {len(text):,} letters, of at most {LONGEST_TEXT:,}")
 
 
 def check_early(config: Config) -> None:
@@ -47,8 +42,6 @@ def check_early(config: Config) -> None:
         InputError: as `check_anywhere`, and for an extra, a device, or a key of W&B that is not there.
     """
     check_anywhere(config)
-    if config.evaluation.alignment.statistical_aligners:
-        check_aligners()
     check_logger(config.logger)
     check_accelerator(config.trainer.accelerator)
 

@@ -142,29 +142,33 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     Args:
         run: the run.
         outcome: of its training.
-        described: what else `nmt.evaluation.results.assemble` takes.
+        described: further keys of results.json; `test` has the scores of each test set.
     """
     need_no_rank()
     config, folder, initial = run.config, run.folder, initial_source(run)
     shown = config.trainer.progress
-    content = results.assemble(
-        name=config.name,
-        experiment=config.experiment,
-        regime=config.regime,
-        max_length=config.data.max_length,
-        seed=config.seed,
-        overrides=list(run.typed),
-        command=typed_command(config, run.typed),
-        train=outcome.train,
-        valid=outcome.valid,
-        history=outcome.history,
-        commit=run.commit,
-        processor=processor(),
-        text=run.text,
-        scores=choose_scores(config.evaluation.scores),
-        **({} if outcome.sources is None else {"sources": outcome.sources}),
-        **({} if initial is None else {"initial_checkpoint": initial}),
-        **described,
+    scores = choose_scores(config.evaluation.scores, language=config.data.languages[1])
+    content = results.as_json(
+        dict(
+            name=config.name,
+            experiment=config.experiment,
+            regime=config.regime,
+            max_length=config.data.max_length,
+            seed=config.seed,
+            overrides=list(run.typed),
+            command=typed_command(config, run.typed),
+            train=outcome.train,
+            valid=outcome.valid,
+            history=outcome.history,
+            commit=run.commit,
+            processor=processor(),
+            text=run.text,
+            scores=results.describe_scores(scores, described["test"]),
+            versions=results.versions(),
+            **({} if outcome.sources is None else {"sources": outcome.sources}),
+            **({} if initial is None else {"initial_checkpoint": initial}),
+            **described,
+        )
     )
     finished = FinishedRun(config.name, content, folder.path)
     figures: list[Path] = []

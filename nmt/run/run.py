@@ -18,7 +18,7 @@ from nmt.utils.progress import TimeLeft
 
 WORK = (
     *("updates", "validations", "training sample"),
-    *("tests", "statistical aligners", "figures", "page"),
+    *("tests", "figures", "page"),
 )
 
 

@@ -21,11 +21,8 @@ from nmt.evaluation.alignment import gold_links
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
-from nmt.evaluation.link_scores import alignment_scores, links_beside
-from nmt.evaluation.outside_links import read_links
 from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
-from nmt.evaluation.statistical_aligners import statistical_alignment_scores
 from nmt.evaluation.stress import joined_name, stress_sets
 from nmt.inference.test_loop import run_test_set
 from nmt.inference.trained import TrainedModel
@@ -100,12 +97,8 @@ def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str,
 
 def expect_tests(run: Run, sets: Sets) -> None:
     """Adds the test of these sets and the steps after it to the remaining work of a run."""
-    config = run.config
     words = sum(len(e.source) + 1 for examples in sets.values() for e in examples)
-    aligners = config.evaluation.alignment.statistical_aligners
-    run.left.expect(
-        {"tests": words, "statistical aligners": aligners, "figures": len(sets), "page": 1}
-    )
+    run.left.expect({"tests": words, "figures": len(sets), "page": 1})
 
 
 def _evaluate(
@@ -133,36 +126,7 @@ def _evaluate(
         return {}
     records.write_alignments(run.folder.path, name, alignments)
     with timed(f"{name} scored"):
-        scores = _scores(run, name, made, dataclasses.asdict(config.search))
-    settings = config.evaluation
-    gold = [(example, example.gold) for example in examples if example.gold is not None]
-    systems = {
-        system: alignment_scores(
-            [(example.links[system], links, len(example.target)) for example, links in gold],
-            settings.resamples,
-            settings.confidence,
-        )
-        for system in dict.fromkeys(system for example in examples for system in example.links)
-    }
-    if systems:
-        add_links(name, scores, "systems", systems)
-    return scores
-
-
-def add_links(name: str, scores: dict[str, Any], section: str, found: dict[str, Any]) -> None:
-    """Adds the scores of other aligners' links to those of a test set, and logs each AER.
-
-    Args:
-        name: of the test set.
-        scores: its entry of results.json.
-        section: of `alignment` there, one of `nmt.evaluation.link_scores.BESIDE`.
-        found: scores by aligner.
-    """
-    scores.setdefault("alignment", {})[section] = found
-    for links in links_beside({"alignment": {section: found}}):
-        rate = links.scores["alignment_error_rate"]["score"]
-        if rate is not None:
-            log.info("%s: AER %.3f (%s: %s)", name, rate, section, links.name)
+        return _scores(run, name, made, dataclasses.asdict(config.search))
 
 
 def evaluate_system(
@@ -208,10 +172,10 @@ def _scores(
 ) -> dict[str, Any]:
     """Writes the translations of a test set, scores them, and logs the scores."""
     with Stage(f"scoring {name}", shown=run.config.trainer.progress):
-        summary.keep_statistics(made, run.config.evaluation)
+        language = run.config.data.languages[1]
+        summary.keep_statistics(made, run.config.evaluation, language)
         records.write_translations(run.folder.path, name, made)
-        cap = run.config.data.max_length
-        scores = summary.summarise(made, run.config.evaluation, search, cap)
+        scores = summary.summarise(made, run.config.evaluation, search, language)
     log_scores(name, scores)
     return scores
 
@@ -243,31 +207,6 @@ def log_scores(name: str, scores: Mapping[str, Any]) -> None:
         )
 
 
-def add_statistical_aligners(
-    run: Run, scores: Mapping[str, dict[str, Any]], sets: Sets, train: Split
-) -> None:
-    """Adds the error rates of statistical aligners to `scores`, where gold links exist."""
-    settings = run.config.evaluation
-    gold = {
-        name: [(e.source, e.target, e.gold) for e in examples if e.gold is not None]
-        for name, examples in sets.items()
-        if "alignment" in scores.get(name, {})
-    }
-    if not gold:
-        return
-    rows = training_sample(train, settings.alignment.statistical_aligner_pairs)
-    texts = [train.text(int(row)) for row in rows]
-    found = statistical_alignment_scores(
-        [(source.split(" "), target.split(" ")) for source, target in texts],
-        gold,
-        resamples=settings.resamples,
-        confidence=settings.confidence,
-        progress=run.config.trainer.progress,
-    )
-    for name, aligners in found.items():
-        add_links(name, scores[name], "statistical_aligners", aligners)
-
-
 def training_sample(train: Split, pairs: int) -> Rows:
     """Numbers of the same training pairs for every run on a text, evenly spaced over the corpus."""
     return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
@@ -280,21 +219,20 @@ def training_batches(config: Config, train: Split, rows: Rows) -> list[Batch]:
     return [train.batch(rows[places]) for places in batches]
 
 
-def _examples(split: HeldOut, text: TextConfig, root: str | None) -> list[Example]:
+def _examples(split: HeldOut, text: TextConfig) -> list[Example]:
     """A prepared test set, sentence by sentence."""
-    found, pairs, key = [], list(split), f"data.test.{split.name}"
-    others = read_links(text, root, key, pairs, split.lines)
-    for number, (pair, links) in enumerate(zip(pairs, others, strict=True)):
+    found, key = [], f"data.test.{split.name}"
+    for number, pair in enumerate(split):
         gold = gold_links(pair, text, key)
         words = pair["source"], pair["target"]
-        found.append(Example(number, *words, pair["target_text"], gold, links))
+        found.append(Example(number, *words, pair["target_text"], gold))
     return found
 
 
 def _with_stress(split: HeldOut, config: Config) -> dict[str, list[Example]]:
     """A prepared test set by its name, and those of concatenated sentences that `stress` makes of it."""
     name, lengths = split.name, config.stress.lengths
-    examples = _examples(split, config.data.test[name], config.data.root)
+    examples = _examples(split, config.data.test[name])
     made = stress_sets(name, examples, lengths, config.stress.pairs)
     missing = [length for length in lengths if joined_name(name, length) not in made]
     if missing:

@@ -12,7 +12,7 @@ from hydra_plugins.nmt_process_launcher._earlier import signature
 from nmt.config import CompareConfig, EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.results import score_descriptions
+from nmt.evaluation.results import describe_scores
 from nmt.evaluation.scores import choose_scores
 from nmt.report.outside import read_system
 from nmt.report.runs import FinishedRun
@@ -105,7 +105,7 @@ def scored_run(label, records, **evaluation):
     settings = EvaluationConfig(resamples=0, **evaluation)
     scores = summary.summarise(records, settings)
     tests = {"dev": scores}
-    about = score_descriptions(choose_scores(None), tests)
+    about = describe_scores(choose_scores(None), tests)
     results = {"config": config, "test": tests, "scores": about}
     return FinishedRun(label, results, lines={("translations", "dev"): records})
 

@@ -57,7 +57,6 @@ class TestTrain:
 
     def test_results_hold_the_promised_keys(self, rnnsearch):
         found = results(rnnsearch)
-        assert found["schema"] == 2
         assert (found["name"], found["title"]) == ("RNNsearch-50", "RNNsearch")
         assert (found["experiment"], found["regime"]) == ("rnnsearch50", "tiny")
         assert (found["model"], found["scoring"], found["max_length"]) == (

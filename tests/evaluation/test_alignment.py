@@ -7,7 +7,6 @@ from nmt.evaluation.alignment import (
     Gold,
     attended_words,
     attention_entropy,
-    counts_of_words,
     eos_weight,
     error_rates,
     format_links,
@@ -15,7 +14,6 @@ from nmt.evaluation.alignment import (
     link_counts,
     parse_links,
     sentence_counts,
-    shifted_links,
     word_weights,
 )
 from nmt.evaluation.scores import REGISTERED
@@ -147,29 +145,3 @@ def test_gold_moves_behind_words_put_in_front():
     gold = parse_links("0-1 2p0")
     assert gold.shifted(10, 20).sure == {(10, 21)}
     assert (gold | gold.shifted(10, 20)).possible == {(0, 1), (2, 0), (10, 21), (12, 20)}
-
-
-def test_weights_of_the_step_before_or_after():
-    own = hard_links(WEIGHTS)
-    assert own == [(0, 0), (2, 1)]
-    assert shifted_links(WEIGHTS, 0) == own
-    assert shifted_links(WEIGHTS, -1) == [(0, 1), (2, 2)]  # the first word has no step before it
-    assert shifted_links(WEIGHTS, 1) == [(2, 0)]  # steps of words 2, 3 (none) and </s> (none)
-    shifted = WEIGHTS[[3, 0, 1, 2]]  # a model whose attention comes one step late
-    rate = {
-        shift: link_counts(shifted_links(shifted, shift), GOLD_OF_WEIGHTS, words=3)
-        for shift in (-1, 0, 1)
-    }
-    assert error_rates(rate[1]) == pytest.approx(0.0)
-    assert error_rates(rate[0]) == pytest.approx(1.0)
-
-
-GOLD_OF_WEIGHTS = Gold(frozenset({(0, 0), (2, 1)}), frozenset({(0, 0), (2, 1)}))
-
-
-def test_counts_of_some_target_words_add_up():
-    gold = Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (2, 1)}))
-    links = hard_links(WEIGHTS)
-    parts = [counts_of_words(links, gold, words) for words in ({0, 2}, {1})]
-    assert parts == [[1, 1, 1, 1, 0, 2], [1, 1, 0, 1, 0, 1]]
-    assert np.sum(parts, 0).tolist() == link_counts(links, gold, words=3)

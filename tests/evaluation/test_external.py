@@ -1,7 +1,7 @@
 import pytest
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.external import looks_tokenised, read_external
+from nmt.evaluation.external import read_external
 from nmt.utils.errors import InputError
 
 SENTENCES = [
@@ -28,8 +28,9 @@ def detokenise(tokens):
     return " ".join(tokens).replace(" ,", ",").replace(" .", ".")
 
 
-def read(path, **key):
-    return read_external(path, SENTENCES[::-1], tokenise=tokenise, detokenise=detokenise, **key)
+def read(path, *, tokenised=False, **key):
+    tools = {"tokenise": tokenise, "detokenise": detokenise}
+    return read_external(path, SENTENCES[::-1], tokenised=tokenised, **tools, **key)
 
 
 def test_tokenised_and_raw_files_give_the_same_records(tmp_path):
@@ -37,7 +38,7 @@ def test_tokenised_and_raw_files_give_the_same_records(tmp_path):
     raw.write_text("un chat, noir.\nun chat, noir.\n\n", "utf-8")
     tokens.write_text("un chat , noir .\r\nun chat , noir .\r\n\r\n", "utf-8")
     records = read(raw)
-    assert records == read(tokens)
+    assert records == read(tokens, tokenised=True)
     assert [record["id"] for record in records] == [0, 1, 2]
     assert records[0]["bleu_stats"] == [5, 4, 3, 2, 5, 4, 3, 2, 5, 5]
     assert records[1]["bleu_stats"] == [4, 2, 1, 0, 5, 4, 3, 2, 5, 5]
@@ -45,6 +46,18 @@ def test_tokenised_and_raw_files_give_the_same_records(tmp_path):
     assert records[0]["detokenised"] == "un chat, noir."
     assert "nll" not in records[0]
     assert "score" not in records[0]
+
+
+@pytest.mark.parametrize("tokenised", [True, False])
+def test_the_references_themselves_score_100(tmp_path, tokenised):
+    """Without a comma or a full stop, and with words that a tokeniser would split."""
+    reference = ["n&apos;", "est", "@-@", "il", "rock-n-roll", ",", "ici"]
+    sentence = SENTENCES[0] | {"reference": reference if tokenised else tokenise("va, ici")}
+    path = tmp_path / "references"
+    path.write_text(" ".join(reference) if tokenised else "va, ici")
+    tools = {"tokenise": tokenise, "detokenise": detokenise}
+    (record,) = read_external(path, [sentence], tokenised=tokenised, **tools)
+    assert record["hypothesis"] == sentence["reference"]
 
 
 def test_the_no_unknown_words_subset_is_the_runs(tmp_path):
@@ -68,9 +81,3 @@ def test_bad_files_are_refused(tmp_path):
         read(path)
     with pytest.raises(InputError, match=r"external\.moses\.news=.*missing: no such file"):
         read(tmp_path / "missing", key="external.moses.news")
-
-
-def test_judging_a_file():
-    assert looks_tokenised(["Il dit : oui .", "M. X est là , non ?"])
-    assert not looks_tokenised(["Il dit : oui.", "M. X est là, non ?"])
-    assert not looks_tokenised(["Bonjour"])

@@ -2,15 +2,16 @@
 
 import math
 import sys
+from importlib.util import find_spec
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.scores import REGISTERED, Score, choose_scores, modules_of_scores
-from nmt.evaluation.summary import keep_statistics
+from nmt.evaluation.scores import REGISTERED, choose_scores, modules_of_scores
+from nmt.evaluation.scores.text import MATCHES_NOTHING, scored_text, tokenizer_of
 from nmt.utils.errors import InputError
 
 HYPOTHESES = [
@@ -139,24 +140,74 @@ def test_a_perplexity_beyond_every_float_is_undefined():
     assert np.isnan(value("perplexity", [{"nll": 1e6, "reference": ["a"] * 9}]))
 
 
-CLOSER = (
-    *("aer_shift_minus_1", "aer_shift_plus_1", "aer_function", "aer_content", "aer_punctuation"),
-    *("unread_words", "repeated_ngrams"),
-)
-
-
-def test_all_are_registered_and_ter_is_off():
-    assert list(REGISTERED) == [
-        *("bleu", "sacrebleu", "chrf", "ter", "nll_per_sentence", "nll_per_word", "perplexity"),
-        *("length_ratio", "brevity_penalty", "attention_entropy", "eos_weight"),
-        *("alignment_error_rate", "precision", "recall", "eos_share"),
-        *CLOSER,
-    ]
-    off = {"ter", *CLOSER}
+def test_what_is_chosen():
+    off = {"ter"}
     assert [s.key for s in choose_scores(None)] == [key for key in REGISTERED if key not in off]
     assert [s.key for s in choose_scores(["ter", "chrf"])] == ["bleu", "ter", "chrf"]
-    assert [s.key for s in choose_scores([])] == ["bleu"]
     assert [s.key for s in choose_scores(["default", "ter"])][-2:] == ["eos_share", "ter"]
+
+
+class TestUnknownWords:
+    """A written `<unk>` is one word that matches nothing."""
+
+    WORDS = ("Le", "chat", "<unk>", "dort", "ici", ".")
+    RECORD: ClassVar = {
+        "hypothesis": WORDS,
+        "detokenised": "Le chat <unk> dort ici.",
+        "raw_reference": "Le chat noir dort ici.",
+        "unknown": [2],
+    }
+
+    @pytest.mark.parametrize("metric", [BLEU(force=True), CHRF(), TER()])
+    def test_it_counts_as_any_other_wrong_word(self, metric):
+        key = {BLEU: "sacrebleu", CHRF: "chrf", TER: "ter"}[type(metric)]
+        expected = metric.corpus_score(["Le chat \ue001 dort ici."], [["Le chat noir dort ici."]])
+        assert value(key, [self.RECORD]) == pytest.approx(expected.score)
+
+    def test_its_letters_and_signs_match_nothing(self):
+        reference = {"raw_reference": "< unk > unk <unk>"}
+        assert value("chrf", [self.RECORD | reference]) == 0.0
+        assert REGISTERED["sacrebleu"].statistics(self.RECORD)[0] == 6
+        assert sentence_statistics(["a", None], ["a", "<unk>"]).tolist()[:2] == [1, 0]
+
+    def test_a_word_that_is_spelt_so_is_a_word(self):
+        record = {"hypothesis": ["<unk>", "<unk>"], "detokenised": "<unk> <unk>", "unknown": [1]}
+        assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"
+        assert scored_text(record | {"unknown": []}) == "<unk> <unk>"
+
+
+class TestLanguages:
+    """The tokeniser of sacreBLEU follows the target language, and its signature says so."""
+
+    @pytest.mark.parametrize(
+        ("language", "tokenize", "text"),
+        [
+            ("zh", "zh", "今天早上，我喜欢北京的茶。"),
+            ("th", "char", "ฉันชอบชาจากปักกิ่ง"),
+            ("fr", "13a", "J'aime le thé de Pékin, le matin."),
+        ],
+    )
+    def test_a_text_and_itself_score_100(self, language, tokenize, text):
+        chosen = {s.key: s for s in choose_scores(["sacrebleu", "ter"], language=language)}
+        score = chosen["sacrebleu"]
+        assert f"tok:{tokenize}|" in score.signature
+        assert score.description()["signature"] == score.signature
+        record = {"hypothesis": [text], "detokenised": text, "raw_reference": text}
+        assert score.combine(score.table([record])[0]) == 100.0
+        other = record | {"detokenised": text[2:]}
+        expected = BLEU(tokenize=tokenize, force=True).corpus_score([text[2:]], [[text]]).score
+        assert score.combine(score.table([other])[0]) == pytest.approx(expected)
+        assert "tok:13a" in REGISTERED["sacrebleu"].signature
+
+    @pytest.mark.parametrize(("language", "module"), [("ja", "MeCab"), ("ko", "mecab_ko")])
+    def test_characters_where_mecab_is_not_installed(self, language, module):
+        installed = find_spec(module) is not None
+        assert tokenizer_of(language) == (f"{language}-mecab" if installed else "char")
+
+    def test_words_of_chinese_are_characters_to_ter(self):
+        ter = choose_scores(["ter"], language="zh")[1]
+        record = {"detokenised": "我喜欢茶", "raw_reference": "我喜爱茶", "hypothesis": []}
+        assert ter.statistics(record) == [1, 4]
 
 
 OWN = """
@@ -176,57 +227,10 @@ class Taken(ExactMatch):
 class Same(ExactMatch):
     pass
 
-class Reserved(ExactMatch):
-    key = "by_length"
-
-class NumberKey(ExactMatch):
-    key = 3
-
-class NoKey(Score):
-    statistics = ExactMatch.statistics
-    combine = ExactMatch.combine
-
-class Raises(ExactMatch):
-    key = "raises"
-    def statistics(self, record):
-        return [len(record["hypothesis"]) / 0, 1]
-
-class SlowRaises(Raises):
-    slow = True
-
-class SlowToMake(ExactMatch):
-    slow = True
-    made = 0
-    def __init__(self):
-        type(self).made += 1
-
-class Words(ExactMatch):
-    key = "words"
-    def statistics(self, record):
-        return record["hypothesis"]
-
-class Single(ExactMatch):
-    key = "single"
-    def statistics(self, record):
-        return 3.0
-
-class OneValue(ExactMatch):
-    key = "one_value"
-    def combine(self, sums):
-        return 1.0
-
 class Ragged(ExactMatch):
     key = "ragged"
     def statistics(self, record):
-        return [1.0] * (2 + record["id"] % 3)
-
-class Late(ExactMatch):
-    key = "late"
-    def statistics(self, record):
-        return [1.0 / (record["id"] - 2), 1]
-
-class LateAndSlow(Late):
-    slow = True
+        return [1.0] * (2 + record["id"])
 
 match = ExactMatch()
 number = 3
@@ -241,73 +245,32 @@ def own_module(tmp_path, monkeypatch):
     sys.modules.pop("own_scores_of_a_test", None)
 
 
-def test_a_class_or_an_object_of_ones_own(own_module):
-    for name in ("ExactMatch", "match"):
-        bleu, own = choose_scores(["bleu", f"{own_module}.{name}"])
-        assert isinstance(own, Score)
-        assert (bleu.key, own.key) == ("bleu", "exact_match")
-    assert own.description() == {
-        **{"title": "Exact match", "unit": "", "digits": 2},
-        **{"higher_is_better": True, "by_length": True},
-    }
-    assert modules_of_scores(["chrf", f"{own_module}.match"]) == [own_module]
-    assert modules_of_scores(None) == []
+@pytest.mark.parametrize("name", ["ExactMatch", "match"])
+def test_a_class_or_an_object_of_ones_own(own_module, name):
+    bleu, own = choose_scores(["bleu", f"{own_module}.{name}"])
+    assert (bleu.key, own.key) == ("bleu", "exact_match")
+    records = [{"hypothesis": ["a"], "reference": ["a"]}, {"hypothesis": [], "reference": ["a"]}]
+    assert own.combine(own.table(records).sum(axis=0)) == 50.0
+    assert modules_of_scores(["chrf", f"{own_module}.{name}"]) == [own_module]
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    "names",
     [
-        (["blue"], "no score 'blue'; there are bleu, sacrebleu, chrf, ter, nll_per_sentence"),
-        (["MODULE.Missing"], "MODULE.Missing: module"),
-        (["no_such_module.Score"], "no_such_module.Score: No module named 'no_such_module'"),
-        (["MODULE.number"], "MODULE.number: not an nmt.evaluation.scores.Score"),
-        (["MODULE.NumberKey"], "MODULE.NumberKey: its `key` must be a name"),
-        (["MODULE.NoKey"], "MODULE.NoKey: its `key` must be a name"),
-        (
-            ["MODULE.Raises"],
-            "MODULE.Raises: statistics of a made-up sentence: ZeroDivisionError: division by zero",
-        ),
-        (
-            ["MODULE.SlowRaises"],
-            "MODULE.SlowRaises: statistics of a made-up sentence: ZeroDivision",
-        ),
-        (["MODULE.Words"], "MODULE.Words: statistics of a made-up sentence: ValueError: could not"),
-        (["MODULE.Single"], "MODULE.Single: statistics of a made-up sentence: its statistics are"),
-        (["MODULE.OneValue"], "MODULE.OneValue: combine: values of shape (), not (2,)"),
-        (["MODULE.Taken"], "the key 'chrf' is taken"),
-        (["MODULE.Reserved"], "the key 'by_length' is taken"),
-        (["MODULE.ExactMatch", "MODULE.Same"], "two scores have the key 'exact_match'"),
+        ["blue"],
+        ["MODULE.Missing"],
+        ["no_such_module.Score"],
+        ["MODULE.number"],
+        ["MODULE.Taken"],
+        ["MODULE.ExactMatch", "MODULE.Same"],
     ],
 )
-def test_what_is_no_score_is_refused(own_module, names, message):
-    with pytest.raises(InputError) as refusal:
+def test_what_is_no_score_is_refused(own_module, names):
+    with pytest.raises(InputError, match=r"^scores: "):
         choose_scores([name.replace("MODULE", own_module) for name in names], "scores")
-    assert message.replace("MODULE", own_module) in str(refusal.value)
-    assert str(refusal.value).startswith("scores: ")
 
 
-def test_a_score_of_ones_own_is_made_once(own_module):
-    name = f"{own_module}.SlowToMake"
-    first, again = (choose_scores([name])[1] for _ in range(2))
-    assert first is again
-    assert first.made == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("Ragged", "sentence 1: 3 statistics, where other sentences have 2"),
-        ("Late", "sentence 2: ZeroDivisionError: float division by zero"),
-        ("LateAndSlow", "sentence 2: ZeroDivisionError: float division by zero"),
-    ],
-)
-def test_what_fails_on_a_sentence_names_score_and_sentence(own_module, name, said):
-    records = [{"id": number, "hypothesis": ["a"], "reference": ["a"]} for number in range(4)]
-    score = choose_scores([f"{own_module}.{name}"])[1]
-    with pytest.raises(InputError) as refusal:
-        score.table(records)
-    assert str(refusal.value) == f"scores: {own_module}.{name}: {said}"
-    if score.slow:
-        settings = EvaluationConfig(scores=[f"{own_module}.{name}"])
-        with pytest.raises(InputError, match="sentence 2: ZeroDivisionError"):
-            keep_statistics(records, settings)
+def test_statistics_of_several_widths_name_the_score(own_module):
+    score = choose_scores([f"{own_module}.Ragged"])[1]
+    with pytest.raises(InputError, match="ragged"):
+        score.table([{"id": 0}, {"id": 1}])

@@ -15,7 +15,6 @@ def text(lengths, gold=True):
             [f"{number}.t{word}" for word in range(length + 1)],
             f"Text {number}.",
             Gold(frozenset({(0, 1)}), frozenset({(0, 1), (0, 0)})) if gold else None,
-            {"other": {(0, 0)}},
         )
         for number, length in enumerate(lengths)
     ]
@@ -56,7 +55,6 @@ def test_inputs_are_near_the_length_and_use_a_sentence_once(length):
         assert made.target == [word for number in numbers for word in pairs[number].target]
         assert len(made.gold.sure) == len(numbers)
         assert made.text == " ".join(f"Text {number}." for number in numbers)
-        assert not made.links
     used = [number for made in inputs for number in parts(made)]
     assert len(used) == len(set(used))
     assert sum(len(made.source) for made in inputs) / 30 == pytest.approx(length, rel=0.08)

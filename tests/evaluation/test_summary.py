@@ -1,17 +1,14 @@
 import json
 import math
 import random
-import re
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.degradation import Group, curves, degradation_of
 from nmt.evaluation.results import as_json, bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.summary import keep_statistics, summarise
@@ -101,19 +98,8 @@ def test_whole_set(records):
     assert list(scores) == [
         *("pairs", "search", "bucket_by", "confidence", "bleu", "sacrebleu", "chrf"),
         *("nll_per_sentence", "nll_per_word", "perplexity", "length_ratio", "brevity_penalty"),
-        *("attention_entropy", "eos_weight", "alignment", "by_length", "degradation"),
+        *("attention_entropy", "eos_weight", "alignment", "by_length"),
     ]
-
-
-def test_fall_with_length_is_that_of_a_group_of_one(records):
-    settings = Settings(resamples=200, scores=["nll_per_word"])
-    found = summarise(records, settings, max_length=20)["degradation"]
-    for key, score in [("bleu", REGISTERED["bleu"]), ("nll_per_word", REGISTERED["nll_per_word"])]:
-        curve = curves({"a": records}, [score], resamples=200)[key]["a"]
-        assert found[key] == degradation_of(Group([curve], 20))
-    assert list(found) == ["bleu", "bleu_no_unk", "nll_per_word"]
-    empty = found["bleu_no_unk"]  # no bucket of 5 words has sentences enough
-    assert empty["all"] == empty["to_cap"] == empty["beyond_cap"] == {"slope": None}
 
 
 def test_by_unknown_words(records):
@@ -176,7 +162,7 @@ def test_a_score_of_a_bucket_is_that_of_its_sentences_alone(records, key):
 
 def test_chosen_scores_alone_are_there(records):
     scores = summarise(records[:9], Settings(scores=["ter", "recall"]))
-    assert list(scores)[4:] == ["bleu", "ter", "alignment", "by_length", "degradation"]
+    assert list(scores)[4:] == ["bleu", "ter", "alignment", "by_length"]
     assert scores["alignment"].keys() == {"sentences", "recall"}
     assert list(scores["by_length"][0]) == [
         *("from", "to", "sentences", "score", "low", "high", "no_unk", "mean_length"),
@@ -218,8 +204,7 @@ def test_what_does_not_apply_is_absent_or_null(corpus):
     scores = summarise(records, Settings(resamples=0))
     assert "no_unk" not in scores["bleu"]
     applying = ["bleu", "length_ratio", "brevity_penalty"]
-    assert list(scores)[4:] == [*applying, "by_length", "degradation"]
-    assert list(scores["degradation"]) == applying
+    assert list(scores)[4:] == [*applying, "by_length"]
     assert scores["bleu"]["all"]["low"] is scores["bleu"]["all"]["high"] is None
     assert all(row["no_unk"] is None for row in scores["by_length"])
     assert all("nll_per_word" not in row for row in scores["by_length"])
@@ -230,17 +215,6 @@ def test_order_does_not_matter_and_the_result_is_json(records):
     random.Random(3).shuffle(records)
     assert json.dumps(summarise(records, Settings())) == expected
     assert json.loads(expected) == as_json(summarise(records, Settings()))
-
-
-def test_every_key_is_documented(records):
-    def keys(value):
-        if isinstance(value, dict):
-            return set(value).union(*map(keys, value.values()))
-        return set().union(*map(keys, value)) if isinstance(value, list) else set()
-
-    document = Path(__file__).parents[2] / "docs" / "results_schema.md"
-    named = set(re.findall(r"`(?:\w+\.)*(\w+)`", document.read_text("utf-8")))
-    assert keys(summarise(records, Settings())) <= named
 
 
 def test_no_or_repeated_sentences_are_an_error(records):

@@ -18,7 +18,6 @@ from sacrebleu.metrics import BLEU
 from nmt.config.keys import EDGES
 from nmt.evaluation.scores import REGISTERED
 
-RUN_OF_SCHEMA_1 = Path(__file__).parent / "run_of_schema_1"
 """A run folder of `regime=tiny` as nmt wrote it with a results.json of schema 1; its tests have 12 and 14 sentences."""
 
 MARKUP = "</script><script>document.title='broken'</script>"
@@ -123,7 +122,6 @@ def make_run(
     updates = list(range(400, 4001, 400))
     fall = [3.2 * math.exp(-u / 1500) for u in updates]
     results = {
-        "schema": 2,
         "name": config["name"],
         "title": model,
         "experiment": config["experiment"],
@@ -311,28 +309,6 @@ def _test_set(
             "eos_share": _alone(0.03),
         }
     return result
-
-
-def add_links(folder: Path, named: str = MARKUP) -> Path:
-    """Puts links beside the model's own into the results of a run, those of a file by this name."""
-
-    def scores(rate: float) -> dict[str, Any]:
-        ends = {"low": rate - 0.02, "high": rate + 0.03}
-        aer = {"score": rate, **ends}
-        return {"sentences": 140, "alignment_error_rate": aer} | {
-            "precision": _alone(1 - rate),
-            "recall": _alone(0.9 - rate),
-        }
-
-    path = folder / "results.json"
-    results = json.loads(path.read_text(encoding="utf-8"))
-    results["test"]["newstest"].setdefault("alignment", {}).update(
-        systems={named: scores(0.25)},
-        statistical_aligners={"training_pairs": 7, "hmm": scores(0.15)},
-        symmetrised={"reverse": scores(0.35), "grow_diag_final_and": scores(0.05)},
-    )
-    path.write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
-    return folder
 
 
 def _alone(score: float) -> dict[str, Any]:

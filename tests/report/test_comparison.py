@@ -12,17 +12,16 @@ import pytest
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.bleu import bleu
-from nmt.evaluation.results import read, score_of
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.summary import summarise
 from nmt.report.comparison import SetComparison, compare_set
-from nmt.report.finding import find_runs, read_run
+from nmt.report.finding import find_runs
 from nmt.report.page import build_page
 from nmt.report.page.overview import overview
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import lengths_table, scores_table, significance_table, write_tables
 from nmt.utils.errors import InputError
-from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
+from tests.helpers.run_folders import make_run
 
 
 def bucket(first: int, last: int | None, score: float, sentences: int, mean: float) -> dict:
@@ -139,7 +138,7 @@ def bucketed(run: FinishedRun, edges: list[int], side: str = "source") -> Finish
     results = copy.deepcopy(run.results)
     results["config"]["evaluation"] = {"edges": edges}
     old = results["test"]["newstest"]
-    new = summarise(rows, settings, max_length=run.results["max_length"])
+    new = summarise(rows, settings)
     results["test"]["newstest"] = old | {key: new[key] for key in ("bucket_by", "by_length")}
     return replace(run, results=results, lines={("translations", "newstest"): rows})
 
@@ -177,58 +176,6 @@ def test_other_buckets_without_sentences_are_refused(runs: list[FinishedRun]) ->
     gone = replace(bucketed(runs[1], [15]), lines={("translations", "newstest"): []})
     with pytest.raises(InputError, match=r"its buckets have other evaluation\.edges, or another"):
         compare_set([bucketed(runs[0], [10]), gone], "newstest", 20)
-
-
-def test_runs_of_schema_1_stand_beside_new_ones(tmp_path: Path) -> None:
-    """Their sentences, their curves and, of what does not take long, their significance."""
-    old = read_run(RUN_OF_SCHEMA_1)
-    content = read(RUN_OF_SCHEMA_1)
-    records = [dict(row) for row in old.translations("test")]
-    for row in records:
-        row["nll"] += 1
-    content["name"] = "new"
-    new = FinishedRun("new", content, lines={("translations", "test"): records})
-    found = compare_set([old, new], "test", 50)
-    row = found.rows(old.label)[0]
-    assert row["mean_length"] == np.mean([r["length"] for r in records if r["length"] <= 10])
-    assert row["alignment_error_rate"]["low"] < row["alignment_error_rate"]["score"]
-    assert row["sacrebleu"]["low"] is not None
-    nll = found.significance["nll_per_sentence"][0]
-    assert nll["delta"] == pytest.approx(-1)
-    assert set(found.significance) == set(found.known) - {"chrf"}
-    page = build_page([old, new], tmp_path / "page.html", comparisons=[found])
-    assert page.stat().st_size > 100_000
-    names = {path.name for path in write_tables([old, new], [found], tmp_path / "tables")}
-    assert "significance_test.csv" in names
-
-
-def test_runs_of_schema_1_get_intervals_from_their_sentences() -> None:
-    """Whatever scores are tested; statistics that take long are computed for those alone."""
-    old = read_run(RUN_OF_SCHEMA_1)
-    before = read(RUN_OF_SCHEMA_1)["test"]["test"]
-    for chosen, chrf in ((None, False), (["ter"], False), (["chrf"], True)):
-        scores = None if chosen is None else choose_scores(chosen)
-        found = compare_set([old], "test", 50, scores)
-        result = found.results[old.label]
-        for key in ("nll_per_sentence", "perplexity", "attention_entropy", "precision", "recall"):
-            score = score_of(result, key)
-            assert score is not None
-            assert score["score"] == score_of(before, key)["score"]
-            assert score["low"] < score["score"] < score["high"]
-        assert result["nll_per_word"]["low"] < result["nll_per_word"]["score"]
-        assert (result["chrf"]["low"] is not None) is chrf
-        assert result["chrf"]["signature"] == before["chrf"]["signature"]
-        row = found.rows(old.label)[1]
-        assert row["nll_per_word"]["low"] < row["nll_per_word"]["score"]
-        assert row["recall"]["low"] is not None
-    assert before["alignment"]["recall"]["low"] is None  # what was read is left as it is
-
-
-def test_an_interval_of_another_text_is_left_out() -> None:
-    old = read_run(RUN_OF_SCHEMA_1)
-    old.results["test"]["test"]["perplexity"]["score"] += 1
-    perplexity = compare_set([old], "test", 50).results[old.label]["perplexity"]
-    assert (perplexity["low"], perplexity["high"]) == (None, None)
 
 
 def test_equal_subsets_keep_the_measured_no_unk_scores(

@@ -279,7 +279,7 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
     typed = SimpleNamespace(task=[], hydra=[])
     overrides = SimpleNamespace(overrides=typed, job=job, runtime=runtime)
     monkeypatch.setattr(finish.HydraConfig, "get", lambda: overrides)
-    monkeypatch.setattr(finish.results, "assemble", lambda **content: content)
+    monkeypatch.setattr(finish, "write_scores", lambda *given: None)
     monkeypatch.setattr(finish.results, "write", lambda *given: written.append(given))
 
     def fail(*given):
@@ -290,7 +290,7 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
 
     monkeypatch.setattr(finish, "draw_run", fail)
     monkeypatch.setattr(finish, "build_page", lambda *given, **named: made.append(given))
-    finish.publish(run, finish.Outcome(train={"updates": 1}))
+    finish.publish(run, finish.Outcome(train={"updates": 1}), test={})
     assert len(made) == len(written) == 1
     said = "figures: No space left on device; " if full else "figures: not all could be made; "
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]

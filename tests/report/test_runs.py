@@ -1,12 +1,9 @@
-import json
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from nmt.config import EvaluationConfig
 from nmt.config.keys import flatten
-from nmt.models.checkpoint import stored_config
 from nmt.report.finding import find_runs, read_run
 from nmt.report.runs import (
     MISSING,
@@ -17,7 +14,7 @@ from nmt.report.runs import (
 )
 from nmt.utils.errors import InputError
 from nmt.utils.files import sha256, write_atomically
-from tests.helpers.run_folders import RUN_OF_SCHEMA_1, make_run
+from tests.helpers.run_folders import make_run
 
 
 def test_a_run_is_read_with_its_results_overrides_and_sentences(sweep: Path) -> None:
@@ -81,8 +78,8 @@ def test_damaged_results_are_refused_by_name(tmp_path: Path) -> None:
     path.write_text(whole[:300])
     with pytest.raises(InputError, match=r"results\.json"):
         read_run(folder)
-    path.write_text(whole.replace('"schema": 2', '"schema": 99'))
-    with pytest.raises(InputError, match="schema"):
+    path.write_text(whole.replace('"scores"', '"other"'))
+    with pytest.raises(InputError, match="results"):
         read_run(folder)
 
 
@@ -119,20 +116,6 @@ def test_runs_of_one_experiment_share_a_group_whatever_their_seed() -> None:
     first, second = named("a", seed=1, x=3), named("a", seed=2, x=3)
     assert first.group == second.group
     assert first.group != named("a", seed=1, x=4).group
-
-
-def test_a_run_of_schema_1_is_of_the_group_of_its_present_copy() -> None:
-    """The copy is as a checkpoint's configuration is completed today."""
-    old = read_run(RUN_OF_SCHEMA_1)
-    stored = json.loads((RUN_OF_SCHEMA_1 / "results.json").read_text())["config"]
-    config = OmegaConf.to_container(stored_config({**stored, "seed": 2}, RUN_OF_SCHEMA_1))
-    assert isinstance(config, dict)
-    new = FinishedRun(old.label, {**old.results, "config": config, "seed": 2})
-    assert new.group == old.group
-    assert [run.label for run in label_apart([old, new])] == [
-        f"{old.label} seed {old.seed}",
-        f"{old.label} seed 2",
-    ]
 
 
 def test_scores_in_addition_make_no_other_group() -> None:

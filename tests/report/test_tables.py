@@ -1,6 +1,5 @@
 import csv
 import io
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,13 +10,11 @@ import pytest
 from nmt.evaluation.bleu import bleu_scores
 from nmt.report import comparison as compared
 from nmt.report.comparison import SetComparison
-from nmt.report.finding import find_runs
 from nmt.report.page.document import html_table
 from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import MOST_ROWS, Column, MeanAndDeviation, Table, show
 from nmt.report.tables import (
-    alignment_table,
     correlation_of_alignment,
     lengths_table,
     scores_table,
@@ -26,7 +23,6 @@ from nmt.report.tables import (
     unknown_words_table,
     write_tables,
 )
-from tests.helpers.run_folders import MARKUP, add_links
 
 
 def test_cells_are_shown_with_interval_thin_spaces_or_a_dash() -> None:
@@ -150,44 +146,6 @@ def test_intervals_of_few_sentences_are_said_to_be_too_narrow(
     assert (said in notes) == few
 
 
-def test_links_stand_beside_the_models_own(runs: list[FinishedRun], tmp_path: Path) -> None:
-    """Of runs with and without attention, and of one beside which there are none."""
-    folders = [shutil.copytree(runs[n].folder, tmp_path / str(n)) for n in (1, 2, 3)]
-    for folder in folders[:2]:
-        add_links(folder)
-    found = find_runs(folders).runs
-    comparison = compared.compare_set(found, "newstest", resamples=0)
-    table = alignment_table(comparison)
-    made_by = ["systems", "statistical_aligners", "symmetrised", "symmetrised"]
-    names = [MARKUP, "hmm", "reverse", "grow_diag_final_and"]
-    encdec, search, [alone] = table.rows[:4], table.rows[4:9], table.rows[9:]
-    assert {row["run"] for row in encdec} == {"RNNencdec-50"}
-    assert {row["run"] for row in search} == {"RNNsearch-50 seed 1"}
-    assert (alone["run"], alone["made_by"]) == ("RNNsearch-50 seed 2", "attention")
-    for rows, by, called in ((encdec, [], []), (search, ["attention"], [None])):
-        assert [row["made_by"] for row in rows] == [*by, *made_by]
-        assert [row["name"] for row in rows] == [*called, *names]
-    own, _, hmm, *_ = search
-    assert (own["sentences"], own["alignment_error_rate"]) == (150, (0.11, 0.1, 0.13))
-    assert (hmm["sentences"], hmm["recall"]) == (140, (0.75, None, None))
-    assert hmm["alignment_error_rate"] == pytest.approx((0.15, 0.13, 0.18))
-    shown = "| RNNsearch-50 seed 1 | statistical aligner | hmm | 140 | 0.150 [0.130, 0.180] | 0.850 | 0.750 |"
-    assert shown in table.markdown()
-    assert MARKUP not in table.markdown()
-    assert r"grow\_diag\_final\_and & 140 & 0.050 [0.030, 0.080]" in table.latex()
-    read = list(csv.DictReader(io.StringIO(table.csv())))
-    assert (read[7]["made_by"], read[7]["name"]) == ("symmetrised", "reverse")
-    assert float(read[7]["alignment_error_rate_low"]) == pytest.approx(0.33)
-    written = write_tables(found, [comparison], tmp_path / "t")
-    assert tmp_path / "t/alignment_newstest.tex" in written
-    write_tables(runs, [compared.compare_set(runs, "newstest", resamples=0)], tmp_path / "t")
-    assert not list((tmp_path / "t").glob("alignment_*"))
-
-
-def test_links_of_attention_alone_are_no_table(comparison: SetComparison) -> None:
-    assert alignment_table(comparison).rows == []
-
-
 def test_seeds_are_summed_up_by_mean_and_deviation(comparison: SetComparison) -> None:
     table = seeds_table(comparison)
     rows = {row["group"]: row for row in table.rows}
@@ -232,7 +190,7 @@ def test_what_a_run_started_from_has_a_column_where_one_did() -> None:
 def test_lengths_have_a_column_a_bucket_and_the_fall(comparison: SetComparison) -> None:
     table = lengths_table(comparison, ["bleu"])
     titles = [column.title for column in table.columns]
-    assert titles[1:5] == ["Best bucket", "Fall, best to last", "Slope per 10 words", "1-10"]
+    assert titles[1:5] == ["Best bucket", "Fall, best to last", "1-10", "11-20"]
     falls = {row["run"]: row["drop"] for row in table.rows}
     assert falls["RNNencdec-50 seed 1"] > falls["RNNsearch-50 seed 1"] + 10
 

@@ -95,10 +95,6 @@ def named_files(text: TextConfig, data: DataConfig, key: str) -> dict[str, Path]
         for side in ("source", "target", "alignment")
         if (value := getattr(text, side))
     }
-    named |= {
-        f"{key}.links.{system}": Path(under_root(data.root, value)).expanduser()
-        for system, value in text.links.items()
-    }
     found, _ = local_files(text, data)
     return named | {f"{key}.files.{path.name}": path for pair in found for path in pair}
 

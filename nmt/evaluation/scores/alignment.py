@@ -1,8 +1,6 @@
-"""Links read from the attention against gold links: AER, precision, recall, and AER in more detail.
+"""Links read from the attention against gold links: alignment error rate, precision, recall.
 
-The statistics are the six counts of `nmt.evaluation.alignment`. Those of the detailed error rates,
-which are off by default, are computed from the attention while a set is tested, and stored in the
-records.
+The statistics are the six counts of `nmt.evaluation.alignment`.
 """
 
 from __future__ import annotations
@@ -14,14 +12,10 @@ import numpy as np
 
 from nmt.evaluation.alignment import COUNTS, error_rates
 from nmt.evaluation.scores.base import Record, Score, quotient
-from nmt.evaluation.word_classes import CLASSES
-
-SHIFTS = {"aer_shift_minus_1": -1, "aer_shift_plus_1": 1}
-OF_CLASSES = {f"aer_{name}": name for name in CLASSES}
 
 
 class ErrorRate(Score):
-    """AER (Och and Ney, 2003), 0 to 1."""
+    """Alignment error rate (Och and Ney, 2003), 0 to 1."""
 
     key = "alignment_error_rate"
     title = "Alignment error rate"
@@ -71,28 +65,3 @@ class EosShare(_Share):
     title = "Words that attend most to </s>"
     higher_is_better = None
     counted, of = "on_eos", "words"
-
-
-class DetailedErrorRate(ErrorRate):
-    """AER of other links than the model's own, or of some target words."""
-
-    default = False
-    only_kept = True
-
-    def __init__(self, key: str, title: str) -> None:
-        self.key, self.title = key, title  # type: ignore[misc]  # one class for several scores
-
-    def statistics(self, record: Record) -> Sequence[float] | None:
-        return None
-
-
-def detailed_error_rates() -> list[DetailedErrorRate]:
-    """AER with the weights of the step before and after, and by class of target word."""
-    shifted = [
-        DetailedErrorRate(key, f"AER, weights of the step {'after' if shift > 0 else 'before'}")
-        for key, shift in SHIFTS.items()
-    ]
-    return shifted + [
-        DetailedErrorRate(key, f"AER, {name}{'' if name == 'punctuation' else ' words'}")
-        for key, name in OF_CLASSES.items()
-    ]

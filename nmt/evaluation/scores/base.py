@@ -1,13 +1,13 @@
 """`Score`: additive statistics of a sentence, and a formula of their sums.
 
-Legend: F statistics of a sentence; ... any leading axes (resamples, runs, buckets).
+Legend: N sentences, F statistics of a sentence; ... any leading axes (resamples, runs, buckets).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,17 +20,15 @@ class Score(ABC):
     """A score of any set of sentences, made of statistics that are summed over them.
 
     Attributes:
-        key: in results.json, tables, pages and W&B.
+        key: in scores.csv, tables, pages and W&B.
         title: for people.
         unit: of its values, such as `nats`; empty: a share or a plain number; `ratio`: near 1.
         digits: decimals that are shown.
         higher_is_better: None where neither way is.
         by_length: whether it is also given for each length bucket.
         default: whether it is chosen where nothing else is asked for.
-        slow: whether its statistics take long: they are kept in the records (`statistics`), and
-            those of records without them are computed only where the score is named.
-        only_kept: whether its statistics can be made only while a set is tested, and are kept in the
-            records where `evaluation.scores` names it; `statistics` then gives None.
+        slow: whether its statistics take long. They are kept in the records, and computed for records
+            without them only where the score is named.
         needs_attention: whether models without attention have none of it.
         section: the object of a test set's results that holds it; empty: the test set's own.
     """
@@ -43,7 +41,6 @@ class Score(ABC):
     by_length: ClassVar[bool] = True
     default: ClassVar[bool] = True
     slow: ClassVar[bool] = False
-    only_kept: ClassVar[bool] = False
     needs_attention: ClassVar[bool] = False
     section: ClassVar[str] = ""
 
@@ -55,19 +52,24 @@ class Score(ABC):
     def combine(self, sums: np.ndarray) -> np.ndarray:
         """Sums of statistics (..., F) -> the score (...) float64; NaN where it is undefined."""
 
+    def for_language(self, language: str | None) -> Self:
+        """The score of text in this target language; the same for scores that do not depend on it."""
+        return self
+
     @property
     def signature(self) -> str | None:
         """How it was computed, where there is a standard way to say so (sacrebleu's)."""
         return None
 
     def description(self) -> dict[str, Any]:
-        """What a page needs to show the score without its code: its entry of results.json."""
+        """What is needed to show the score without its code: its entry of results.json."""
         return {
             "title": self.title,
             "unit": self.unit,
             "digits": self.digits,
             "higher_is_better": self.higher_is_better,
             "by_length": self.by_length,
+            **({} if self.signature is None else {"signature": self.signature}),
         }
 
     def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
@@ -77,73 +79,18 @@ class Score(ABC):
             compute: whether statistics that the records do not hold are computed.
 
         Raises:
-            InputError: as `checked`, or where sentences have different numbers of statistics.
+            InputError: where sentences have different numbers of statistics.
         """
-        rows, width = [], None
+        rows = []
         for record in records:
-            row = self._row(record, compute)
-            rows.append(row)
-            if row is not None:
-                width = len(row) if width is None else width
-                if len(row) != width:
-                    raise self._refusal(
-                        record, f"{len(row)} statistics, where other sentences have {width}"
-                    )
-        width = width or 1
-        empty = [np.nan] * width
+            stored = (record.get("statistics") or {}).get(self.key)
+            rows.append(self.statistics(record) if stored is None and compute else stored)
+        widths = {len(row) for row in rows if row is not None} or {1}
+        if len(widths) > 1:
+            raise InputError(f"{self.key}: sentences have {sorted(widths)} statistics")
+        empty = [np.nan] * widths.pop()
         found = [empty if row is None else row for row in rows]
-        return np.array(found, dtype=np.float64).reshape(len(found), width)
-
-    def _row(self, record: Record, compute: bool) -> Sequence[float] | None:
-        stored: Mapping[str, Sequence[float]] = record.get("statistics") or {}
-        if self.key in stored:
-            return stored[self.key]
-        compute = compute and not record.get("without_text")
-        return self.checked(record) if compute else None
-
-    def checked(self, record: Record) -> list[float] | None:
-        """The `statistics` of a sentence.
-
-        Raises:
-            InputError: where they raise, or are not a row of numbers; naming score and sentence.
-        """
-        try:
-            found = self.statistics(record)
-            if found is None:
-                return None
-            row = np.asarray(found)
-            if row.dtype.kind not in "iuf":
-                row = row.astype(np.float64)
-        except Exception as error:
-            raise self._refusal(record, _reason(error)) from error
-        if row.ndim != 1 or not row.size:
-            raise self._refusal(record, "its statistics are not a list of numbers")
-        numbers: list[float] = row.tolist()
-        return numbers
-
-    def values(self, sums: np.ndarray) -> np.ndarray:
-        """What `combine` makes of sums; raises InputError where it raises or omits some."""
-        try:
-            found = np.asarray(self.combine(sums), dtype=np.float64)
-        except Exception as error:
-            raise InputError(f"scores: {self._name}: combine: {_reason(error)}") from error
-        if found.shape != sums.shape[:-1]:
-            raise InputError(
-                f"scores: {self._name}: combine: values of shape {found.shape}, not "
-                f"{sums.shape[:-1]}, for sums of shape {sums.shape}"
-            )
-        return found
-
-    @property
-    def _name(self) -> str:
-        return f"{type(self).__module__}.{type(self).__qualname__}"
-
-    def _refusal(self, record: Record, wrong: str) -> InputError:
-        return InputError(f"scores: {self._name}: sentence {record.get('id')}: {wrong}")
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return np.array(found, dtype=np.float64).reshape(len(found), len(empty))
 
 
 class Ratio(Score):

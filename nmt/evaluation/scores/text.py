@@ -3,45 +3,84 @@
 sacrebleu computes the statistics of one sentence only in undocumented methods:
 `_preprocess_segment`, `_extract_reference_info`, `_compute_segment_statistics`. They are called here
 and nowhere else.
+
+The symbol `<unk>` in a hypothesis is one word that matches nothing. sacrebleu's own tokenisers would
+make three words of it, and chrF would compare its letters.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Self
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
+from nmt.data.vocabulary import UNKNOWN_SYMBOL
 from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.scores.base import Record, Score, quotient
 
 # sacrebleu puts the two lengths first; `nmt.evaluation.bleu` puts them last
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
 REMEMBERED = 1 << 14  # references whose n-grams are kept: runs on one test set share them
+MATCHES_NOTHING = "\ue000"  # of a private use area: no tokeniser splits it and no text has it
+
+# Tokenisers of languages written without spaces, and the package that each needs.
+MECAB = {"ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
+CHARACTERS = frozenset(["ja", "ko", "th", "lo", "km", "my", "bo"])
+
+
+def tokenizer_of(language: str | None) -> str:
+    """The name of sacrebleu's tokeniser for a target language.
+
+    `zh`, `ja-mecab` and `ko-mecab` where they are installed, `char` for other languages written
+    without spaces, `13a` for all else.
+
+    >>> tokenizer_of("fr"), tokenizer_of("zh"), tokenizer_of("th")
+    ('13a', 'zh', 'char')
+    """
+    if language == "zh":
+        return "zh"
+    if language in MECAB and find_spec(MECAB[language][1]):
+        return MECAB[language][0]
+    return "char" if language in CHARACTERS else "13a"
 
 
 class TextScore(Score):
     """A metric of sacrebleu; sentences without the reference as the file has it are left out."""
 
     slow = True
+    language: str | None = None
 
     @abstractmethod
     def metric(self) -> Metric:
         """sacrebleu's object."""
 
-    @cached_property
+    def for_language(self, language: str | None) -> Self:
+        if language == self.language:
+            return self
+        score = copy.copy(self)
+        for cached in ("_metric", "_reference"):
+            score.__dict__.pop(cached, None)
+        score.language = language
+        return score
+
+    @functools.cached_property
     def _metric(self) -> Metric:
         metric = self.metric()
         metric.num_refs = 1  # part of the signature, which scoring a corpus would set
         return metric
 
-    @cached_property
+    @functools.cached_property
     def _reference(self) -> Any:
-        return lru_cache(maxsize=REMEMBERED)(self._count)
+        return functools.lru_cache(maxsize=REMEMBERED)(self._count)
 
     def _count(self, reference: str) -> Mapping[str, Any]:
         return self._metric._extract_reference_info([self._metric._preprocess_segment(reference)])
@@ -50,7 +89,7 @@ class TextScore(Score):
         reference = record.get("raw_reference")
         if reference is None:
             return None
-        hypothesis = self._metric._preprocess_segment(record["detokenised"])
+        hypothesis = self._metric._preprocess_segment(scored_text(record))
         found: list[float] = self._metric._compute_segment_statistics(
             hypothesis, self._reference(reference)
         )
@@ -61,8 +100,31 @@ class TextScore(Score):
         return str(self._metric.get_signature())
 
 
+def scored_text(record: Record) -> str:
+    """The detokenised hypothesis, with each `<unk>` that stands for an unknown word replaced.
+
+    `unknown` of a record has the places of these words. A word that is only spelt like the symbol
+    stays.
+
+    >>> record = {"hypothesis": ["a", "<unk>"], "detokenised": "a <unk>", "unknown": [1]}
+    >>> scored_text(record) == f"a {MATCHES_NOTHING}"
+    True
+    """
+    text: str = record["detokenised"]
+    unknown = set(record.get("unknown") or ())
+    if not unknown:
+        return text
+    places = [place for place, word in enumerate(record["hypothesis"]) if word == UNKNOWN_SYMBOL]
+    symbols = itertools.chain((place in unknown for place in places), itertools.repeat(True))
+    return re.sub(
+        re.escape(UNKNOWN_SYMBOL),
+        lambda found: MATCHES_NOTHING if next(symbols) else found[0],
+        text,
+    )
+
+
 class SacreBleu(TextScore):
-    """BLEU of detokenised text with a tokeniser of its own, 13a (Post, 2018)."""
+    """BLEU of detokenised text with a tokeniser of its own, 13a for most languages (Post, 2018)."""
 
     key = "sacrebleu"
     title = "sacreBLEU"
@@ -70,7 +132,7 @@ class SacreBleu(TextScore):
     slow = False
 
     def metric(self) -> BLEU:
-        return BLEU(force=True)
+        return BLEU(force=True, tokenize=tokenizer_of(self.language))
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         return bleu_scores(sums[..., SACREBLEU_ORDER])
@@ -98,14 +160,15 @@ class ChrF(TextScore):
         p = precision.sum(axis=-1) / np.maximum(orders, 1)
         r = recall.sum(axis=-1) / np.maximum(orders, 1)
         weight = CHRF.BETA**2
-        return 100 * np.nan_to_num(quotient((1 + weight) * p * r, weight * p + r), nan=0.0)
+        score = 100 * np.nan_to_num(quotient((1 + weight) * p * r, weight * p + r), nan=0.0)
+        return np.minimum(score, 100.0)
 
 
 class Ter(TextScore):
     """TER (Snover et al., 2006): edits per word of the reference, shifts of phrases among them.
 
     The statistics are edits and words of the reference. Slow on long bad hypotheses, hence off by
-    default.
+    default. Words of Chinese and Japanese are their characters.
     """
 
     key = "ter"
@@ -115,7 +178,8 @@ class Ter(TextScore):
     default = False
 
     def metric(self) -> TER:
-        return TER()
+        asian = self.language in ("zh", "ja")
+        return TER(normalized=asian, asian_support=asian)
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         edits, words = sums[..., 0], sums[..., 1]

@@ -22,7 +22,6 @@ from nmt.report.run_tables import differences_table, paper_table, training_table
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Table
 from nmt.report.tables import (
-    alignment_table,
     lengths_table,
     scores_table,
     seeds_table,
@@ -204,7 +203,6 @@ def _live_section(models: LiveModels) -> Markup:
 def _scores_sections(runs: Sequence[FinishedRun], comparisons: Sequence[SetComparison]) -> Markup:
     scores = (
         _per_set(comparisons, scores_table),
-        _per_set(comparisons, alignment_table),
         _per_set(comparisons, seeds_table),
         _per_set(comparisons, unknown_words_table),
     )

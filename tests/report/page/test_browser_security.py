@@ -1,13 +1,10 @@
 """A page made of what a stranger wrote runs nothing but its own two scripts."""
 
 import copy
-import shutil
 from dataclasses import replace
 
-from nmt.report.finding import find_runs
 from nmt.report.page import build_page
 from tests.helpers.browser import IN_BROWSER, Opened, until
-from tests.helpers.run_folders import add_links
 
 pytestmark = IN_BROWSER
 
@@ -36,20 +33,6 @@ def test_markup_in_place_of_numbers_is_text(chromium, runs, tmp_path):
         opened.page.locator(f"td[data-value='{IMAGE.replace(chr(39), chr(92) + chr(39))}']").count()
         == 4
     )
-    opened.close()
-
-
-def test_the_name_of_a_system_is_text(chromium, runs, tmp_path):
-    folder = add_links(shutil.copytree(runs[2].folder, tmp_path / "run"), named=IMAGE)
-    page = build_page(find_runs([folder]).runs, tmp_path / "p.html", resamples=0)
-    opened = Opened(chromium, page)
-    assert opened.page.title() == "RNNsearch-50"
-    assert opened.page.locator("img").count() == 0
-    rows = opened.page.locator("#alignment_newstest-table tbody tr:visible")
-    assert rows.nth(1).locator("td").all_inner_texts() == [
-        *["file", IMAGE, "140", "0.250 [0.230, 0.280]", "0.750", "0.650"]
-    ]
-    assert rows.count() == 5
     opened.close()
 
 

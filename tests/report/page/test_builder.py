@@ -2,7 +2,6 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from nmt.report.live_file import write_live
 from nmt.report.page import build_explorer, build_page, fitting, live
 from nmt.report.runs import FinishedRun
 from tests.helpers.live import drawn_model, exported
-from tests.helpers.run_folders import MARKUP, add_links
+from tests.helpers.run_folders import MARKUP
 from tests.report.page.elements import Elements
 
 
@@ -53,22 +52,6 @@ def test_names_with_markup_are_escaped(runs: list[FinishedRun], tmp_path: Path) 
     assert "img" not in {tag for tag, _ in elements.found}
     overview = elements.packed("overview")
     assert overview["runs"][0]["label"] == hostile.label
-
-
-def test_links_beside_the_models_own_are_on_the_page(
-    runs: list[FinishedRun], tmp_path: Path
-) -> None:
-    """Of one run alone and of several; a system's name that is markup is text."""
-    copied = shutil.copytree(runs[2].folder, tmp_path / "run")
-    [found] = find_runs([add_links(copied)]).runs
-    for shown in ([found], [runs[0], found]):
-        text = build_page(shown, tmp_path / "page.html", resamples=0).read_text(encoding="utf-8")
-        tables = [a["id"] for tag, a in Elements(text).found if tag == "table" and "id" in a]
-        assert [name for name in tables if name.startswith("alignment_")] == [
-            "alignment_newstest-table"
-        ]
-        assert f'<td class="text">{escape(MARKUP)}</td>' in text
-        assert MARKUP not in text
 
 
 def test_the_overview_has_what_the_charts_need(page: str, runs: list[FinishedRun]) -> None:

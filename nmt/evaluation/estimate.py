@@ -1,0 +1,154 @@
+"""A statistic of one run or of several seeds, with its interval and tests.
+
+With fewer than `FEWEST_SEEDS` seeds an interval is the percentile interval of the resamples of the
+sentences, for the trained models at hand. With n >= `FEWEST_SEEDS` seeds it is an interval over seeds
+and sentences. Let S^2 be the variance of the n figures. The variance of their mean has two parts:
+S^2 / n, with n - 1 degrees of freedom, for the seeds and for the interaction of seeds and sentences;
+and the variance that is due to the sentences, which all seeds share: the bootstrap's variance of the
+mean, less the interaction, which S^2 / n holds already. The interval is a t interval with the degrees
+of freedom of Satterthwaite (1946), or for a difference Welch (1947). In these, the variance of the
+seeds counts as no smaller than the interaction in the bootstrap: that of three seeds can be far below
+by chance.
+
+Tests by resamples reject slightly more often than their level. Tests of equivalence must not: they
+take the larger of two p-values, that of the resamples and that of a t test with the standard error of
+the resamples.
+
+Legend: n runs of a group, R resamples, drawn alike for all runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from nmt.config.keys import CONFIDENCE
+from nmt.evaluation.resampling import Interval, interval_of
+
+FEWEST_SEEDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimate and its uncertainty.
+
+    Attributes:
+        score: the figure.
+        resampled: (R,) of it.
+        sentences: number of sentences it was computed from.
+        seeds: number of runs in the smaller group.
+        error: its standard error over seeds and sentences; None with too few seeds.
+        df: degrees of freedom of `error`, or of the standard error of the resamples.
+    """
+
+    score: float
+    resampled: np.ndarray = field(repr=False)
+    sentences: int
+    seeds: int = 1
+    error: float | None = None
+    df: float = math.inf
+
+    @property
+    def drawn(self) -> str:
+        """What was drawn again for the interval: the column `interval` of scores.csv."""
+        return "sentences" if self.error is None else "sentences and seeds"
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval:
+        """The confidence interval; both ends are None without resamples."""
+        if self.error is None:
+            return interval_of(self.resampled, confidence)
+        width = float(stdtrit(self.df, (1 + confidence) / 2)) * self.error
+        return Interval(self.score - width, self.score + width)
+
+    def p(self, threshold: float = 0.0) -> float | None:
+        """The two-sided p-value of the null hypothesis that the true value is `threshold`.
+
+        None without resamples.
+        """
+        tails = self._tails(threshold)
+        return None if tails is None else min(1.0, 2 * min(tails))
+
+    def _tails(self, threshold: float) -> tuple[float, float] | None:
+        """One-sided p-values that the true value is above the threshold, and that it is below."""
+        if self.error is not None:
+            return _t_tails(self.score - threshold, self.error, self.df)
+        values = self.resampled[np.isfinite(self.resampled)] - threshold
+        if not len(values):
+            return None
+        beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
+        return float(beyond[0] / (len(values) + 1)), float(beyond[1] / (len(values) + 1))
+
+    def _careful_tails(self, threshold: float) -> tuple[float, float] | None:
+        """As `_tails`, for tests that must not reject more often than their level."""
+        tails = self._tails(threshold)
+        if tails is None or self.error is not None:
+            return tails
+        if self.df < 1:  # one sentence says nothing of another
+            return None
+        error = math.sqrt(_variance(self.resampled))
+        above, below = _t_tails(self.score - threshold, error, self.df)
+        return max(tails[0], above), max(tails[1], below)
+
+    def equivalence(self, margin: float, level: float = 0.05) -> dict[str, Any]:
+        """Two one-sided tests (Schuirmann, 1987) that the truth is within `margin` of 0.
+
+        Args:
+            margin: above 0, in the units of the figure.
+            level: of each test: the interval has a confidence of 1 - 2 level.
+
+        Returns:
+            `score`, `low`, `high`, `margin`, `p` and `equivalent`: whether p is at most the level.
+        """
+        lower, upper = self._careful_tails(-margin), self._careful_tails(margin)
+        p = None if lower is None or upper is None else max(lower[0], upper[1])
+        low, high = self.interval(1 - 2 * level)
+        found = {"score": self.score, "low": low, "high": high, "margin": margin, "p": p}
+        return {**found, "equivalent": None if p is None else p <= level}
+
+
+def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
+    """The estimate of the mean of a group's runs, or of the first group's less the second's.
+
+    Args:
+        samples: of each group (n, 1 + R): figures of its runs, of the sentences and of resamples.
+        sentences: that they are of.
+    """
+    means = [figures.mean(axis=0) for figures in samples]
+    values = means[0] if len(means) == 1 else means[0] - means[1]
+    score, resampled = float(values[0]), values[1:]
+    seeds = min(len(figures) for figures in samples)
+    if seeds < FEWEST_SEEDS:
+        return Estimate(score, resampled, sentences, seeds, df=sentences - 1)
+    shared = _variance(resampled)
+    between, least, squares = 0.0, 0.0, 0.0
+    for figures in samples:
+        n = len(figures)
+        apart = figures[:, 1:] - figures[:, 1:].mean(axis=0)
+        own = sum(map(_variance, apart)) / (n - 1) / n  # of what a seed makes of each sentence
+        found = float(figures[:, 0].var(ddof=1)) / n
+        shared -= own
+        between += found
+        least += max(found, own)
+        squares += max(found, own) ** 2 / (n - 1)
+    shared = max(0.0, shared)
+    freedom = (shared + least) ** 2 / squares if squares > 0 else math.inf
+    return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), freedom)
+
+
+def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
+    """One-sided p-values of a t test whose estimate lies `distance` above the threshold."""
+    if error == 0.0:
+        return float(distance <= 0), float(distance >= 0)
+    ratio = distance / error
+    return float(stdtr(df, -ratio)), float(stdtr(df, ratio))
+
+
+def _variance(values: np.ndarray) -> float:
+    """The variance of the finite values; 0 with fewer than two."""
+    known = values[np.isfinite(values)]
+    return float(known.var(ddof=1)) if len(known) > 1 else 0.0

@@ -1,0 +1,73 @@
+"""Intervals over seeds and sentences against textbook cases, and tests of equivalence."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nmt.evaluation.estimate import combined
+
+
+def test_seeds_enter_by_a_t_interval():
+    """Seeds that differ where sentences do not: the textbook's interval of a mean of 4."""
+    values = np.array([3.0, 5.0, 4.0, 8.0])
+    found = combined([np.repeat(values[:, None], 51, axis=1)], 100)
+    expected = stats.t.interval(0.95, 3, 5, values.std(ddof=1) / 2)
+    assert found.interval() == pytest.approx(expected)
+    assert (found.drawn, found.seeds, found.df) == ("sentences and seeds", 4, 3)
+    assert found.p(expected[0]) == pytest.approx(0.05)
+    two = combined([np.repeat(values[:2, None], 51, axis=1)], 100)
+    assert two.drawn == "sentences"
+
+
+def test_what_a_seed_makes_of_a_sentence_counts_once():
+    """Runs whose errors are their own: the variance of the mean is that between the runs."""
+    draw = np.random.default_rng(8)
+    own = draw.normal(0, 1, (5, 1))
+    found = combined([np.concatenate([own, own + draw.normal(0, 1, (5, 4000))], axis=1)], 100)
+    assert found.error == pytest.approx(own.std(ddof=1) / math.sqrt(5), rel=0.05)
+    shared = combined([np.concatenate([own, own + draw.normal(0, 3, 4000)], axis=1)], 100)
+    assert shared.error == pytest.approx(math.sqrt(own.var(ddof=1) / 5 + 9), rel=0.05)
+    assert shared.df > 100
+
+
+def test_equivalence_is_two_one_sided_tests():
+    draw = np.random.default_rng(9)
+    found = combined([np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]], 10_000)
+    low, high = found.interval(0.9)
+    assert found.equivalence(high + 0.01)["equivalent"]
+    assert not found.equivalence(high - 0.01)["equivalent"]
+    assert found.equivalence(0.5)["low"] == low
+    assert found.p(0.2) > 0.9 > found.p()
+
+
+@pytest.mark.parametrize(("df", "equivalent"), [(9_999, True), (20, False)])
+def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(df, equivalent):
+    """The share of resamples beyond a margin, and the t test of their standard error."""
+    draw = np.random.default_rng(10)
+    values = np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]
+    error = values[0, 1:].std(ddof=1)
+    margin = 0.2 + 1.66 * error
+    found = combined([values], df + 1)
+    share = ((found.resampled >= margin).sum() + 1) / 5001
+    p = max(share, stats.t.cdf((0.2 - margin) / error, df))
+    assert found.equivalence(margin)["p"] == pytest.approx(p)
+    assert found.equivalence(margin)["equivalent"] is equivalent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seeds", "spread"), [(1, 0.0), (3, 1.0)])
+def test_intervals_hold_the_truth_as_often_as_they_say(seeds, spread):
+    """A mean of numbers of sentences, with an effect of each seed: 95 % of 600 simulated sets."""
+    draw = np.random.default_rng(3)
+    held = 0
+    for _ in range(600):
+        sentences = draw.normal(0, 10, 200)
+        effects = draw.normal(0, spread, seeds)
+        scores = sentences + effects[:, None] + draw.normal(0, 5, (seeds, 200))
+        picks = draw.integers(200, size=(300, 200))
+        figures = np.concatenate([scores.mean(1)[:, None], scores[:, picks].mean(2)], axis=1)
+        low, high = combined([figures], 200).interval()
+        held += low <= 0 <= high
+    assert 0.93 <= held / 600 <= 0.975
