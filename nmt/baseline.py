@@ -22,24 +22,24 @@ def main(composed: DictConfig) -> None:
     from nmt.run.finish import Outcome, publish
     from nmt.utils.files import check_utf8
 
-    with start.without_model(composed) as run:
-        check_installed()
-        check_utf8("hydra.run.dir", run.folder.path)
-        text = start.prepare_text(run)
-        tables = run.folder.path / "phrase_based"
-        with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
-            scores = test.evaluate_system(run, system.translate_all, text)
-            config = to_containers(run.config)
-            publish(
-                run,
-                Outcome(train, valid),
-                title="phrase-based (Thot)",
-                model="PhraseBased",
-                scoring="none",
-                parameters=None,
-                config={section: config[section] for section in BaselineConfig.sections},
-                test=scores,
-            )
+    run = start.without_model(composed)
+    check_installed()
+    check_utf8("hydra.run.dir", run.folder.path)
+    text = start.prepare_text(run)
+    tables = run.folder.path / "phrase_based"
+    with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
+        scores = test.evaluate_system(run, system.translate_all, text)
+        config = to_containers(run.config)
+        publish(
+            run,
+            Outcome(train, valid),
+            title="phrase-based (Thot)",
+            model="PhraseBased",
+            scoring="none",
+            parameters=None,
+            config={section: config[section] for section in BaselineConfig.sections},
+            test=scores,
+        )
 
 
 if __name__ == "__main__":

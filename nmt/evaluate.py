@@ -22,13 +22,13 @@ def main(composed: DictConfig) -> None:
     from nmt.run.finish import Outcome, finish
     from nmt.training.trainer import make_trainer
 
-    with start.evaluation(composed) as run:
-        sets = test.chosen_sets(run, list(composed.sets))
-        trained = start.model_of(run)
-        with start.at_work(run):
-            run.trainer = make_trainer(run.config, run.folder.path, [], run.logger)
-            scores = test.evaluate_test_sets(run, trained, sets)
-            finish(run, trained, scores, Outcome.of_checkpoint(run))
+    run = start.evaluation(composed)
+    sets = test.chosen_sets(run, list(composed.sets))
+    trained = start.model_of(run)
+    with start.at_work(run):
+        run.trainer = make_trainer(run.config, run.folder.path)
+        scores = test.evaluate_test_sets(run, trained, sets)
+        finish(run, trained, scores, Outcome.of_checkpoint(run))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def main(composed: DictConfig) -> None:
         from nmt.run.initial import given_vocabularies, initial_checkpoint
 
         vocabularies = given_vocabularies(config, initial_checkpoint(config))
-    prepared = prepare(config.data, config.tokenizer, config.trainer.progress, vocabularies)
+    prepared = prepare(
+        config.data, config.tokenizer, config.trainer["enable_progress_bar"], vocabularies
+    )
     print(prepared.summary())
 
 

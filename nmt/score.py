@@ -52,7 +52,7 @@ def main(composed: DictConfig) -> None:
     layout = composed.mean, composed.alignments, config.evaluation.alignment.null
     rows: list[dict[str, Any]] = []
     total, symbols = 0.0, 0
-    stage = Stage("scoring", unit="pair", shown=config.trainer.progress)
+    stage = Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"])
     with stage:
         for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
             lines = []

@@ -23,30 +23,27 @@ def main(composed: DictConfig) -> float | None:
 
 
 def train(composed: DictConfig, stop: Stop) -> float | None:
-    """A run from its start, or from its last checkpoint, to results.json; a trial ends before it.
+    """A run from its start, or from its last checkpoint, to results.json.
 
-    Returns the score of the best checkpoint that `trainer.monitor` names, which a sweeper may aim at.
+    Returns the score of the best checkpoint, which a sweeper may aim at.
     """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.run import fit, resume, start, test
         from nmt.run.finish import finish
 
-    with start.training(composed, stop) as run:
-        text = start.prepare_text(run)
-        resume.refuse_other_text(run, text)
-        sets = test.all_sets(run, text)
-        resume.reopen(run)
-        with start.at_work(run):
-            training = fit.Training(run, text)
-            test.expect_tests(run, sets)
-            training.fit()
-            if run.is_trial:
-                training.say_tried()
-                return None
-            trained, outcome = training.finish()
-            scores = test.evaluate_test_sets(run, trained, sets)
-            finish(run, trained, scores, outcome)
-            return training.checkpoints.best_score()
+    run = start.training(composed, stop)
+    text = start.prepare_text(run)
+    resume.refuse_other_text(run, text)
+    sets = test.all_sets(run, text)
+    with start.at_work(run):
+        training = fit.Training(run, text)
+        training.fit()
+        if run.config.trainer.get("fast_dev_run"):
+            return None
+        trained, outcome = training.finish()
+        scores = test.evaluate_test_sets(run, trained, sets)
+        finish(run, trained, scores, outcome)
+        return training.best_score()
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def main(composed: DictConfig) -> None:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
     most = 16 * config.search.batch_size
-    shown = config.trainer.progress and not typed
+    shown = config.trainer["enable_progress_bar"] and not typed
     with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
             for sentence in translator.translate(lines):

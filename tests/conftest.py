@@ -187,4 +187,4 @@ def rnnsearch(trained: Callable[..., Path]) -> Path:
 def rnnencdec(trained: Callable[..., Path]) -> Path:
     """The run folder of an RNNencdec."""
     typed = ("+experiment=rnnencdec30", "regime=tiny", "logger=csv", "report.heatmaps=0")
-    return trained("rnnencdec", *typed, "trainer.progress=false")
+    return trained("rnnencdec", *typed, "trainer.enable_progress_bar=false")

@@ -117,7 +117,6 @@ FILES = {
         "my_conf/optimizer/sign.yaml": """
             _target_: my_optimizer.Sign
             lr: 0.001
-            clip_norm: 1.0
             options: {scale: 0.5}
         """,
     },

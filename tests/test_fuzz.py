@@ -83,8 +83,8 @@ def configuration(folder: Path, source: list[str], target: list[str]) -> Config:
     config.model.hidden = config.model.alignment = 6
     config.model.embedding = config.model.maxout = 4
     config.search.beam_size, config.search.max_ratio = 2, 0.5
-    config.trainer.accelerator = "cpu"
-    config.trainer.threads = 1
+    config.trainer["accelerator"] = "cpu"
+    config.threads = 1
     return load(config)
 
 

@@ -34,14 +34,25 @@ from tests.report.page.elements import Elements
 
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
 LINES = {"train": 60, "valid": 12, "test": 8, "test:some": 3}  # pairs of the reader's own files
-SMALL = ("trainer.progress=false", "logger=none", "report.heatmaps=0", "evaluation.resamples=20")
+SMALL = (
+    "trainer.enable_progress_bar=false",
+    "logger=none",
+    "report.heatmaps=0",
+    "evaluation.resamples=20",
+)
 BUILT_IN = ("+experiment=rnnencdec50", "+experiment=rnnsearch50")
 DATED = "outputs/DATE/TIME"  # stands for the folder of the reader's own training
 GRAMMAR = {"train_pairs": 64, "valid_pairs": 8, "test_pairs": 6, "by_length_pairs": 7}
 TINY = {
-    "prepare": ("regime=tiny", "trainer.progress=false"),
+    "prepare": ("regime=tiny", "trainer.enable_progress_bar=false"),
     "train": (
-        *("regime=tiny", "trainer=cpu", *SMALL, "trainer.max_steps=4", "trainer.valid_every=2"),
+        *(
+            "regime=tiny",
+            "trainer=cpu",
+            *SMALL,
+            "trainer.max_steps=4",
+            "trainer.val_check_interval=2",
+        ),
         *("evaluation.train_sample=4", "evaluation.dictionary_sample=8", "search.max_ratio=1"),
         *(f"data.grammar.{name}={pairs}" for name, pairs in GRAMMAR.items()),
     ),

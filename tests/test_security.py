@@ -97,7 +97,7 @@ def test_a_scoring_of_ones_own_loads_only_when_trusted(folder):
         "checkpoint=theirs/checkpoints/best.ckpt",
         "hydra.run.dir=evaluated",
         "logger=none",
-        "trainer.progress=false",
+        "trainer.enable_progress_bar=false",
     )
     environment = {"PYTHONPATH": str(folder)}
     ended = run("evaluate", *options, cwd=folder, env=environment)

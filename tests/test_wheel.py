@@ -17,8 +17,14 @@ from nmt import __version__
 from tests.helpers import ROOT
 
 TINY = (
-    *("regime=tiny", "trainer=cpu", "logger=none", "trainer.progress=false", "report.heatmaps=0"),
-    *("report.figures=[]", "trainer.max_steps=4", "trainer.valid_every=2"),
+    *(
+        "regime=tiny",
+        "trainer=cpu",
+        "logger=none",
+        "trainer.enable_progress_bar=false",
+        "report.heatmaps=0",
+    ),
+    *("report.figures=[]", "trainer.max_steps=4", "trainer.val_check_interval=2"),
     *("data.grammar.train_pairs=64", "data.grammar.valid_pairs=8", "data.grammar.test_pairs=6"),
     "data.grammar.by_length_pairs=7",
 )

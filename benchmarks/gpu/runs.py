@@ -32,8 +32,8 @@ def options(setting: Setting) -> list[str]:
     size = [] if setting.rehearse else ["size=laptop", "data.batch_size=80"]
     return [
         "+experiment=rnnsearch50", "regime=tiny", f"trainer={'cpu' if setting.rehearse else 'gpu'}",
-        "logger=csv", "trainer.progress=false", "report.heatmaps=0", "report.figures=[]",
-        f"trainer.max_steps={UPDATES}", f"trainer.valid_every={EVERY}", "evaluation.resamples=0",
+        "logger=csv", "trainer.enable_progress_bar=false", "report.heatmaps=0", "report.figures=[]",
+        f"trainer.max_steps={UPDATES}", f"trainer.val_check_interval={EVERY}", "evaluation.resamples=0",
         "evaluation.dictionary_sample=16", "evaluation.train_sample=0",
         f"data.cache={setting.shared}/runs", *size,
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def ranks(setting: Setting, findings: Findings) -> None:
         typed = [*options(setting), f"trainer.precision={precision}"]
         alone, shared = setting.folder / f"one-{precision}", setting.folder / f"two-{precision}"
         nmt(setting, "train", *typed, f"hydra.run.dir={alone}")
-        together = ("trainer=ddp", f"trainer.devices={RANKS}", "trainer.accumulate=2")
+        together = ("trainer=ddp", f"trainer.devices={RANKS}", "trainer.accumulate_grad_batches=2")
         accelerator = f"trainer.accelerator={'cpu' if setting.rehearse else 'gpu'}"
         given = [word for word in typed if not word.startswith("trainer=")]
         in_ranks(setting, *given, *together, accelerator, f"hydra.run.dir={shared}")
@@ -175,8 +175,7 @@ def become(
 def share_the_gpu() -> None:
     """Gives all ranks the first GPU, which NCCL refuses and gloo does not."""
     from pytorch_lightning.accelerators import CUDAAccelerator
-
-    from nmt.training.lightning import LoopbackDDP
+    from pytorch_lightning.strategies import DDPStrategy
 
     replaced: list[tuple[Any, str, Any]] = [
         (CUDAAccelerator, "parse_devices", staticmethod(lambda devices: [0] * RANKS)),
@@ -185,7 +184,7 @@ def share_the_gpu() -> None:
             "get_parallel_devices",
             staticmethod(lambda devices: [torch.device("cuda", 0)] * RANKS),
         ),
-        (LoopbackDDP, "_get_process_group_backend", lambda self: "gloo"),
+        (DDPStrategy, "_get_process_group_backend", lambda self: "gloo"),
     ]
     for owner, name, value in replaced:
         getattr(owner, name)  # it must be there
@@ -194,7 +193,7 @@ def share_the_gpu() -> None:
 
 def kill_before(micro_batch: int) -> None:
     """Kills this process before one of its micro-batches, as `kill -9` does."""
-    from nmt.training.checkpoints import Seeds
+    from nmt.training.callbacks import Seeds
 
     real, made = Seeds.on_train_batch_start, 0
 
@@ -205,7 +204,7 @@ def kill_before(micro_batch: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         real(*arguments)
 
-    Seeds.on_train_batch_start = hooked  # type: ignore[method-assign,assignment]
+    Seeds.on_train_batch_start = hooked  # type: ignore[method-assign, assignment]
 
 
 def no_page() -> None:

@@ -29,8 +29,9 @@ from nmt.models import Translator, build_model
 from nmt.run.fit import Training
 from nmt.run.folder import RunFolder
 from nmt.run.run import Run
-from nmt.training.loggers import make_logger
+from nmt.training.loggers import make_loggers
 from nmt.training.signals import Stop
+from nmt.training.trainer import make_callbacks
 
 LEAST, AIM = 110, 185  # updates a second on sorted pools
 
@@ -154,17 +155,18 @@ def prepared_training(
     config = compose(
         "+experiment=rnnsearch50", "regime=paper", "data=grammar", "data.grammar.train_pairs=200",
         "data.grammar.valid_pairs=8", "data.grammar.test_pairs=4", "data.grammar.by_length_pairs=14",
-        f"data.cache={setting.shared}/cache", "trainer.progress=false", "logger=csv",
+        f"data.cache={setting.shared}/cache", "trainer.enable_progress_bar=false", "logger=csv",
         f"trainer={'cpu' if setting.rehearse else 'gpu'}", "trainer.precision=bf16-mixed",
-        f"trainer.log_every={log_every}", f"model.hidden={size.hidden}", f"model.alignment={size.alignment}",
+        f"trainer.log_every_n_steps={log_every}", f"model.hidden={size.hidden}", f"model.alignment={size.alignment}",
         f"model.embedding={size.embedding}", f"model.maxout={size.maxout}",
         f"data.batch_size={setting.rows}", "data.workers=0" if setting.rehearse else "data.workers=2",
         *typed,
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     text = prepare.prepare(config.data, config.tokenizer, progress=False)
-    logger = make_logger(config, folder)
-    run = Run(config, RunFolder(folder), stop=Stop(folder), logger=logger)
+    loggers = make_loggers(config, folder)
+    stop, callbacks = Stop(folder), make_callbacks(config, folder)
+    run = Run(config, RunFolder(folder), stop=stop, callbacks=callbacks, loggers=loggers)
     training = Training(run, text)
     # the callbacks keep the grammar's development set; the model and its batches are of our sizes
     training.model = model_of(setting, config)

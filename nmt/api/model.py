@@ -201,12 +201,12 @@ def open_model(
     check_accelerator(accelerator)
     if threads != "auto" and (isinstance(threads, bool) or not isinstance(threads, Integral)):
         raise InputError(f"threads={threads}: must be a whole number, or auto")
-    config.trainer.accelerator = accelerator
-    config.trainer.threads = resolve_threads(
+    config.trainer["accelerator"] = accelerator
+    config.threads = resolve_threads(
         threads if isinstance(threads, str) else int(threads), accelerator, config.model.hidden, 1
     )
     if precision is not None:
-        config.trainer.precision = precision
+        config.trainer["precision"] = precision
     return Model(members, config)
 
 

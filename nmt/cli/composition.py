@@ -99,14 +99,9 @@ def log_file(folder: str, name: str) -> str:
     return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")
 
 
-def wandb_mode(mode: str) -> str:
-    """A value of WANDB_MODE as `logger.mode` has it; Lightning's own logger still sets `dryrun`."""
-    return {"dryrun": "offline", "run": "online"}.get(mode, mode)
-
-
-def comma_separated(text: str | None) -> list[str]:
-    """The parts of a list in an environment variable, where it is set."""
-    return [] if text is None else [part.strip() for part in text.split(",")]
+def wandb_offline(mode: str) -> bool:
+    """Whether a value of WANDB_MODE keeps a run local."""
+    return mode in ("offline", "dryrun")
 
 
 def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
@@ -114,4 +109,4 @@ def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
     return values.get(experiment, values["other"])
 
 
-RESOLVERS = (run_folder, config_subfolder, log_file, wandb_mode, comma_separated, by_experiment)
+RESOLVERS = (run_folder, config_subfolder, log_file, wandb_offline, by_experiment)

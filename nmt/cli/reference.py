@@ -46,7 +46,7 @@ FROM_CHECKPOINT = (
 KEYS = "key | type | default | accepted | meaning"
 NOTES = {
     "compare": "It has no other keys.",
-    "baseline": "In addition `name`, `experiment`, `regime`, `seed`, `trainer.progress`, "
+    "baseline": "In addition `name`, `experiment`, `regime`, `seed`, `trainer.enable_progress_bar`, "
     "`report.figures` and the keys of `data`, `tokenizer`, `logger` and `evaluation` (except its "
     "`alignment` and samples) have an effect; the other keys of a training run have none.",
 }

@@ -20,12 +20,11 @@ from nmt.config.schema import (
     TrainConfig,
     TranslateConfig,
 )
-from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
+from nmt.config.training import OptimizerConfig
 
 __all__ = [
     "AlignmentConfig",
     "BaselineConfig",
-    "CheckpointConfig",
     "CompareConfig",
     "Config",
     "DataConfig",
@@ -33,7 +32,6 @@ __all__ = [
     "EvaluationConfig",
     "FilterConfig",
     "GrammarConfig",
-    "LoggerConfig",
     "ModelConfig",
     "OptimizerConfig",
     "PageConfig",
@@ -45,6 +43,5 @@ __all__ = [
     "TextConfig",
     "TokenizerConfig",
     "TrainConfig",
-    "TrainerConfig",
     "TranslateConfig",
 ]

@@ -62,6 +62,9 @@ class EvaluationConfig:
     )
     top_k: int = key(3, "evaluation.attention=top_k: weights that are kept of each step", minimum=1)
 
+    valid_sentences: int = key(
+        200, "development sentences translated greedily for BLEU at each validation", minimum=0
+    )
     scores: list[str] | None = key(
         None,
         "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "

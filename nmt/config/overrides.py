@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config.keys import flatten, inherited, is_within, marked
 from nmt.config.schema import Config, TrainConfig
+from nmt.config.training import RESUMABLE_ARGUMENTS, RUNTIME_ARGUMENTS
 from nmt.utils.errors import InputError
 
 # The keys and sections that each group sets.
@@ -37,7 +38,7 @@ GROUPS = {
     "stress": ["stress"],
 }
 # A resumed run may change these; the weights it ends with depend on none but the number of updates.
-RESUMABLE = tuple(marked(TrainConfig, "resumable"))
+RESUMABLE = (*marked(TrainConfig, "resumable"), *RUNTIME_ARGUMENTS, *RESUMABLE_ARGUMENTS)
 FROZEN = tuple(marked(TrainConfig, "resumable", False))
 
 

@@ -26,7 +26,7 @@ from nmt.config.evaluation import (
 )
 from nmt.config.keys import MOST_RESAMPLES, key, marked
 from nmt.config.model import ModelConfig
-from nmt.config.training import CheckpointConfig, LoggerConfig, OptimizerConfig, TrainerConfig
+from nmt.config.training import RUNTIME_ARGUMENTS, TRAINER, OptimizerConfig
 
 # what may be asked of a trained model's attention, whatever is read with it
 ATTENTION_KEYS = (
@@ -37,7 +37,7 @@ ATTENTION_KEYS = (
 REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
 INITIAL_CHECKPOINT = "initial_checkpoint"
 # How a command computes that starts from a checkpoint
-COMPUTING = ("trainer.accelerator", "trainer.precision", "trainer.threads", "trainer.progress")
+COMPUTING = ("trainer.accelerator", "trainer.precision", "threads", "trainer.enable_progress_bar")
 CHECKPOINT = (
     "file of the trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS; "
     "several, as [a,b,c]: their ensemble"
@@ -65,7 +65,15 @@ class Config:
     seed: int = key(
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
     )
-    deterministic: bool = key(False, "on a GPU: only deterministic kernels (slower)")
+    threads: int | str = key(
+        "auto",
+        "threads of one process on a CPU; auto: by the cores it may use and the size of the layers",
+        minimum=1,
+        maximum=1024,
+        word="auto",
+        runtime=True,
+    )
+    tags: list[str] = key([], "words to find the run by, in W&B", runtime=True)
     trust: list[str] = key(
         [],
         "modules outside nmt that a checkpoint's configuration may name, or single names of theirs",
@@ -78,12 +86,18 @@ class Config:
     callbacks: dict[str, Any] = key(
         {}, "Lightning callbacks by name, each a `_target_` with its arguments (group `callbacks`)"
     )
-    trainer: TrainerConfig = key(TrainerConfig, "the training loop")
+    trainer: dict[str, Any] = key(
+        TRAINER, "Lightning's Trainer: its own arguments, more of them by +trainer.NAME="
+    )
     search: SearchConfig = key(SearchConfig, "the search for a translation", resumable=True)
     evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", resumable=True)
     stress: StressConfig = key(StressConfig, "concatenated inputs", resumable=True)
     report: ReportConfig = key(ReportConfig, "figures and kept sentences", runtime=True)
-    logger: LoggerConfig = key(LoggerConfig, "the logger", runtime=True)
+    logger: dict[str, Any] = key(
+        {},
+        "Lightning loggers by name, each a `_target_` with its arguments (group `logger`)",
+        runtime=True,
+    )
 
 
 @dataclass
@@ -101,7 +115,11 @@ class TrainConfig(Config):
         "the training starts from its weights, with its vocabularies",
         path=True,
     )
-    checkpoint: CheckpointConfig = key(CheckpointConfig, "checkpoints", runtime=True)
+    ckpt_path: str | None = key(
+        None,
+        "file of a checkpoint: a new run goes on from it, as its configuration says and what is typed",
+        path=True,
+    )
 
 
 @dataclass
@@ -119,7 +137,6 @@ class EvaluateConfig(Config):
         "trainer.devices",
         "trainer.num_nodes",
         "trainer.strategy",
-        "trainer.lightning",
         "data.test",
         "data.root",
         "data.cache",
@@ -225,7 +242,7 @@ class CompareConfig:
 
 
 # Keys that change neither what a run learns nor how it is scored: devices, folders, output.
-RUNTIME_KEYS = tuple(marked(TrainConfig, "runtime"))
+RUNTIME_KEYS = (*marked(TrainConfig, "runtime"), *RUNTIME_ARGUMENTS)
 
 SCHEMAS = {  # of each command; preparing takes the line that training will
     "train": TrainConfig,

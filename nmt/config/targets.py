@@ -9,35 +9,28 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 
+from nmt.config.keys import is_within
 from nmt.utils.errors import InputError, first_line
 
-# Classes outside nmt.models and nmt.layers that any checkpoint may name: they have no side effects,
-# whatever their arguments are.
-LISTED = frozenset(
-    f"{module}.{name}"
-    for module, names in {
-        "torch.optim": "ASGD Adadelta Adagrad Adam AdamW Adamax NAdam RAdam RMSprop Rprop SGD",
-        "torch.optim.lr_scheduler": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts "
-        "ExponentialLR LinearLR MultiStepLR OneCycleLR PolynomialLR StepLR",
-        "nmt.models.optimizer": "constant inverse_sqrt linear",
-        "nmt.training.averaging": "ExponentialMovingAverage StochasticWeightAveraging",
-        "pytorch_lightning.callbacks": "DeviceStatsMonitor EMAWeightAveraging EarlyStopping "
-        "LearningRateMonitor",
-    }.items()
-    for name in names.split()
+# Packages whose classes any checkpoint may name: none has an effect when it is made.
+TRUSTED = (
+    "nmt",
+    "torch.optim",
+    "pytorch_lightning.callbacks",
+    "pytorch_lightning.loggers",
+    "pytorch_lightning.Trainer",
 )
 
 
 def own_targets(config: Any) -> list[str]:
-    """Code outside `nmt` that a configuration names, but for what is `LISTED`.
+    """Code that a configuration names outside of `TRUSTED`.
 
     Whoever typed a configuration, or trained with it, trusts it.
 
     Args:
         config: as dictionaries and lists.
     """
-    others = {target for target in _targets(config) if target not in LISTED}
-    return sorted(name for name in others if not name.startswith("nmt."))
+    return sorted({target for target in _targets(config) if not is_within(target, TRUSTED)})
 
 
 @contextmanager

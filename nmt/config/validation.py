@@ -18,37 +18,6 @@ from nmt.config.schema import Config, scoring_of
 from nmt.utils.arguments import plain
 from nmt.utils.errors import InputError, first_line
 
-# Arguments of Lightning's Trainer that this program sets itself, or cannot work with.
-NOT_LIGHTNINGS = {
-    **{
-        name: f"type trainer.{name}"
-        for name in ("accelerator", "devices", "max_steps", "num_nodes", "precision", "strategy")
-    },
-    "accumulate_grad_batches": "type trainer.accumulate",
-    "callbacks": "take callbacks=…",
-    "check_val_every_n_epoch": "type trainer.valid_every",
-    "default_root_dir": "type hydra.run.dir",
-    "deterministic": "type deterministic",
-    "enable_checkpointing": "type checkpoint.minutes or trainer.valid_every",
-    "enable_model_summary": "the log's first lines say what is trained",
-    "enable_progress_bar": "type trainer.progress",
-    "gradient_clip_algorithm": "type optimizer.clip_norm",
-    "gradient_clip_val": "type optimizer.clip_norm",
-    "limit_test_batches": "a test set is scored as a whole; type data.test.<name>.pairs",
-    "log_every_n_steps": "type trainer.log_every",
-    "logger": "take logger=…",
-    **dict.fromkeys(
-        ("max_epochs", "max_time", "min_epochs", "min_steps"), "type trainer.max_steps"
-    ),
-    "num_sanity_val_steps": "type trainer.valid_every",
-    "overfit_batches": "type trainer.lightning.limit_train_batches",
-    "plugins": "takes objects, which a configuration cannot hold",
-    "barebones": "needs loggers and checkpoints off, which a run is made of",
-    "reload_dataloaders_every_n_epochs": "the pairs of a run are read without end",
-    "use_distributed_sampler": "each rank reads its own share already",
-    "val_check_interval": "type trainer.valid_every",
-}
-
 Section = TypeVar("Section")
 GLOBAL = "nmt.layers.attention.Attention"  # the default, which says nothing of a model without any
 
@@ -82,8 +51,6 @@ def validate(config: DictConfig, training: bool = True) -> None:
             ) from error
     validate_keys(config)
     _validate_together(config)
-    if training:
-        check_batch_size(config)
 
 
 def validate_keys(config: DictConfig) -> None:
@@ -163,28 +130,6 @@ def _validate_together(config: DictConfig) -> None:
         raise InputError(
             f"search.nbest={config.search.nbest}: must be at most search.beam_size="
             f"{config.search.beam_size}"
-        )
-    if config.trainer.monitor == "bleu" and not config.trainer.valid_translate:
-        raise InputError("trainer.monitor=bleu: needs trainer.valid_translate above 0")
-    for name in config.trainer.lightning:
-        if name in NOT_LIGHTNINGS:
-            raise InputError(f"trainer.lightning.{name}: {NOT_LIGHTNINGS[name]}")
-
-
-def check_batch_size(config: Config | DictConfig) -> None:
-    """Refuses a batch that devices and micro-batches cannot share out evenly.
-
-    A batch by tokens has no fixed number of sentences: its shares may differ by one.
-    """
-    if config.data.batch_by == "tokens":
-        return
-    trainer, size = config.trainer, config.data.batch_size
-    shares = trainer.devices * trainer.num_nodes * trainer.accumulate
-    if size % shares:
-        raise InputError(
-            f"data.batch_size={size}: must be a multiple of trainer.devices x trainer.num_nodes x"
-            f" trainer.accumulate = {trainer.devices} x {trainer.num_nodes} x {trainer.accumulate}"
-            f" = {shares}"
         )
 
 

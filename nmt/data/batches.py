@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -99,6 +100,10 @@ class TrainingSchedule:
     def epoch(self, update: int) -> float:
         """Passes over the training set before update number `update`."""
         return self.seen(update) / len(self.shuffled)
+
+    def updates_per_epoch(self) -> int:
+        """Updates of a pass over the training set; of batches by tokens estimated from the first pool."""
+        return max(1, math.ceil(len(self._batches_of(0)) * len(self.shuffled) / self._pool_size))
 
     @property
     def _pool_size(self) -> int:

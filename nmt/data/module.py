@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import multiprocessing
 import os
 import threading
@@ -16,7 +15,6 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from nmt.config import Config
-from nmt.config.validation import check_batch_size
 from nmt.data.batch import Batch
 from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
 from nmt.data.prepare import Prepared
@@ -26,38 +24,31 @@ from nmt.data.splits import HeldOut, Train
 class TranslationData(pl.LightningDataModule):
     """Batches for training and validation, each rank's own share.
 
-    The trainer must be made with `use_distributed_sampler=False`: ranks are told apart here.
-    Training has no end of its own; the trainer's `max_steps` ends it.
+    The trainer must be made with `use_distributed_sampler=False`: ranks are told apart here. An epoch
+    has as many updates as a pass over the training pairs takes; pools run on from one to the next.
 
     Args:
         prepared: what to read from.
         config: the whole configuration; `data`, `trainer`, `search.batch_size` and `seed` are used.
-
-    Raises:
-        InputError: for a batch that cannot be shared out evenly.
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
         super().__init__()
-        check_batch_size(config)
         self.prepared = prepared
         self.schedule = make_training_schedule(prepared.train, config)
-        self._accumulate: int = config.trainer.accumulate
         self._workers: int = config.data.workers
         self._evaluation_batch: int = config.search.batch_size
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Endless micro-batches, from the first one after the updates the trainer has made.
+        """The micro-batches of an epoch, from the first one after the updates the trainer has made.
 
         Micro-batch n is a function of n alone, and the loader counts from the trainer's update. A resumed
         training therefore needs no state of the loader, whatever the workers had read ahead.
         """
-        start = self.trainer.global_step if self.trainer else 0
-        self.schedule.rows(start)  # computed once here, not in each worker
-        batches = MicroBatches(self.prepared.train, self.schedule, self._accumulate, *self._rank())
-        limit = self.trainer.limit_train_batches if self.trainer else None
-        period = limit if isinstance(limit, int) else None
-        return self._loader(batches, CountFrom(start * self._accumulate, period))
+        accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
+        batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
+        length = accumulate * self.schedule.updates_per_epoch()
+        return self._loader(batches, EpochSampler(self.trainer, accumulate, length))
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """This rank's share of the development pairs, every one on one rank, longest first."""
@@ -113,20 +104,25 @@ def make_training_schedule(train: Train, config: Config) -> TrainingSchedule:
     return TrainingSchedule(train.sizes, data.batch_size, *settings)
 
 
-class CountFrom(Sampler[int]):
-    """start, start + 1, start + 2, … without end.
+class EpochSampler(Sampler[int]):
+    """Numbers of the micro-batches from the trainer's update to the end of its epoch.
 
-    With a period, after which Lightning begins the loader again: start modulo it, and 0 from then.
+    With the trainer's `overfit_batches` every epoch has the same few.
     """
 
-    def __init__(self, start: int, period: int | None) -> None:
-        self.start, self.period = start, period
+    def __init__(self, trainer: pl.Trainer | None, accumulate: int, length: int) -> None:
+        self.trainer, self.accumulate, self.length = trainer, accumulate, length
 
     def __iter__(self) -> Iterator[int]:
-        start = self.start
-        if self.period is not None:
-            start, self.start = start % self.period, 0
-        return itertools.count(start)
+        made = self.trainer.global_step * self.accumulate if self.trainer else 0
+        if self.trainer and self.trainer.overfit_batches:  # type: ignore[attr-defined]
+            limit = int(self.trainer.num_training_batches)
+            return iter(range(made % limit, limit))
+        return iter(range(made, (made // self.length + 1) * self.length))
+
+    def __len__(self) -> int:
+        """Of a whole epoch."""
+        return self.length
 
 
 class MicroBatches(Dataset[Batch]):

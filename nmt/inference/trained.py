@@ -56,20 +56,20 @@ class TrainedModel:
     @property
     def workers(self) -> int:
         """Batches that are worked on at a time on a CPU: as many as an update has threads."""
-        threads = self.config.trainer.threads
+        threads = self.config.threads
         return threads if isinstance(threads, int) else 1
 
     def place(self) -> torch.device:
         """Moves the model to the device of `trainer.accelerator`, and returns it."""
-        use_threads(self.config.trainer.threads)
-        device = torch.device("cuda" if uses_gpu(self.config.trainer.accelerator) else "cpu")
+        use_threads(self.config.threads)
+        device = torch.device("cuda" if uses_gpu(self.config.trainer["accelerator"]) else "cpu")
         self.model.to(device)
         return device
 
     def autocast(self) -> torch.autocast:
         """The arithmetic of `trainer.precision`, on the device where the model is."""
         options = self.config.trainer
-        bf16 = resolve_precision(options.precision, options.accelerator) == "bf16-mixed"
+        bf16 = resolve_precision(options["precision"], options["accelerator"]) == "bf16-mixed"
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=bf16)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
+from torchmetrics import SumMetric
 
 from nmt.config import ModelConfig, OptimizerConfig
 from nmt.data.batch import Batch
@@ -29,6 +30,13 @@ from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 from nmt.models.parts import chosen_class
 from nmt.utils.errors import InputError
+
+
+def exact_sum() -> SumMetric:
+    """A sum in float64, over all devices, in which NaN is kept."""
+    metric = SumMetric(nan_strategy="disable")
+    metric.set_dtype(torch.float64)
+    return metric
 
 
 class Translator(pl.LightningModule, ABC):
@@ -64,8 +72,8 @@ class Translator(pl.LightningModule, ABC):
         self.updates = updates
         # what a checkpoint says besides weights, see `nmt.models.checkpoint`
         self.description: dict[str, Any] = {}
-        self.gradient_norm = torch.tensor(0.0)
         self.finite = torch.tensor(True)  # whether every gradient so far was
+        self.nll_sum, self.word_sum = exact_sum(), exact_sum()  # since the last log entry
         options: dict[str, Any] = {
             "dropout": model.dropout,
             "recurrence": model.recurrence,
@@ -104,13 +112,28 @@ class Translator(pl.LightningModule, ABC):
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
         nll = self.network.loss(batch.source, batch.source_mask, batch.target, batch.target_mask)
+        self._log_nll(nll.detach(), batch, index)
         return {
             "loss": nll * batch.weight,
-            "nll": nll.detach(),
             "words": batch.words,
             # made where the others are: a copy from the host's ordinary memory makes a GPU wait
             "sentences": torch.full_like(batch.words, len(batch.rows)),
         }
+
+    def _log_nll(self, nll: Tensor, batch: Batch, index: int) -> None:
+        """Logs the NLL per word of all updates since the last log entry.
+
+        That of a single update would be of one length: batches come sorted, pool by pool.
+        """
+        self.nll_sum.update(nll)
+        self.word_sum.update(batch.words)
+        trainer = self.trainer
+        is_last = (index + 1) % trainer.accumulate_grad_batches == 0
+        if is_last and (trainer.global_step + 1) % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
+            nll_per_word = self.nll_sum.compute() / self.word_sum.compute()
+            self.log("train/nll_per_word", nll_per_word, prog_bar=True)
+            self.nll_sum.reset()
+            self.word_sum.reset()
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int
@@ -130,18 +153,17 @@ class Translator(pl.LightningModule, ABC):
         gradient_clip_val: int | float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Scales the gradient to an L2 norm of at most `optimizer.clip_norm` (appendix B.2).
+        """Scales the gradient to an L2 norm of at most `trainer.gradient_clip_val` (appendix B.2).
 
         `FusedAdadelta` does so itself, on its way over the gradients.
         """
-        assert self.optimizer is not None
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        if self.optimizer.clip_norm > 0 and isinstance(optimizer, FusedAdadelta):
-            optimizer.clip(norm, self.optimizer.clip_norm)
-        elif self.optimizer.clip_norm > 0:
-            nn.utils.clip_grads_with_norm_(self.parameters(), self.optimizer.clip_norm, norm)
-        self.gradient_norm = norm.detach()
+        if gradient_clip_val and isinstance(optimizer, FusedAdadelta):
+            optimizer.clip(norm, gradient_clip_val)
+        elif gradient_clip_val:
+            nn.utils.clip_grads_with_norm_(self.parameters(), gradient_clip_val, norm)
+        self.log("train/gradient_norm", norm.detach())
         self.finite = norm.isfinite() & self.finite
 
     def setup(self, stage: str) -> None:
@@ -173,8 +195,18 @@ class Translator(pl.LightningModule, ABC):
         return [{"params": others}, {"params": scaled, "lr": self.optimizer.lr * context.lr_factor}]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds the model's description; entries of callbacks, such as the progress, are kept."""
-        checkpoint["nmt"] = self.description | checkpoint.get("nmt", {})
+        """Adds the model's description, and the sums since the last log entry, of all devices."""
+        sums = torch.stack([self.nll_sum.sum_value, self.word_sum.sum_value])
+        checkpoint["log_sums"] = self.trainer.strategy.reduce(sums, reduce_op="sum").tolist()
+        checkpoint["nmt"] = self.description
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restores the sums since the last log entry, on one device."""
+        if self._trainer is not None and self.trainer.is_global_zero:
+            for metric, value in zip(
+                (self.nll_sum, self.word_sum), checkpoint["log_sums"], strict=True
+            ):
+                metric.update(value)
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *_: Any, **__: Any) -> Any:

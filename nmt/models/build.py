@@ -7,12 +7,11 @@ from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
 from hydra.utils import get_class, get_object
-from torch import nn
 
 from nmt.config import Config
 from nmt.config.keys import is_within
 from nmt.config.schema import scoring_of
-from nmt.config.targets import LISTED, named_by
+from nmt.config.targets import TRUSTED, named_by
 from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
             source_size,
             target_size,
             optimizer=config.optimizer,
-            updates=config.trainer.max_steps,
+            updates=config.trainer["max_steps"],
             reverse_source=config.data.reverse_source,
         )
     except ValueError as error:
@@ -60,7 +59,7 @@ def build_model(config: Config, source_size: int, target_size: int) -> Translato
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
-    """Refuses a stored configuration that names code outside `nmt` and the modules of `trust`.
+    """Refuses a stored configuration that names code outside `TRUSTED` and the modules of `trust`.
 
     A checkpoint is data, possibly from a stranger: instantiating a target it names would run code.
 
@@ -72,27 +71,19 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
             raise InputError(
                 f"{path}: the checkpoint's configuration holds an interpolation, {value}"
             )
-        if path.rpartition(".")[2] == "_target_" and value is not None:
-            _refuse_stranger(path, str(value), trust)
-
-
-def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
-    if target in LISTED or target in trust:
-        return
-    module = target.rpartition(".")[0]
-    if is_within(module, ("nmt", *trust)):
-        with named_by(f"{path}={target}"):
-            code = get_object(target)
-        # `nmt.cli.command.os.system` starts with nmt, but is not of it
-        home = getattr(code, "__module__", None) or ""
-        equation = isinstance(code, type) and issubclass(code, nn.Module)
-        if is_within(home, trust) or (is_within(home, ["nmt"]) and equation):
-            return
-    elsewhere = is_within(module, trust)  # code that a trusted module has from another
-    raise InputError(
-        f"{path}={target}: the checkpoint names code outside nmt, which is not run; "
-        f"if you trust it, add trust=[{target if elsewhere else module or target}]"
-    )
+        if path.rpartition(".")[2] != "_target_" or value is None:
+            continue
+        allowed = is_within(value, (*TRUSTED, *trust))
+        if allowed:
+            with named_by(f"{path}={value}"):
+                home = getattr(get_object(value), "__module__", None) or ""
+            # `nmt.cli.command.os.system` starts with nmt, but is not of it
+            allowed = is_within(home, ("nmt", "torch.optim", "pytorch_lightning", *trust))
+        if not allowed:
+            raise InputError(
+                f"{path}={value}: the checkpoint names code outside nmt, which is not run; "
+                f"if you trust it, add trust=[{value.rpartition('.')[0] or value}]"
+            )
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:

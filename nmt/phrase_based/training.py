@@ -31,7 +31,7 @@ def tuned_system(
     """A system that has been trained and tuned, freed at the end.
 
     Args:
-        config: `phrase_based` and `trainer.progress` are used.
+        config: `phrase_based` and `trainer.enable_progress_bar` are used.
         text: what it is trained and tuned on.
         folder: for its tables, which are removed at the end unless `phrase_based.keep`. Where this
             has not been reached, they are taken by the same command in the same folder.
@@ -74,7 +74,7 @@ def _trained(config: BaselineConfig, text: Prepared, folder: Path) -> float:
     shutil.rmtree(folder, ignore_errors=True)
     train = text.train
     pairs = (train.text(number) for number in range(len(train)))
-    train_system(pairs, folder, config.phrase_based, progress=config.trainer.progress)
+    train_system(pairs, folder, config.phrase_based, progress=config.trainer["enable_progress_bar"])
     hours = (time.monotonic() - start) / 3600
     write_json(written, about | {"hours": hours})
     return hours
@@ -95,7 +95,7 @@ def _tune(system: PhraseBased, pairs: Sequence[Any], config: BaselineConfig) -> 
         [pair["source"] for pair in pairs],
         [pair["target"] for pair in pairs],
         rounds=config.phrase_based.tune_rounds,
-        progress=config.trainer.progress,
+        progress=config.trainer["enable_progress_bar"],
     )
     log.info(
         "tuned on %s: BLEU %.2f to %.2f", counted(len(pairs), "development sentence"), before, bleu

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
+from pytorch_lightning.loggers import WandbLogger
 
 from nmt.config import Config
 from nmt.config.schema import scoring_of, to_containers
@@ -18,22 +19,19 @@ from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.table import score_table, write_scores
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel
+from nmt.models.checkpoint import Checkpoint
 from nmt.report.figures import draw_run
 from nmt.report.live_file import FILE, write_live
 from nmt.report.page import build_page
 from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.report.runs import FinishedRun
-from nmt.report.wandb.artifacts import log_checkpoint
-from nmt.report.wandb.panels import log_test, log_translations, warn_on_error
+from nmt.report.test_scores import log_test_scores
+from nmt.report.wandb.panels import log_test, log_translations
 from nmt.run.run import Run
-from nmt.run.sources import initial_source, named
-from nmt.training.ranks import need_no_rank
-from nmt.training.test_scores import log_test_scores
-from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
 from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
 from nmt.utils.environment import rank
-from nmt.utils.files import NO_ROOM, verify
+from nmt.utils.files import NO_ROOM, sha256
 from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
@@ -54,10 +52,11 @@ class Outcome:
         checkpoint, trainer = run.checkpoint, run.trainer
         assert checkpoint is not None
         assert trainer is not None
+        found = checkpoint.outcome
         return cls(
-            train=checkpoint.training or {"updates": checkpoint.update},
-            valid=checkpoint.progress.best or {},
-            history=checkpoint.progress.history,
+            train=found.get("train", {"updates": checkpoint.update}),
+            valid=found.get("valid", {}),
+            history=found.get("history", []),
             sources={
                 **named(checkpoint),
                 **({"others": [named(each) for each in run.others]} if run.others else {}),
@@ -68,29 +67,9 @@ class Outcome:
         )
 
 
-def log_checkpoints(run: Run, content: dict[str, Any]) -> None:
-    """Logs the checkpoints of a training as W&B artifacts, with update, score and text.
-
-    `last` comes after `best`, so that W&B's own alias `latest` is of the last update.
-    """
-    assert isinstance(run.logger, ResumableWandbLogger)
-    if not run.config.logger.log_checkpoints or content.get("sources") is not None:
-        return
-    history, folder = content["history"], run.folder.checkpoints
-    for file, entry, update in (
-        (folder.best, content["valid"], content["valid"].get("update", 0)),
-        (folder.last, history[-1] if history else {}, content["train"]["updates"]),
-    ):
-        if file.is_file():
-            metadata = {
-                "update": int(update),
-                "score": {key: value for key, value in entry.items() if key != "update"},
-                "text": (run.text or {}).get("training"),
-                "sha256": verify(file),
-                "name": content["name"],
-                "seed": content["seed"],
-            }
-            log_checkpoint(run.logger.experiment, file, metadata)
+def named(checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint by its file and its content."""
+    return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
 
 def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Outcome) -> None:
@@ -144,9 +123,8 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         outcome: of its training.
         described: further keys of results.json; `test` has the scores of each test set.
     """
-    need_no_rank()
-    config, folder, initial = run.config, run.folder, initial_source(run)
-    shown = config.trainer.progress
+    config, folder = run.config, run.folder
+    shown = config.trainer["enable_progress_bar"]
     scores = choose_scores(config.evaluation.scores, language=config.data.languages[1])
     content = results.as_json(
         dict(
@@ -166,7 +144,6 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
             scores=results.describe_scores(scores, described["test"]),
             versions=results.versions(),
             **({} if outcome.sources is None else {"sources": outcome.sources}),
-            **({} if initial is None else {"initial_checkpoint": initial}),
             **described,
         )
     )
@@ -180,15 +157,12 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
     with left_out(folder.page.name), timed("page"), Stage(making, shown=shown):
         page = build_page([finished], folder.page, config.report, title=title)
     with Stage("logging the test", shown=shown):
-        if isinstance(run.logger, ResumableWandbLogger):
-            with run.logger.row(content["train"]["updates"], LogEntry.TEST) as new:
-                if new:
-                    with warn_on_error("logging what the run has written"):
-                        log_checkpoints(run, content)
-                        log_translations(run.logger.experiment, finished, figures)
-                    log_test(run.logger.experiment, content, figures, page)
-        elif run.logger is not None:
-            log_test_scores(run.logger, content, figures)
+        for logger in run.loggers:
+            if isinstance(logger, WandbLogger):
+                log_translations(logger.experiment, finished, figures)
+                log_test(logger.experiment, content, figures, page)
+            else:
+                log_test_scores(logger, content, figures)
     write_scores(folder.path, score_table(results.score_rows(content["test"])))
     results.write(folder.path, content)
     made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]

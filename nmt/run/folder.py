@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.evaluation import results
-from nmt.training.checkpoint_folder import CheckpointFolder
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import remove_partial
@@ -24,36 +23,34 @@ class RunFolder:
         return cls(output_folder())
 
     @property
-    def checkpoints(self) -> CheckpointFolder:
-        return CheckpointFolder(self.path / "checkpoints")
+    def last(self) -> Path:
+        """The checkpoint that a run is resumed from."""
+        return self.path / "checkpoints" / "last.ckpt"
+
+    @property
+    def best(self) -> Path:
+        """The checkpoint that is tested."""
+        return self.path / "checkpoints" / "best.ckpt"
 
     @property
     def results(self) -> Path:
         """results.json: where it exists the run is finished."""
         return self.path / results.FILE
 
-    def set_results_aside(self) -> None:
-        """Renames results.json, so that a run that continues counts as unfinished."""
-        if self.results.is_file():
-            self.results.replace(self.path / "results.earlier.json")
-
     @property
     def page(self) -> Path:
         return self.path / "report.html"
 
     def remove_partial(self) -> None:
-        """Removes partial files of a killed process; the folder must be locked by this process.
-
-        Only in folders that a run writes to: the folder that was typed may hold other files.
-        """
-        own = ("translations", "alignments", "figures", "wandb")
-        remove_partial([self.path, self.checkpoints.path, *(self.path / name for name in own)])
+        """Removes partial files of a killed process; the folder must be locked by this process."""
+        own = ("checkpoints", "translations", "alignments", "figures", "wandb")
+        remove_partial([self.path, *(self.path / name for name in own)])
 
     def refuse_used(self) -> None:
         """Refuses to write over another run's results or checkpoints; raises InputError."""
-        written = [self.results, *self.checkpoints.found()]
-        used = [path for path in written if path.exists()]
+        used = [path for path in (self.results, self.last, self.best) if path.exists()]
         if used and rank() == 0:
             raise InputError(
-                f"hydra.run.dir={self.path}: holds a run already ({used[0].name}); take another"
+                f"hydra.run.dir={self.path}: holds a run already ({used[0].name}); resume=auto goes "
+                "on with it, another hydra.run.dir starts a new one"
             )

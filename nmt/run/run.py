@@ -16,11 +16,6 @@ from nmt.training.signals import Stop
 from nmt.utils.environment import git_commit
 from nmt.utils.progress import TimeLeft
 
-WORK = (
-    *("updates", "validations", "training sample"),
-    *("tests", "figures", "page"),
-)
-
 
 @dataclass
 class Run:
@@ -34,9 +29,9 @@ class Run:
         stop: handles the signals that stop a training.
         commit: that the code lay at when the run was started or resumed here; None: not known.
         text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
-        logger: where scores go, on rank 0 and inside `at_work`.
+        callbacks: of `callbacks`, for a training.
+        loggers: where scores go.
         trainer: of its updates and tests, once there is one.
-        left: what it has still to do, in the order in which it does it.
         others: further members of the ensemble that it evaluates.
         typed: overrides of the command line, of a training those that it was started with among them.
     """
@@ -48,18 +43,9 @@ class Run:
     stop: Stop | None = None
     commit: str | None = field(default_factory=git_commit)
     text: dict[str, Any] | None = None
-    logger: Logger | None = None
+    callbacks: Sequence[pl.Callback] = ()
+    loggers: Sequence[Logger] = ()
     trainer: pl.Trainer | None = None
-    left: TimeLeft = field(default_factory=lambda: TimeLeft(dict.fromkeys(WORK, 0)))
+    left: TimeLeft = field(default_factory=lambda: TimeLeft({}))
     others: Sequence[Checkpoint] = ()
     typed: Sequence[str] = ()
-
-    @property
-    def trains(self) -> bool:
-        """Whether it is a training, new or resumed."""
-        return self.stop is not None
-
-    @property
-    def is_trial(self) -> bool:
-        """Whether it is a training with Lightning's `fast_dev_run`, of which nothing is kept."""
-        return self.trains and bool(self.config.trainer.lightning.get("fast_dev_run"))

@@ -1,4 +1,4 @@
-"""The start of a run: its configuration, checkpoint, folder, text and logger."""
+"""The start of a run: its configuration, checkpoint, folder, text and loggers."""
 
 from __future__ import annotations
 
@@ -6,69 +6,61 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
-from pytorch_lightning.loggers.logger import DummyLogger
 
 from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
 from nmt.data.sources.optional import leave_out_absent
-from nmt.evaluation.scores import choose_scores
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
-from nmt.report.figures import check_own
-from nmt.run.early_checks import (
-    check_early,
-    check_storable,
-    check_training,
-    own_code,
-    refuse_untrusted_scores,
-)
+from nmt.run.early_checks import check_early, own_code, refuse_untrusted_scores
 from nmt.run.folder import RunFolder
 from nmt.run.initial import given_vocabularies, initial_checkpoint
-from nmt.run.resume import resumed_checkpoint, typed_from_start
+from nmt.run.resume import checkpoint_to_go_on_from, typed_from_start
 from nmt.run.run import Run
-from nmt.training.loggers import check_logger, logging_to
-from nmt.training.ranks import end_other_ranks, need_no_rank, watch_ranks
+from nmt.training.loggers import closing_wandb, make_loggers
 from nmt.training.signals import Stop
-from nmt.utils.devices import check_accelerator, resolve_threads
+from nmt.training.trainer import make_callbacks
+from nmt.utils.devices import check_accelerator, resolve_threads, use_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
 # Keys that an evaluation never takes from a checkpoint, which may come from a stranger.
-EVALUATED_HERE = ("trust", "data.cache", "logger", "trainer.lightning")
+EVALUATED_HERE = ("trust", "data.cache", "logger", "callbacks")
 
 
-@contextlib.contextmanager
-def training(composed: DictConfig, stop: Stop) -> Iterator[Run]:
-    """A training, from its start or from its last checkpoint, which `stop` may end.
+def training(composed: DictConfig, stop: Stop) -> Run:
+    """A training, from its start or from a checkpoint, which `stop` may end.
 
     Raises:
         InputError: for what is found wrong before anything is done.
     """
     folder = RunFolder.of_this_command()
     quieten()
-    checkpoint, composed = resumed_checkpoint(composed, folder)
+    checkpoint, composed = checkpoint_to_go_on_from(composed, folder)
     config = _with_threads(load(composed))
     leave_out_absent(config.data)
-    watch(config)
     check_early(config)
-    check_training(config)
+    if config.evaluation.attention != "as_trained":
+        raise InputError(
+            f"evaluation.attention={config.evaluation.attention}: type it to nmt.evaluate; a training "
+            "is tested with the attention that it has learnt"
+        )
     stop.trust = own_code(config)
-    typed = typed_from_start(checkpoint)
     initial = initial_checkpoint(config) if checkpoint is None else None
     if initial is not None:
         log.info("starting from the weights of %s, update %d", initial.path, initial.update)
-    yield Run(config, folder, checkpoint, initial, stop, typed=typed)
+    callbacks = make_callbacks(config, folder.path)
+    typed = typed_from_start(checkpoint)
+    return Run(config, folder, checkpoint, initial, stop, callbacks=callbacks, typed=typed)
 
 
-@contextlib.contextmanager
-def evaluation(composed: DictConfig) -> Iterator[Run]:
+def evaluation(composed: DictConfig) -> Run:
     """An evaluation of a checkpoint, in a folder of its own; raises InputError as `training`."""
     folder = RunFolder.of_this_command()
     quieten()
@@ -82,24 +74,19 @@ def evaluation(composed: DictConfig) -> Iterator[Run]:
     refuse_untrusted_scores(stored, typed, composed.trust)
     config = _with_threads(load(stored, training=False), paths)
     leave_out_absent(config.data)
-    watch(config)
     check_early(config)
-    yield Run(config, folder, checkpoint, others=others, typed=typed)
+    return Run(config, folder, checkpoint, others=others, typed=typed)
 
 
-@contextlib.contextmanager
-def without_model(composed: DictConfig) -> Iterator[Run]:
+def without_model(composed: DictConfig) -> Run:
     """A run without a model of ours, such as a phrase-based system. Raises as `training`."""
     folder = RunFolder.of_this_command()
     folder.refuse_used()
-    config, typed = load(composed), HydraConfig.get().overrides.task
+    config = load(composed)
     leave_out_absent(config.data)
-    check_storable(config)
-    choose_scores(config.evaluation.scores)
-    check_logger(config.logger)
-    check_own(config.report)
+    check_early(config)
     quieten()
-    yield Run(config, folder, typed=typed)
+    return Run(config, folder, typed=HydraConfig.get().overrides.task)
 
 
 def trained_model(
@@ -121,9 +108,8 @@ def trained_model(
         stored.search.nbest = composed.nbest
         stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
     if "trainer.accelerator" in paths:  # the stored one need not exist here
-        check_accelerator(stored.trainer.accelerator)
-    config = _with_threads(load(stored, training=False), paths)
-    return from_checkpoints(members, config)
+        check_accelerator(stored.trainer["accelerator"])
+    return from_checkpoints(members, _with_threads(load(stored, training=False), paths))
 
 
 def model_of(run: Run) -> TrainedModel:
@@ -136,7 +122,8 @@ def prepare_text(run: Run) -> Prepared:
     """The text of a run, prepared now or before; raises InputError as `prepare`."""
     config = run.config
     vocabularies = given_vocabularies(config, run.initial or run.checkpoint)
-    text = prepare(config.data, config.tokenizer, config.trainer.progress, vocabularies)
+    shown = config.trainer["enable_progress_bar"]
+    text = prepare(config.data, config.tokenizer, shown, vocabularies)
     log.info("prepared text:\n%s", text.summary())
     run.text = text.identified()
     return text
@@ -144,38 +131,13 @@ def prepare_text(run: Run) -> Prepared:
 
 @contextlib.contextmanager
 def at_work(run: Run) -> Iterator[None]:
-    """Gives a run its logger; at the end the logger is closed, and after an error the other ranks end.
-
-    From here on files of the run folder change. A trial has a logger that logs nothing, so that
-    callbacks which need a logger are tried, too.
-    """
+    """Gives a run its loggers, which are closed at the end. From here on its folder changes."""
     if not rank():
         run.folder.remove_partial()
-    opened = logging_to(run.config, run.folder.path, _typed_for(run))
-    with nullcontext(DummyLogger()) if run.is_trial else opened as logger:
-        run.logger = logger
-        try:
-            yield
-        except BaseException as error:
-            if isinstance(error, InputError):
-                error.at_work = True
-            end_other_ranks()
-            raise
-        finally:
-            need_no_rank()
-
-
-def _typed_for(run: Run) -> Sequence[str]:
-    """What was typed for a run; that of an evaluation comes after what its one model was trained with."""
-    if run.trains or run.checkpoint is None or run.others:
-        return run.typed
-    return [*run.checkpoint.typed, *run.typed]
-
-
-def watch(config: Config) -> None:
-    """Watches the other ranks of a run, where it has any."""
-    if config.trainer.devices * config.trainer.num_nodes > 1:
-        watch_ranks()
+    with closing_wandb():
+        trial = run.config.trainer.get("fast_dev_run")
+        run.loggers = [] if trial else make_loggers(run.config, run.folder.path)
+        yield
 
 
 def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:
@@ -186,14 +148,15 @@ def _with_threads(config: Config, typed: Sequence[str] | None = None) -> Config:
         typed: keys typed for a command that starts from a checkpoint; the stored number of threads
             counts only if it is among them, since it was chosen for the machine of the training.
     """
-    options = config.trainer
-    stored = typed is None or "trainer.threads" in typed
-    options.threads = resolve_threads(
-        options.threads if stored else "auto",
-        options.accelerator,
+    stored = typed is None or "threads" in typed
+    devices, accelerator = config.trainer["devices"], config.trainer["accelerator"]
+    config.threads = resolve_threads(
+        config.threads if stored else "auto",
+        accelerator,
         config.model.hidden,
-        options.devices,
+        devices if isinstance(devices, int) else 1,
     )
+    use_threads(config.threads)
     return config
 
 

@@ -27,7 +27,7 @@ from nmt.evaluation.stress import joined_name, stress_sets
 from nmt.inference.test_loop import run_test_set
 from nmt.inference.trained import TrainedModel
 from nmt.run.run import Run
-from nmt.training.lightning import on_every_rank
+from nmt.training.on_every_rank import on_every_rank
 from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, counted, timed
@@ -75,7 +75,7 @@ def chosen_sets(run: Run, names: Sequence[str]) -> Sets:
             checkpoint.source_vocabulary,
             checkpoint.target_vocabulary,
             normalise=config.tokenizer.normalise,
-            progress=config.trainer.progress,
+            progress=config.trainer["enable_progress_bar"],
         )
         sets |= _with_stress(split, config)
     return sets
@@ -112,7 +112,7 @@ def _evaluate(
         f"translating {name}",
         len(examples),
         "sentence",
-        shown=config.trainer.progress,
+        shown=config.trainer["enable_progress_bar"],
         left=run.left,
         kind="tests",
     )
@@ -146,7 +146,7 @@ def evaluate_system(
     scores = {}
     for name, split in text.test.items():
         pairs = list(split)
-        title = f"translating {name}" if config.trainer.progress else None
+        title = f"translating {name}" if config.trainer["enable_progress_bar"] else None
         found = translate([pair["source"] for pair in pairs], title)
         made = []
         for number, (pair, hypothesis) in enumerate(zip(pairs, found, strict=True)):
@@ -171,7 +171,7 @@ def _scores(
     run: Run, name: str, made: list[records.Record], search: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Writes the translations of a test set, scores them, and logs the scores."""
-    with Stage(f"scoring {name}", shown=run.config.trainer.progress):
+    with Stage(f"scoring {name}", shown=run.config.trainer["enable_progress_bar"]):
         language = run.config.data.languages[1]
         summary.keep_statistics(made, run.config.evaluation, language)
         records.write_translations(run.folder.path, name, made)

@@ -1,91 +1,114 @@
-"""The logger of a run: W&B (which may fail without harm), CSV or TensorBoard."""
+"""Lightning's loggers, made from the configuration, and pictures for them."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from nmt.config import Config, LoggerConfig
+from nmt.config import Config
 from nmt.config.schema import to_containers
-from nmt.report.wandb.account import WITHOUT_KEY, has_key
-from nmt.report.wandb.panels import define_metrics, warn_on_error
-from nmt.training.metrics_file import ResumableCSVLogger
-from nmt.training.wandb_logger import ResumableWandbLogger, check_names
-from nmt.utils.environment import rank
+from nmt.training.trainer import make_object, target_of
+from nmt.utils.environment import command_name, rank, sweep_folder
 from nmt.utils.errors import InputError
-from nmt.utils.optional import need
+from nmt.utils.files import write_text
+from nmt.utils.wandb_key import WITHOUT_KEY, has_key
 
 log = logging.getLogger(__name__)
 
-
-@contextlib.contextmanager
-def logging_to(config: Config, folder: Path, typed: Sequence[str] = ()) -> Iterator[Logger | None]:
-    """The logger of a run, closed at its end also after an error; None on ranks other than 0.
-
-    Args:
-        config: of the run, whose logger `check_logger` has accepted.
-        folder: what it writes into.
-        typed: overrides of the run, which its name in W&B shows.
-    """
-    logger = None if rank() else make_logger(config, folder, typed)
-    exit_code = 1
-    try:
-        yield logger
-        exit_code = 0
-    finally:
-        if isinstance(logger, ResumableWandbLogger):
-            with warn_on_error("closing the run"):
-                logger.close(exit_code)
+MAX_NAME = 128  # characters of a W&B run's or group's name
+MAX_TAG = 64  # likewise
 
 
-def check_logger(options: LoggerConfig) -> None:
-    """Refuses a logger whose extra or key is missing, and names that W&B would refuse.
+def make_loggers(config: Config, folder: Path) -> list[Logger]:
+    """The loggers of `logger`, with the run's configuration as hyperparameters.
+
+    What follows from the run is filled in: the folder, and of a W&B run its id (kept in the folder, so
+    that a resumed run goes on with it), name, group and tags.
 
     Raises:
-        InputError: naming what is missing or wrong, and what would do.
+        InputError: for what is no logger or cannot be made, and for W&B online without a key.
     """
-    if options.name == "tensorboard":
-        need("tensorboard", "tensorboard", "logger=tensorboard")
-    if options.name == "wandb":
-        check_names(options)
-        if options.mode == "online" and not has_key():
-            raise InputError(f"logger.mode=online: {WITHOUT_KEY}, or take logger.mode=offline")
+    loggers: list[Logger] = []
+    for name, settings in config.logger.items():
+        key, given = f"logger.{name}", dict(settings)
+        code = target_of(key, given)
+        given.setdefault("save_dir", str(folder))
+        if code is WandbLogger:
+            disabled = os.environ.get("WANDB_MODE") == "disabled"
+            if not (given.get("offline") or disabled or has_key()):
+                raise InputError(f"{key}.offline=false: {WITHOUT_KEY}, or take {key}.offline=true")
+            given |= wandb_options(config, folder, given)
+        elif code is TensorBoardLogger:
+            given = {"name": "", "version": "tensorboard", "default_hp_metric": False} | given
+        elif code is CSVLogger:
+            given = {"name": "csv"} | given
+        loggers.append(make_object(key, given, Logger))
+    for each in loggers:
+        each.log_hyperparams(to_containers(config))
+    return loggers
 
 
-def make_logger(config: Config, folder: Path, typed: Sequence[str] = ()) -> Logger | None:
-    """The logger that the configuration asks for, or None. Arguments as `logging_to`."""
-    options = config.logger
-    if options.name in ("csv", "tensorboard"):
-        made = (ResumableCSVLogger if options.name == "csv" else FlushedTensorBoardLogger)(folder)
-        made.log_hyperparams(to_containers(config))
-        made.save()
-        return made
-    if options.name == "none" or options.mode == "disabled":
-        return None
+@contextlib.contextmanager
+def closing_wandb() -> Iterator[None]:
+    """Ends a W&B run that was begun inside, as failed where an error ends the block."""
+    exit_code = 1
+    try:
+        yield
+        exit_code = 0
+    finally:
+        if "wandb" in sys.modules and rank() == 0:
+            import wandb
+
+            with contextlib.suppress(Exception):  # no network must not fail a finished run
+                wandb.finish(exit_code=exit_code)
+
+
+def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """What the arguments of a WandbLogger leave open."""
+    tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
+    tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
-    for mode in dict.fromkeys((options.mode, "offline")):
-        with warn_on_error(f"starting the run, logger.mode={mode},"):
-            logger = ResumableWandbLogger(config, folder, mode, typed)
-            define_metrics(logger.experiment)
-            if not logger.experiment.offline:
-                log.info("W&B: %s", logger.experiment.url)
-            return logger
-    return None
+    return {
+        "id": given.get("id") or run_id(folder),
+        "resume": None if given.get("offline") else "allow",
+        "name": given.get("name") or f"{config.name}, seed {config.seed}"[:MAX_NAME],
+        "group": given.get("group") or (sweep_folder() or "")[-MAX_NAME:] or None,
+        "tags": given.get("tags") or [tag.strip()[:MAX_TAG] for tag in dict.fromkeys(tags)],
+        "job_type": given.get("job_type") or command_name(),
+    }
 
 
-class FlushedTensorBoardLogger(TensorBoardLogger):
-    """TensorBoard's event files, on disk at each checkpoint (`save`): a kill loses no row before it."""
+def run_id(folder: Path) -> str:
+    """The W&B id of a run folder: that of a W&B sweep's agent, or drawn when first asked for."""
+    file = folder / "wandb" / "id"
+    if file.is_file():
+        return file.read_text().strip()
+    from wandb.sdk.lib.runid import generate_id
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, name="", version="tensorboard", default_hp_metric=False)
+    agent = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
+    drawn = agent or generate_id()
+    if rank() == 0:
+        write_text(file, drawn)
+    return drawn
 
-    @rank_zero_only
-    def save(self) -> None:
-        super().save()
-        self.experiment.flush()
+
+@rank_zero_only
+def log_figure(loggers: Iterable[Logger], name: str, figure: Any, step: int, caption: str) -> None:
+    """Shows a matplotlib figure in each logger: W&B, TensorBoard, or a PNG beside a CSV file."""
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            logger.log_image(name, [figure], step=step, caption=[caption])
+        elif isinstance(logger, TensorBoardLogger):
+            logger.experiment.add_figure(name, figure, step)
+        elif isinstance(logger, CSVLogger):
+            file = Path(logger.log_dir) / f"{name}-{step}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(file, dpi=120, bbox_inches="tight")

@@ -1,8 +1,8 @@
 """Signals that stop a run: it is saved between two updates and can be resumed.
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
-During training a signal is only noted, and takes effect before the next update; at any other time
-the run ends at once, since everything worth keeping is on disk.
+During training a signal is only noted, and takes effect after the update; at any other time the run
+ends at once, since everything worth keeping is on disk. A second Ctrl-C ends it at once, too.
 
 A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM itself requeues a
 preempted job only where the partition has no GraceTime: it takes a job that ends within its grace
@@ -21,10 +21,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from nmt.training.ranks import heard_sigterm
 from nmt.utils.commands import command_line, override
-from nmt.utils.environment import rank
+from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import Interrupted
 
 log = logging.getLogger(__name__)
@@ -86,19 +86,28 @@ class Stop:
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
+    def listen(self) -> dict[signal.Signals, Any]:
+        """Installs the handlers; returns those of before.
+
+        A Ctrl-C reaches every rank that this program has started. The first one alone answers it: it
+        tells the others in their next exchange.
+        """
+        handlers: dict[signal.Signals, Any] = dict.fromkeys(HEARD, self.hear)
+        if rank() and job_id("train") is None:
+            handlers[signal.SIGINT] = signal.SIG_IGN
+        return {number: signal.signal(number, handler) for number, handler in handlers.items()}
+
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of every signal in `HEARD`."""
         if os.getpid() != self._process:
             return  # a forked worker: the terminal sends Ctrl-C to all, the main process answers it
-        if number == signal.SIGTERM:
-            heard_sigterm()
         if self.ended:
             return
         impatient = self.number and number == signal.SIGINT  # a second Ctrl-C
         self.number = number
         if impatient or not self.deferred:
             raise self.interrupted(number)
-        log.warning("%s: stopping before the next update", signal.Signals(number).name)
+        log.warning("%s: stopping after this update", signal.Signals(number).name)
 
 
 @contextlib.contextmanager
@@ -110,7 +119,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
         requeue: a SLURM job is also queued again, after SIGUSR1 and after a preemption.
     """
     stop = Stop(folder)
-    before = {number: signal.signal(number, stop.hear) for number in HEARD}
+    before = stop.listen()
     try:
         yield stop
     except Interrupted as stopped:

@@ -1,116 +1,158 @@
-"""Makes Lightning's Trainer from the configuration."""
+"""Builds Lightning's Trainer and its callbacks from the configuration."""
 
 from __future__ import annotations
 
 import inspect
 import os
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytorch_lightning as pl
+from hydra.utils import get_object, instantiate
+from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.loggers import Logger
-from pytorch_lightning.profilers import AdvancedProfiler, PyTorchProfiler, SimpleProfiler
+from pytorch_lightning.plugins.environments import SLURMEnvironment
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-from nmt.config import Config, TrainerConfig
-from nmt.training.checkpoints import AtomicCheckpointIO
-from nmt.training.lightning import (
-    LoopbackDDP,
-    SeveralMachinesDDP,
-    average_on_the_device,
-    leave_signals_alone,
-)
-from nmt.utils.devices import resolve_precision, use_threads
+from nmt.config import Config
+from nmt.config.targets import named_by
+from nmt.training.checkpoint_io import AtomicCheckpointIO
+from nmt.utils.devices import resolve_precision
 from nmt.utils.errors import InputError, first_line
 
-PROFILERS = {"simple": SimpleProfiler, "advanced": AdvancedProfiler, "pytorch": PyTorchProfiler}
+HIGHER_IS_BETTER = ("bleu", "accuracy", "f1", "score")
 
 
 def make_trainer(
-    config: Config, folder: Path, callbacks: list[pl.Callback], logger: Logger | None
+    config: Config,
+    folder: Path,
+    callbacks: Sequence[pl.Callback] = (),
+    loggers: Sequence[Logger] = (),
 ) -> pl.Trainer:
-    """The Trainer of a run, for updates and for tests.
+    """The Trainer of `trainer`, whose arguments are Lightning's own.
+
+    Args:
+        folder: of the run.
+        callbacks: besides these, Lightning adds its progress bar on a terminal.
 
     Raises:
-        InputError: when the devices asked for are not there.
+        InputError: for a name that is no argument, a value of another type, and what Lightning refuses.
     """
-    options = config.trainer
-    use_threads(options.threads)
+    trainer_class, arguments = trainer_arguments(config)
+    arguments.setdefault("default_root_dir", str(folder))
     plugins: list[Any] = [AtomicCheckpointIO()]
     if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
-        from pytorch_lightning.plugins.environments import SLURMEnvironment
-
-        plugins.append(SLURMEnvironment(auto_requeue=False))
+        plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` does
     try:
-        trainer = pl.Trainer(
-            default_root_dir=folder,
-            accelerator=options.accelerator,
-            devices=options.devices,
-            num_nodes=options.num_nodes,
-            strategy=strategy(options),
-            precision=resolve_precision(options.precision, options.accelerator),  # type: ignore[arg-type]
-            max_steps=options.max_steps,
-            max_epochs=-1,
-            val_check_interval=options.valid_every * options.accumulate,
-            check_val_every_n_epoch=None,
-            accumulate_grad_batches=options.accumulate,
-            log_every_n_steps=options.log_every,
-            logger=logger or False,
-            callbacks=callbacks,
-            plugins=plugins,
-            deterministic=config.deterministic or None,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-            num_sanity_val_steps=0,
-            **lightning_arguments(options, folder),
+        trainer: pl.Trainer = trainer_class(
+            **arguments, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
-        leave_signals_alone(trainer)
-        average_on_the_device(trainer)
-        return trainer
     except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
-        raise InputError(
-            f"trainer (accelerator={options.accelerator}, devices={options.devices}, "
-            f"strategy={options.strategy}, lightning={options.lightning}): {first_line(error)}"
-        ) from error
+        raise InputError(f"trainer: {first_line(error)}") from error
+    # Lightning broadcasts at each batch whether it has received a SIGTERM, for which a GPU waits;
+    # `nmt.training.signals` does so every few updates.
+    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
+    return trainer
 
 
-def lightning_arguments(options: TrainerConfig, folder: Path) -> dict[str, Any]:
-    """`trainer.lightning`: a profiler that is named writes to the run folder.
+def trainer_arguments(config: Config) -> tuple[Any, dict[str, Any]]:
+    """The class that `trainer` names, and its arguments with `precision` resolved.
 
     Raises:
-        InputError: for a name that is no argument of Lightning's Trainer, or no profiler.
+        InputError: for a name that is no argument, and a value of another type.
     """
-    arguments = dict(options.lightning)
-    for name in set(arguments) - set(inspect.signature(pl.Trainer.__init__).parameters):
-        raise InputError(f"trainer.lightning.{name}: no argument of Lightning's Trainer")
-    for name in ("limit_train_batches", "limit_val_batches"):
-        limit = arguments.get(name, options.accumulate)
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise InputError(f"trainer.lightning.{name}={limit}: must be a whole number, 1 or more")
-    trial = arguments.get("fast_dev_run", False)
-    if not isinstance(trial, int) or trial < 0:
+    given = {name: value for name, value in config.trainer.items() if name != "_target_"}
+    trainer_class = target_of("trainer", config.trainer)
+    check_arguments("trainer", trainer_class, given)
+    interval, accumulated = given["val_check_interval"], given["accumulate_grad_batches"]
+    if isinstance(interval, int) and interval % accumulated:
         raise InputError(
-            f"trainer.lightning.fast_dev_run={trial}: must be true, false or a number of batches"
+            f"trainer.val_check_interval={interval}: must be a multiple of "
+            f"trainer.accumulate_grad_batches={accumulated}"
         )
-    limit = arguments.get("limit_train_batches", options.accumulate)
-    if limit % options.accumulate:
-        raise InputError(
-            f"trainer.lightning.limit_train_batches={limit}: must be a multiple of "
-            f"trainer.accumulate={options.accumulate}"
-        )
-    profiler = arguments.get("profiler")
-    if profiler is not None:
-        if not isinstance(profiler, str) or profiler not in PROFILERS:
-            known = ", ".join(PROFILERS)
-            raise InputError(f"trainer.lightning.profiler={profiler}: must be one of {known}")
-        arguments["profiler"] = PROFILERS[profiler](dirpath=folder, filename="profile")
-    return arguments
+    given["precision"] = resolve_precision(given["precision"], given["accelerator"])
+    given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
+    return trainer_class, given
 
 
-def strategy(options: TrainerConfig) -> Any:
-    """Lightning's strategy; on one machine a DDP that listens to no other."""
-    if options.num_nodes > 1:
-        return SeveralMachinesDDP()
-    return LoopbackDDP() if options.devices > 1 else options.strategy
+def make_callbacks(config: Config, folder: Path) -> list[pl.Callback]:
+    """The callbacks of `callbacks`.
+
+    What follows from the run is filled in: `dirpath` of a ModelCheckpoint, and `mode` of what
+    monitors a score.
+
+    Raises:
+        InputError: for what is no callback or cannot be made, naming its key.
+    """
+    callbacks: list[pl.Callback] = []
+    for name, settings in config.callbacks.items():
+        given = dict(settings)
+        if given.get("monitor"):
+            given.setdefault("mode", direction(given["monitor"]))
+        code = target_of(f"callbacks.{name}", given)
+        if isinstance(code, type) and issubclass(code, ModelCheckpoint):
+            given.setdefault("dirpath", str(folder / "checkpoints"))
+        callbacks.append(make_object(f"callbacks.{name}", given, pl.Callback))
+    # Lightning moves checkpoints to the end, in this order: `last` holds the state of `best`.
+    callbacks.sort(key=lambda each: isinstance(each, Checkpoint) and monitors(each) is None)
+    return callbacks
+
+
+def monitors(callback: pl.Callback) -> str | None:
+    """The metric that a callback watches, if any."""
+    return getattr(callback, "monitor", None)
+
+
+def direction(metric: str) -> str:
+    """`max` for a metric whose higher values are better, otherwise `min`.
+
+    >>> direction("valid/bleu_by_length/11-20"), direction("valid/nll_per_word")
+    ('max', 'min')
+    """
+    name = metric.rpartition("valid/")[2]
+    return "max" if any(name.startswith(good) for good in HIGHER_IS_BETTER) else "min"
+
+
+def target_of(key: str, settings: Mapping[str, Any]) -> Any:
+    """The class or function that a section names; raises InputError where there is none."""
+    target = settings.get("_target_")
+    if not target:
+        raise InputError(f"{key}: names no class; type +{key}._target_=…")
+    with named_by(f"{key}._target_={target}"):
+        return get_object(str(target))
+
+
+def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
+    """Instantiates a section of `_target_` and arguments.
+
+    Raises:
+        InputError: where it cannot be made or is not of this kind, naming its key.
+    """
+    target_of(key, settings)
+    with named_by(f"{key}._target_={settings['_target_']}"):
+        made = instantiate(dict(settings))
+    if not isinstance(made, kind):
+        raise InputError(f"{key}._target_={settings['_target_']}: not a {kind.__name__}")
+    return made
+
+
+def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
+    """Refuses names that `code` does not take, and plain values of another type than it declares.
+
+    Raises:
+        InputError: naming the key.
+    """
+    known, hints = inspect.signature(code).parameters, get_type_hints(code.__init__)
+    for name, value in given.items():
+        if name not in known:
+            raise InputError(f"{key}.{name}: no argument of {code.__module__}.{code.__qualname__}")
+        hint = hints.get(name)
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        plain = {*kinds} <= {bool, int, float, str, NoneType}
+        number = float in kinds and type(value) is int
+        if plain and not number and value is not None and type(value) not in kinds:
+            names = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+            raise InputError(f"{key}.{name}={value}: must be {names}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
-from torchmetrics import MetricCollection, SumMetric
+from torchmetrics import MetricCollection
 
 from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
@@ -19,13 +19,15 @@ from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
 from nmt.evaluation.records import choose_kept, in_order
 from nmt.layers import Likelihood
-from nmt.models.base import Translator
-from nmt.report.wandb.panels import PICTURED, log_alignments
+from nmt.models.base import Translator, exact_sum
+from nmt.report.heatmap import heatmap_figure
+from nmt.report.style import style
 from nmt.search import beam_search
-from nmt.training.wandb_logger import LogEntry, ResumableWandbLogger
+from nmt.training.loggers import log_figure
 from nmt.utils.environment import gather
 
 ATTENTION = ("eos_weight", "last_word_weight", "attention_entropy")
+PICTURED = 4  # sentences whose heatmap is logged at each validation
 SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
@@ -44,9 +46,9 @@ class Validation(pl.Callback):
         self.edges = list(config.evaluation.edges)
         self.bucket_by = config.evaluation.bucket_by
         self.null = config.evaluation.alignment.null
-        self.translated = config.trainer.valid_translate
+        self.translated = config.evaluation.valid_sentences
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
-        metrics: dict[str, Any] = {name: sum_of_all() for name in SUMS}
+        metrics: dict[str, Any] = {name: exact_sum() for name in SUMS}
         metrics |= {"bleu": BleuByLength(self.edges), "alignment": AlignmentErrorRate()}
         # no compute groups: each metric is updated with other arguments
         self.metrics = MetricCollection(metrics, compute_groups=False)
@@ -158,46 +160,11 @@ class Validation(pl.Callback):
         if "alignment_error_rate" in found["alignment"]:
             scores["alignment_error_rate"] = found["alignment"]["alignment_error_rate"]
         for name, score in scores.items():
-            pl_module.log(f"valid/{name}", score, logger=False)  # `on_validation_end` does
-        heatmaps = in_order(row for part in gather(self.heatmaps) for row in part)
-        for logger in trainer.loggers:
-            if isinstance(logger, ResumableWandbLogger):
-                with logger.row(trainer.global_step, LogEntry.PICTURES) as new:
-                    if new:
-                        log_alignments(logger.experiment, trainer.global_step, heatmaps)
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if trainer.sanity_checking:
-            return
-        metrics = {f"valid/{name}": score for name, score in validation_scores(trainer).items()}
-        for logger in trainer.loggers:
-            # Lightning would count the update before this one
-            logger.log_metrics(metrics, step=trainer.global_step)
-
-
-def is_logged(monitor: str, config: Config) -> bool:
-    """Whether a validation logs a score of this name, as far as the configuration tells."""
-    scores = ["nll_per_word", "nll_per_sentence", "perplexity"]
-    if config.model.alignment is not None:
-        scores += [*ATTENTION, "alignment_error_rate"]
-    if config.trainer.valid_translate:
-        scores += ["bleu"]
-        if monitor.startswith("valid/bleu_by_length/"):
-            return True
-    return monitor in ["train/nll_per_word", *(f"valid/{name}" for name in scores)]
-
-
-def validation_scores(trainer: pl.Trainer) -> dict[str, float]:
-    """What was logged of the last validation as `valid/…`, by name."""
-    return {
-        name.removeprefix("valid/"): float(value)
-        for name, value in trainer.callback_metrics.items()
-        if name.startswith("valid/")
-    }
-
-
-def sum_of_all() -> SumMetric:
-    """A sum in float64 in which NaN is kept: torchmetrics would leave such terms out."""
-    metric = SumMetric(nan_strategy="disable")
-    metric.set_dtype(torch.float64)
-    return metric
+            pl_module.log(f"valid/{name}", score, prog_bar=name in ("nll_per_word", "bleu"))
+        rows = in_order(row for part in gather(self.heatmaps) for row in part)
+        for place, row in enumerate(rows, 1):
+            with style():
+                figure = heatmap_figure(row)
+                caption = f"{' '.join(row['source'])} → {' '.join(row['target'])}"
+                step = trainer.global_step
+                log_figure(trainer.loggers, f"valid/alignment/{place}", figure, step, caption)

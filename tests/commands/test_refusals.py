@@ -29,7 +29,7 @@ def refused(program):
     ("typed", "named"),
     [
         ("train seeed=1", "seeed: no such key"),
-        ("train trainer.max_steps=many", "trainer.max_steps takes: whole number"),
+        ("train trainer.max_steps=many", "trainer.max_steps=many: must be int"),
         ("train data=text", "data.train.source"),
         ("train resume=nowhere", "resume=nowhere"),
         ("prepare data=wmt14 data.cache=elsewhere", "data.train.hub=wmt/wmt14: no connection to"),

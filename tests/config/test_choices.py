@@ -69,7 +69,7 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
     assert config.model.projection_lr_exponent == exponent
     long = experiment == "rnnsearch50_long"
     assert (
-        config.trainer.max_steps
+        config.trainer["max_steps"]
         == {
             "tiny": 24 if long else 12,
             "laptop": 3000 if long else 1000,
@@ -77,7 +77,7 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
             "paper": UPDATES_OF_THE_PAPER[experiment],
         }[regime]
     )
-    assert config.trainer.patience == (10 if experiment == "rnnsearch50_long" else 0)
+    assert ("early_stopping" in config.callbacks) == long
     made = config.tokenizer
     sizes = shortlists(regime, data)
     assert (made.kind, made.source_size, made.target_size) == ("words", *sizes)
@@ -153,7 +153,7 @@ def test_the_papers_regime_is_the_papers(composer):
         "ascending",
     )
     rule = config.optimizer
-    assert (rule._target_, rule.lr, rule.clip_norm) == ("torch.optim.Adadelta", 1.0, 1.0)
+    assert (rule._target_, rule.lr) == ("torch.optim.Adadelta", 1.0)
     assert rule.options == {"rho": 0.95, "eps": 1e-6}
     assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
     assert (config.model.init, config.model.state_input) == ("paper", "previous")

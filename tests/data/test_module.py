@@ -53,8 +53,8 @@ def fit(
     trainer = pl.Trainer(
         max_steps=updates,
         max_epochs=-1,
-        accumulate_grad_batches=config.trainer.accumulate,
-        val_check_interval=4 * config.trainer.accumulate,
+        accumulate_grad_batches=config.trainer["accumulate_grad_batches"],
+        val_check_interval=4 * config.trainer["accumulate_grad_batches"],
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
@@ -77,7 +77,7 @@ def fit(
 def test_training_goes_on_with_the_batches_it_would_have_had(
     config: DictConfig, tmp_path: Path, workers: int, accumulate: int, batch_by: str
 ) -> None:
-    config.data.workers, config.trainer.accumulate = workers, accumulate
+    config.data.workers, config.trainer["accumulate_grad_batches"] = workers, accumulate
     config.data.batch_by, config.data.batch_tokens = batch_by, 70
     whole, _ = fit(config, tmp_path, 23)
     first, trainer = fit(config, tmp_path, 9)
@@ -125,7 +125,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
 
 
 def test_batch_that_cannot_be_shared_out_is_refused(config: DictConfig) -> None:
-    config.trainer.devices, config.trainer.accumulate = 2, 2
+    config.trainer["devices"], config.trainer["accumulate_grad_batches"] = 2, 2
     with pytest.raises(InputError, match=r"data\.batch_size=6: must be a multiple .* = 4"):
         check_batch_size(config)
     config.data.batch_size = 8

@@ -6,15 +6,10 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config
+from nmt.config.schema import to_containers
 from nmt.config.validation import load
 from nmt.data.word_vocabulary import WordVocabulary
 from nmt.models import build_model
-from nmt.models.checkpoint import (
-    ValidationProgress,
-    description,
-    store_progress,
-    write_checkpoint,
-)
 
 ENGLISH = ("the", "red", "cat", "sees", "a", "bird", ".")
 FRENCH = ("le", "chat", "rouge", "voit", "un", "oiseau", ".", "qui")
@@ -35,7 +30,7 @@ def small_checkpoint(
     """Writes the checkpoint of a model that was never trained, and whose weights are wide."""
     config = small_config()
     config.model.init = "glorot"
-    config.trainer.accelerator, config.trainer.precision = "cpu", "32"
+    config.trainer["accelerator"], config.trainer["precision"] = "cpu", "32-true"
     config.search.beam_size = 3
     if not attends:
         config.model._target_, config.model.title = "nmt.models.RNNencdec", "RNNencdec"
@@ -45,11 +40,16 @@ def small_checkpoint(
     checked = load(config)
     model = build_model(checked, len(source), len(target))
     content = {
-        "nmt": description(checked, source, target, "f"),
+        "nmt": {
+            "config": to_containers(checked),
+            "source_vocabulary": source.state(),
+            "target_vocabulary": target.state(),
+            "fingerprint": "f",
+            "typed": [],
+        },
         "global_step": seed,
         "state_dict": {name: 2 * value for name, value in model.state_dict().items()},
     }
-    store_progress(content, ValidationProgress())
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_checkpoint(content, path)
+    torch.save(content, path)
     return path

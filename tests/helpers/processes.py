@@ -20,7 +20,7 @@ from typing import IO, Any
 from tests.helpers import ROOT
 from tests.helpers.server import ENVIRONMENT, start_server
 
-SILENT = ("logger=none", "trainer.progress=false", "report.heatmaps=0")
+SILENT = ("logger=none", "trainer.enable_progress_bar=false", "report.heatmaps=0")
 TINY = (
     *("regime=tiny", "trainer=cpu", *SILENT),
     "search.max_ratio=0.5",  # a model that has learned little writes as much as it may

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
-QUICK = ("trainer.progress=false", "logger=none", "report.heatmaps=0")
+QUICK = ("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0")
 SETS = ("test", "by_length")
 
 

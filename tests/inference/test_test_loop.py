@@ -314,9 +314,9 @@ def test_results_are_the_same_for_any_number_of_workers(bf16):
     """To the bit, in the order of the set, and with the caller's precision and threads."""
     model = make().float()
     alone = dataclasses.replace(at_work(model), config=Config(search=SEARCH))
-    alone.config.trainer.threads = 1
+    alone.config.threads = 1
     shared = dataclasses.replace(at_work(model), config=Config(search=SEARCH))
-    shared.config.trainer.threads = 3
+    shared.config.threads = 3
     assert (alone.workers, shared.workers) == (1, 3)
     many = [dataclasses.replace(EXAMPLES[n % len(EXAMPLES)], id=n) for n in range(23)]
     before = torch.get_num_threads()

@@ -28,7 +28,7 @@ class Training:
         target = {"_target_": f"nmt.layers.scoring.{scoring}"}
         model = ModelConfig(scoring=target, init="glorot", **SIZES, **exponents)
         config = Config(model=model, optimizer=OptimizerConfig(**optimizer, clip_norm=0))
-        config.trainer.max_steps = 100
+        config.trainer["max_steps"] = 100
         self.model = build_model(config, 11, 13).double()
         made = self.model.configure_optimizers()
         self.optimizer, self.schedule = made["optimizer"], made["lr_scheduler"]["scheduler"]

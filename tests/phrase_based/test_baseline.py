@@ -106,7 +106,7 @@ def test_a_system_that_was_stopped_goes_on_with_its_tables(extra, tmp_path, monk
     split = [dict(zip(("source", "target"), map(str.split, pair), strict=True)) for pair in pairs]
     config = BaselineConfig()
     config.phrase_based.tune_sentences, config.phrase_based.tune_rounds = 5, 1
-    config.trainer.progress = False
+    config.trainer["enable_progress_bar"] = False
     trained = []
 
     def train_system(*arguments, **options):
@@ -153,7 +153,7 @@ def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
             options[f"{'+' if '.' in name else ''}data.{name}.{side}"] = path
     options["hydra.run.dir"] = tmp_path / "run"
     options |= {"phrase_based.tune_sentences": 10, "phrase_based.tune_rounds": 1}
-    options |= {"trainer.progress": "false"}
+    options |= {"trainer.enable_progress_bar": "false"}
     monkeypatch.setattr(sys, "argv", ["baseline", *(f"{k}={v}" for k, v in options.items())])
     with pytest.raises(SystemExit) as ended:
         baseline.main()

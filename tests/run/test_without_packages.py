@@ -31,7 +31,12 @@ runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
 @pytest.mark.slow
 def test_a_training_without_wandb_and_charts(tmp_path):
     typed = [word for word in TINY if not word.startswith("logger")]
-    options = ("logger=csv", "report.figures=[]", "trainer.max_steps=2", "trainer.valid_every=2")
+    options = (
+        "logger=csv",
+        "report.figures=[]",
+        "trainer.max_steps=2",
+        "trainer.val_check_interval=2",
+    )
     run = "hydra.run.dir=run"
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, *typed, *options, run, "evaluation.train_sample=0"],

@@ -34,8 +34,8 @@ class Slow(pl.Callback):
 """
 RANKS = 2
 OPTIONS = (
-    "regime=tiny trainer=ddp trainer.accelerator=cpu trainer.progress=false data.cache=cache"
-    " trainer.max_steps=120 trainer.valid_every=60 trainer.log_every=5 data.batch_size=24"
+    "regime=tiny trainer=ddp trainer.accelerator=cpu trainer.enable_progress_bar=false data.cache=cache"
+    " trainer.max_steps=120 trainer.val_check_interval=60 trainer.log_every_n_steps=5 data.batch_size=24"
     " report.heatmaps=0 evaluation.dictionary_sample=16 +callbacks.slow._target_=slow.Slow"
 )
 

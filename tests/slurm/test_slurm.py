@@ -115,7 +115,7 @@ def test_a_sweep_with_submitit(cluster):
         "+callbacks",
     )
     options = [option for option in OPTIONS.split() if not option.startswith(other)]
-    options = [*options, "trainer=cpu", "trainer.max_steps=20", "trainer.valid_every=20"]
+    options = [*options, "trainer=cpu", "trainer.max_steps=20", "trainer.val_check_interval=20"]
     options += ["logger=none", "stress.lengths=[]"]
     train = (sys.executable, "-m", "nmt.train", *options)
     launcher = ("partition=graceless", "timeout_min=30", "mem_gb=1", "cpus_per_task=1")

@@ -8,6 +8,9 @@ from unittest.mock import patch
 import pytest
 import pytorch_lightning as pl
 import torch
+from nmt.training.checkpoint_folder import CheckpointFolder
+from nmt.training.checkpoints import Checkpoints, Seeds
+from nmt.training.progress import Progress
 from pytorch_lightning.accelerators import CPUAccelerator
 from pytorch_lightning.plugins.precision import MixedPrecision
 
@@ -15,9 +18,6 @@ from nmt.config.validation import load
 from nmt.data.batch import Batch
 from nmt.models import build_model
 from nmt.training.callbacks import make_callbacks
-from nmt.training.checkpoint_folder import CheckpointFolder
-from nmt.training.checkpoints import Checkpoints, Seeds
-from nmt.training.progress import Progress
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_trainer
 from nmt.utils.progress import TimeLeft
@@ -80,9 +80,9 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
     """The launches of each update at the paper's sizes, in bf16, with the callbacks of a run."""
     config = load(
         composer(
-            f"+experiment={experiment}", "size=paper", "logger=none", "trainer.progress=false",
-            "model.recurrence=fused", f"trainer.max_steps={len(sizes)}", "trainer.log_every=1000",
-            "trainer.valid_every=1000", "optimizer=adadelta", "trainer.accelerator=cpu", *typed,
+            f"+experiment={experiment}", "size=paper", "logger=none", "trainer.enable_progress_bar=false",
+            "model.recurrence=fused", f"trainer.max_steps={len(sizes)}", "trainer.log_every_n_steps=1000",
+            "trainer.val_check_interval=1000", "optimizer=adadelta", "trainer.accelerator=cpu", *typed,
         )
     )  # fmt: skip
     with fake_cuda() as launches:
@@ -93,7 +93,12 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         stop = Stop(folder)
         callbacks = [
             Seeds(config.seed),
-            Progress(show=False, every=config.trainer.log_every, left=TimeLeft({}), validated=0),
+            Progress(
+                show=False,
+                every=config.trainer["log_every_n_steps"],
+                left=TimeLeft({}),
+                validated=0,
+            ),
             Checkpoints(CheckpointFolder(folder), config, stop),
             *make_callbacks(config),
             made,
@@ -103,7 +108,7 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         strategy._root_device, strategy.accelerator = GPU, Host()
         strategy.precision_plugin = MixedPrecision("bf16-mixed", "cuda")
         strategy.model_to_device = strategy.teardown = lambda: None
-        sizes = [size for size in sizes for _ in range(config.trainer.accumulate)]
+        sizes = [size for size in sizes for _ in range(config.trainer["accumulate_grad_batches"])]
         there = patch.object(torch.nn.Module, "to", lambda module, *_: module)
         with there:
             trainer.fit(model, Loader(batch(*size) for size in sizes))
@@ -115,7 +120,7 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
     ("experiment", "typed"),
     [
         ("rnnsearch50", ["optimizer=adam", "model.dropout=0.2"]),
-        ("rnnsearch50", ["model.graphs=false", "scoring=dot", "trainer.accumulate=2"]),
+        ("rnnsearch50", ["model.graphs=false", "scoring=dot", "trainer.accumulate_grad_batches=2"]),
         ("rnnencdec50", ["model.dropout=0"]),
         ("rnnsearch50", ["model.graphs=false", "callbacks=ema"]),
         ("rnnsearch50", ["model.graphs=false", "callbacks=swa", "callbacks.swa.start=1"]),
@@ -133,7 +138,7 @@ def test_an_update_never_waits(experiment, typed, composer, tmp_path):
         assert made.counts()["lookup_backward_kernel"] == 2
         moves.append(made.counts()["adadelta_kernel"])
         assert made.copies == 7 + moves[-1] + (moves[-1] and sum(moves) == 1)
-    accumulate = 2 if "trainer.accumulate=2" in typed else 1
+    accumulate = 2 if "trainer.accumulate_grad_batches=2" in typed else 1
     every = [int((batch + 1) % accumulate == 0) for batch in range(len(moves))]
     assert moves == ([0] * len(moves) if "optimizer=adam" in typed else every)
     assert made.graphs == (0 if "model.graphs=false" in typed else 4)

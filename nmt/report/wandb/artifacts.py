@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.report.wandb.account import WITHOUT_KEY, has_key
 from nmt.report.wandb.panels import warn_on_error
 from nmt.utils.errors import InputError
+from nmt.utils.wandb_key import WITHOUT_KEY, has_key
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from typing import Any
 from nmt.report.comparison import scored_sets
 from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
-from nmt.report.wandb.account import WITHOUT_KEY, has_key
 from nmt.report.wandb.panels import (
     ALIGNMENT,
     FIGURES,
@@ -35,6 +34,7 @@ from nmt.report.wandb.panels import (
 )
 from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.optional import need
+from nmt.utils.wandb_key import WITHOUT_KEY, has_key
 
 OVER_UPDATES = {
     "valid/bleu": "Development BLEU (greedy)",

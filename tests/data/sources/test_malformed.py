@@ -37,7 +37,7 @@ def prepare(program: Any, tmp_path: Path) -> Callable[..., Any]:
         return program(
             "prepare",
             "data=text",
-            "trainer.progress=false",
+            "trainer.enable_progress_bar=false",
             f"data.train.source={tmp_path / name}",
             f"data.train.target={tmp_path / 't.fr'}",
             f"data.valid.source={good}",

@@ -17,7 +17,7 @@ def test_runs_are_filtered_by_what_was_swept() -> None:
             "optimizer.lr=0.1",
             "size=big",
             "data.cache=x",
-            "logger.mode=online",
+            "logger.wandb.offline=false",
             seed=1,
             model="E",
         ),

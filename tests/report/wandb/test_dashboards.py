@@ -218,7 +218,7 @@ def test_what_wandb_refuses_fails_in_a_line(pair, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_training_logs_every_curve_and_picture(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "WANDB_MODE": "offline"}
-    typed = ["+experiment=rnnsearch30", "regime=tiny", "hydra.run.dir=run", "logger.mode=offline"]
+    typed = ["+experiment=rnnsearch30", "regime=tiny", "hydra.run.dir=run", "logger=wandb"]
     command = [sys.executable, "-m", "nmt.train", *typed]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
     [file] = (tmp_path / "run").glob("wandb/offline-run-*/*.wandb")

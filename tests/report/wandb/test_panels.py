@@ -115,8 +115,8 @@ def test_an_offline_run_holds_its_group_tags_and_config(tmp_path, composer, monk
     from nmt.training.loggers import make_logger
 
     typed = ["+experiment=rnnsearch30", "regime=tiny", "scoring=dot", "name=dotted", "seed=7"]
-    typed += ["logger.group=lengths", "logger.tags=[first,laptop]", "logger.project=curves"]
-    config = load(composer(*typed, "logger.entity=team"))
+    typed += ["logger.wandb.group=lengths", "tags=[first,laptop]", "logger.wandb.project=curves"]
+    config = load(composer(*typed, "logger.wandb.entity=team"))
     monkeypatch.setattr(wandb_logger, "command_name", lambda: "evaluate")
     try:
         logger = make_logger(config, tmp_path)

@@ -1,0 +1,165 @@
+"""What a training remembers of itself: its validations, its time and speed, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+
+from nmt.utils.errors import RunError
+
+log = logging.getLogger(__name__)
+
+SILENCE_S = 10.0  # between two lines of the log where there is no progress bar
+
+
+class TrainingRecord(pl.Callback):
+    """Keeps the history of a training across resumes, and says it in the log.
+
+    Its state is part of every checkpoint. It also moves the paths that ModelCheckpoints remember to
+    the folder where the run is now, ends a training whose gradient is not finite, and has the last
+    update validated.
+
+    Attributes:
+        history: an entry per validation: its `update`, every score logged as `valid/…` under its own
+            name, and `train_nll_per_word` as it was logged last.
+        words, sentences, seconds: trained on, over all devices, and the time spent on updates.
+        hours: of training, over all resumes, as of the last checkpoint.
+        stopped_early: why the training ended before `max_steps`; empty where it did not.
+    """
+
+    def __init__(self) -> None:
+        self.history: list[dict[str, float]] = []
+        self.words = self.sentences = 0
+        self.seconds = self.hours = 0.0
+        self.stopped_early = ""
+        self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
+        self._clock: float | None = None  # when the updates since the last report began
+        self._begun = self._told = time.monotonic()
+        self._planned_end = False
+
+    def state_dict(self) -> dict[str, Any]:
+        now = time.monotonic()
+        self.hours, self._begun = self.hours + (now - self._begun) / 3600, now
+        names = ("history", "words", "sentences", "seconds", "hours", "stopped_early")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        vars(self).update(state_dict)
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Has ModelCheckpoints find their files in a folder that was moved."""
+        for each in trainer.checkpoint_callbacks:
+            state = checkpoint["callbacks"].get(each.state_key)
+            if isinstance(each, ModelCheckpoint) and state and each.dirpath:
+                here = Path(each.dirpath)
+                for name in ("best_model_path", "kth_best_model_path", "last_model_path"):
+                    if state[name]:
+                        state[name] = str(here / Path(state[name]).name)
+                state["best_k_models"] = {
+                    str(here / Path(path).name): score
+                    for path, score in state["best_k_models"].items()
+                }
+                state["dirpath"] = str(here)
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        trainer.should_stop = bool(self.stopped_early)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._begun = time.monotonic()
+        self._sums = torch.zeros_like(self._sums, device=pl_module.device)
+
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        self._clock = self._clock or time.monotonic()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        # sums stay on the device: reading them at each update would make a GPU wait for the CPU
+        self._sums += torch.stack([outputs["words"], outputs["sentences"]]).to(self._sums)
+        if (batch_idx + 1) % trainer.accumulate_grad_batches:
+            return
+        last_epoch = trainer.current_epoch + 1 == trainer.max_epochs and trainer.is_last_batch
+        if trainer.global_step == trainer.max_steps or last_epoch:
+            # Lightning then validates once more before it ends
+            self._planned_end = trainer.should_stop = True
+        elif trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
+            self._report(trainer, pl_module)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.state.fn == "fit" and not trainer.sanity_checking:
+            self._report(trainer, pl_module)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Runs before checkpoints are written: Lightning has moved their callbacks to the end."""
+        self._clock = None
+        if trainer.state.fn != "fit" or trainer.sanity_checking:
+            return
+        update = trainer.global_step
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        if not math.isfinite(metrics.get("valid/nll_per_word", 0.0)):
+            raise RunError(f"the development NLL is not finite at update {update}; {ADVICE}")
+        scores = {
+            name.removeprefix("valid/").replace("train/", "train_"): value
+            for name, value in metrics.items()
+            if name.startswith(("valid/", "train/nll")) and name.count("/") == 1
+        }
+        self.history.append({"update": update} | scores)
+        if trainer.should_stop and not self._planned_end:
+            self.stopped_early = stop_reason(trainer)
+            log.info("training ends early: %s", self.stopped_early)
+        told = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
+        log.info("update %d: development %s", update, told)
+
+    def rates(self) -> dict[str, float]:
+        """Sentences and target words (with `</s>`) per second of updates."""
+        seconds = max(self.seconds, 1e-9)
+        return {
+            "sentences_per_second": self.sentences / seconds,
+            "target_words_per_second": self.words / seconds,
+        }
+
+    def _report(self, trainer: pl.Trainer, module: Any) -> None:
+        """Reads the sums of all devices, and logs a line now and then."""
+        if not bool(module.finite):
+            raise RunError(
+                f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
+                f"{ADVICE}"
+            )
+        words, sentences = trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
+        self._sums = torch.zeros_like(self._sums)
+        now = time.monotonic()
+        self.seconds += now - (self._clock or now)
+        self.words, self.sentences = self.words + int(words), self.sentences + int(sentences)
+        self._clock = now
+        if trainer.progress_bar_callback is None and now - self._told > SILENCE_S:
+            self._told = now
+            nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
+            of = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
+            log.info(
+                "update %s%s: train/nll_per_word %.3f, %.0f words/s",
+                f"{trainer.global_step:,}", of, float(nll), self.rates()["target_words_per_second"],
+            )  # fmt: skip
+
+
+ADVICE = (
+    "the checkpoints of before are intact (try a smaller optimizer.lr or trainer.gradient_clip_val)"
+)
+
+
+def stop_reason(trainer: pl.Trainer) -> str:
+    """Why a training ends before its last update."""
+    for each in trainer.callbacks:  # type: ignore[attr-defined]
+        if isinstance(each, EarlyStopping) and each.wait_count >= each.patience:
+            return f"{each.monitor} has not improved for {each.patience} validations"
+    return "a callback has set trainer.should_stop"
