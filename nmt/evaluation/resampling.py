@@ -11,7 +11,6 @@ Legend: N sentences, F numbers a sentence, R resamples.
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,36 +42,6 @@ def resampled_sums(rows: np.ndarray, resamples: int) -> np.ndarray:
         (R, F) float64.
     """
     return _sums(rows, resamples, _draw_counts)
-
-
-def bucket_sums(rows: np.ndarray, places: np.ndarray, resamples: int) -> np.ndarray:
-    """The sums of each bucket, then its `resampled_sums`: over the buckets they add up to the set's.
-
-    Args:
-        rows: (N, F) numbers of each sentence.
-        places: (N,) the bucket of each, 0 to B - 1; of a negative one, none.
-        resamples: R, with the draws of `resampled_sums`.
-
-    Returns:
-        (1 + R, B, F) float64.
-    """
-    order = np.argsort(places, kind="stable")
-    ends = np.searchsorted(places[order], np.arange(-1, places.max(initial=-1) + 1), side="right")
-    values = np.asarray(rows, dtype=np.float64)[order]
-    sums = np.empty((1 + resamples, len(ends) - 1, values.shape[1]))
-    for place, (start, end) in enumerate(itertools.pairwise(ends)):
-        sums[0, place] = values[start:end].sum(axis=0)
-    done = 1
-    for drawn in _draws(len(values), resamples, _draw_counts):
-        counts = np.take(drawn, order, axis=1).astype(np.float64)
-        for place, (start, end) in enumerate(itertools.pairwise(ends)):
-            np.matmul(
-                counts[:, start:end],
-                values[start:end],
-                out=sums[done : done + len(counts), place],
-            )
-        done += len(counts)
-    return sums
 
 
 def kept_sums(rows: np.ndarray, trials: int) -> np.ndarray:
@@ -128,15 +97,6 @@ def interval_of(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
     return Interval(float(low), float(high))
-
-
-def intervals_of(values: np.ndarray, confidence: float = CONFIDENCE) -> list[Interval]:
-    """`interval_of` each row of resampled values (B, R)."""
-    if not values.size or not np.isfinite(values).all():
-        return [interval_of(row, confidence) for row in values]
-    tail = (1.0 - confidence) / 2.0
-    ends = np.quantile(values, [tail, 1.0 - tail], axis=1)
-    return [Interval(low, high) for low, high in ends.T.tolist()]
 
 
 def interval(

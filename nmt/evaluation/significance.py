@@ -20,26 +20,19 @@ counts those farther apart, finds any difference in a single sentence.
 Each system is resampled once: the draws are the same for all (`nmt.evaluation.resampling`), so that
 a pair's resamples are differences of what each has.
 
-Legend: N sentences, S systems, B of them that one is compared with, F statistics of a sentence,
-R resamples or trials.
+Legend: N sentences, S systems, F statistics of a sentence, R resamples or trials.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.resampling import (
-    CHUNK,
-    Combine,
-    intervals_of,
-    kept_sums,
-    resampled_sums,
-)
+from nmt.evaluation.resampling import Combine, interval_of, kept_sums, resampled_sums
 
 TIE = 1e-9  # two scores nearer than this are the same but for rounding
 FEWEST = 30  # sentences whose bootstrap has a p
@@ -48,17 +41,17 @@ FEW_SENTENCES = f"intervals of fewer than {FEWEST} sentences are too narrow"
 
 @dataclass(frozen=True)
 class Resampled:
-    """Some systems by one score on one set of sentences.
+    """A system by one score on one set of sentences.
 
     Attributes:
-        sums: (S, F) of their statistics.
-        scores: (S,) of the sums; NaN where undefined.
-        resampled: (S, R) scores of the bootstrap.
-        kept: (S, R, F) sums of the sentences that a trial of randomisation leaves with each.
+        sums: (F,) of its statistics.
+        score: of the sums; NaN where undefined.
+        resampled: (R,) scores of the bootstrap.
+        kept: (R, F) sums of the sentences that a trial of randomisation leaves with it.
     """
 
     sums: np.ndarray
-    scores: np.ndarray
+    score: float
     resampled: np.ndarray
     kept: np.ndarray
 
@@ -96,34 +89,23 @@ def compare(
         ({"bucket": bucket.name, **bucket.row()}, places == place)
         for place, bucket in enumerate(buckets(edges))
     ]
-    systems = list(statistics)
-    found: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {
-        score: {pair: [] for pair in combinations(systems, 2)} for score in combine
+    pairs = list(combinations(statistics, 2))
+    rows: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {
+        score: {pair: [] for pair in pairs} for score in combine
     }
     for head, inside in subsets:
         if not inside.any():
             continue
-        for score, resampled in _resample(statistics, combine, inside, resamples).items():
-            known = np.flatnonzero(np.isfinite(resampled.scores)).tolist()
-            at_once = max(1, CHUNK // max(1, resampled.kept[0].size))
-            for one, others in _blocks(known, at_once):
-                rows = _differences(
-                    resampled, one, others, combine[score], int(inside.sum()), confidence
-                )
-                for other, measured in zip(others, rows, strict=True):
-                    a, b = systems[one], systems[other]
-                    found[score][a, b].append({"a": a, "b": b, **head, **measured})
+        systems = _resample(statistics, combine, inside, resamples)
+        for (score, formula), (a, b) in product(combine.items(), pairs):
+            one, other = systems[a, score], systems[b, score]
+            if np.isfinite(one.score) and np.isfinite(other.score):
+                found = _difference(one, other, formula, int(inside.sum()), confidence)
+                rows[score][a, b].append({"a": a, "b": b, **head, **found})
     return {
-        score: [row for rows in by_pair.values() for row in _corrected(rows)]
-        for score, by_pair in found.items()
+        score: [row for part in by_pair.values() for row in _corrected(part)]
+        for score, by_pair in rows.items()
     }
-
-
-def _blocks(systems: list[int], most: int) -> Iterator[tuple[int, list[int]]]:
-    """Each of some systems with those after it, `most` at a time: every pair once."""
-    for place, one in enumerate(systems, 1):
-        for start in range(place, len(systems), most):
-            yield one, systems[start : start + most]
 
 
 def _resample(
@@ -131,77 +113,54 @@ def _resample(
     combine: Mapping[str, Combine],
     inside: np.ndarray,
     resamples: int,
-) -> dict[str, Resampled]:
+) -> dict[tuple[str, str], Resampled]:
     """All systems by each score on a part of the sentences: one product for all of them."""
-    places = [(system, score) for system in statistics for score in combine]
-    parts = [statistics[system][score][inside] for system, score in places]
+    keys = [(system, score) for system in statistics for score in combine]
+    parts = [statistics[system][score][inside] for system, score in keys]
     ends = np.cumsum([part.shape[1] for part in parts])[:-1]
     together = np.concatenate(parts, axis=1, dtype=np.float64)
+    sums = np.split(together.sum(axis=0), ends)
     drawn = np.split(resampled_sums(together, resamples), ends, axis=1)
     kept = np.split(kept_sums(together, resamples), ends, axis=1)
-    sums = np.split(together.sum(axis=0), ends)
-    found = {}
-    for number, (score, formula) in enumerate(combine.items()):
-        of = slice(number, None, len(combine))
-        own = np.stack(sums[of])
-        found[score] = Resampled(
-            own, formula(own), formula(np.stack(drawn[of])), np.stack(kept[of])
+    return {
+        (system, score): Resampled(
+            sums[n], float(combine[score](sums[n])), combine[score](drawn[n]), kept[n]
         )
-    return found
+        for n, (system, score) in enumerate(keys)
+    }
 
 
-def _differences(
-    of: Resampled,
-    one: int,
-    others: list[int],
-    combine: Combine,
-    sentences: int,
-    confidence: float,
-) -> list[dict[str, Any]]:
-    """The measured part of a row of `compare` of a system and each of some others: all at once."""
-    observed = of.scores[one] - of.scores[others]  # (B,) of B others
-    deltas = of.resampled[one] - of.resampled[others]  # (B, R)
-    intervals = intervals_of(deltas, confidence)
-    bootstrap: list[float | None] = [None] * len(others)
-    if sentences >= FEWEST:
-        centred = np.abs(deltas - np.nanmean(deltas, axis=1, keepdims=True))
-        bootstrap = [*_p_values(centred, np.abs(observed))]
+def _difference(
+    one: Resampled, other: Resampled, combine: Combine, sentences: int, confidence: float
+) -> dict[str, Any]:
+    """The measured part of a row of `compare`."""
+    delta = one.score - other.score
+    deltas = one.resampled - other.resampled
+    low, high = interval_of(deltas, confidence)
     # a trial swaps the two outputs of each sentence or leaves them, each with probability 1/2
-    swapped = of.sums[others][:, None] + (of.kept[one] - of.kept[others])  # (B, R, F)
-    both = (of.sums[one] + of.sums[others])[:, None]
-    shuffled = np.abs(combine(swapped) - combine(both - swapped))
-    return [
-        {
-            "sentences": sentences,
-            "score_a": float(of.scores[one]),
-            "score_b": float(of.scores[other]),
-            "delta": float(delta),
-            "low": low,
-            "high": high,
-            "p": p,
-            "p_randomised": p_randomised,
-        }
-        for other, delta, (low, high), p, p_randomised in zip(
-            others,
-            observed,
-            intervals,
-            bootstrap,
-            _p_values(shuffled, np.abs(observed)),
-            strict=True,
-        )
-    ]
+    swapped = other.sums + (one.kept - other.kept)
+    shuffled = combine(swapped) - combine(one.sums + other.sums - swapped)
+    return {
+        "sentences": sentences,
+        "score_a": one.score,
+        "score_b": other.score,
+        "delta": delta,
+        "low": low,
+        "high": high,
+        "p": _p_value(deltas - np.nanmean(deltas), delta) if sentences >= FEWEST else None,
+        "p_randomised": _p_value(shuffled, delta),
+    }
 
 
-def _p_values(differences: np.ndarray, observed: np.ndarray) -> list[float]:
-    """Shares of differences by chance at least as large as the observed ones: (B, R), (B,) -> 0 to 1.
+def _p_value(by_chance: np.ndarray, observed: float) -> float:
+    """The share of differences by chance (R,) at least as large as the observed one.
 
     One is added to both counts, for the observed difference is one of those that chance could make.
     Differences that are not defined (NaN) are left out.
     """
-    known = (~np.isnan(differences)).sum(axis=1)
-    beyond = (differences >= observed[:, None] - TIE).sum(axis=1)
-    shares: list[float] = ((beyond + 1) / (known + 1)).tolist()
-    return shares
+    known = np.abs(by_chance[~np.isnan(by_chance)])
+    beyond = (known >= abs(observed) - TIE).sum()
+    return float((beyond + 1) / (len(known) + 1))
 
 
 def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

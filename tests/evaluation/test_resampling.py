@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt.evaluation.bleu import bleu, bleu_scores, sentence_statistics
-from nmt.evaluation.resampling import SEED, Interval, bucket_sums, interval, resampled_sums
+from nmt.evaluation.resampling import SEED, Interval, interval, resampled_sums
 
 
 def statistics(pairs):
@@ -58,21 +58,3 @@ def test_a_thousand_resamples_of_three_thousand_sentences_take_about_a_second(co
     start = time.process_time()
     interval(rows, bleu_scores, resamples=1000)
     assert time.process_time() - start < 2.0
-
-
-@pytest.mark.parametrize("chunk", [1 << 22, 64 * 13])
-def test_sums_of_buckets_are_of_the_same_draws_as_those_of_the_set(monkeypatch, chunk):
-    monkeypatch.setattr("nmt.evaluation.resampling.CHUNK", chunk)
-    rows = np.arange(26).reshape(13, 2) ** 2
-    places = np.array([2, 0, -1, 2, 1, 1, 0, 2, 2, -1, 0, 1, 2])
-    found = bucket_sums(rows, places, 100)
-    assert found.shape == (101, 3, 2)
-    for place in range(3):
-        np.testing.assert_array_equal(found[0, place], rows[places == place].sum(axis=0))
-    drawn = np.random.default_rng(SEED).integers(13, size=(100, 13))
-    for resample in (0, 99):
-        for place in range(3):
-            inside = drawn[resample][places[drawn[resample]] == place]
-            np.testing.assert_array_equal(found[1 + resample, place], rows[inside].sum(axis=0))
-    whole = bucket_sums(rows, np.maximum(places, 0), 100).sum(axis=1)
-    np.testing.assert_array_equal(whole[1:], resampled_sums(rows, 100))
