@@ -10,37 +10,70 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections import deque
+import shlex
+import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.utils import JobReturn, JobRuntime, JobStatus, configure_log, setup_globals
-from hydra.errors import CompactHydraException
+from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
+from hydra.experimental.callback import Callback
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from hydra_plugins.nmt_process_launcher import _config
-from hydra_plugins.nmt_process_launcher._callbacks import ExitCode
-from hydra_plugins.nmt_process_launcher._devices import Gpus, visible_gpus
-from hydra_plugins.nmt_process_launcher._earlier import RESUME, Earlier, find_earlier, signature
-from hydra_plugins.nmt_process_launcher._job import Job, State, again, command, environment
-from hydra_plugins.nmt_process_launcher._pool import Pool
-from hydra_plugins.nmt_process_launcher._summary import summary
-from nmt.utils.threads import shared_cores
+from hydra_plugins.nmt_process_launcher._jobs import (
+    RETURN,
+    Job,
+    ProcessLauncherConf,
+    changed_key,
+    command,
+    find_earlier,
+    program,
+    signature,
+)
+from hydra_plugins.nmt_process_launcher._pool import Pool, visible_gpus
+from nmt.utils.commands import override, override_key
+from nmt.utils.errors import InputError
+from nmt.utils.locks import locked
 
 log = logging.getLogger(__name__)
-_config.register()
+RESULTS = "results.json"  # a job whose folder holds it is finished
+
+
+ConfigStore.instance().store(
+    group="hydra/launcher", name="process", node=ProcessLauncherConf, provider="nmt"
+)
+
+
+class SaveReturnValue(Callback):
+    """In a job: writes what the task function returned, as JSON, to the file NMT_RETURN names."""
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        first = RETURN in os.environ and os.environ.get("LOCAL_RANK", "0") == "0"
+        if first and job_return.status is JobStatus.COMPLETED:
+            text = json.dumps(job_return.return_value, default=float)
+            Path(os.environ[RETURN]).write_text(text, encoding="utf-8")
+
+
+class ExitCode(Callback):
+    """In the sweep: exit status 1 when jobs have failed, after all other callbacks have run.
+
+    Hydra turns an exception in a callback into a warning; `SystemExit` is let through.
+    """
+
+    failed = False
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        if self.failed:
+            raise SystemExit(1)
 
 
 class UnfinishedJob(JobReturn):
-    """A job without a value. Asking for it does not raise, so that the jobs after it are run.
-
-    Hydra's own sweeper asks each job of a batch for its value and would end the sweep there,
-    without its callbacks. A sweeper that needs a number finds None and counts the job as failed.
-    """
+    """A job without a value. Asking for it does not raise, so that the jobs after it are run."""
 
     @property
     def return_value(self) -> Any:
@@ -54,38 +87,21 @@ class UnfinishedJob(JobReturn):
 class ProcessLauncher(Launcher):
     """Runs every job of a sweep as a process in single-run mode; see `ProcessLauncherConf`."""
 
-    def __init__(
-        self,
-        n_jobs: int,
-        gpus: list[str] | None,
-        grace_seconds: float,
-        devices_key: str,
-        accelerator_key: str,
-        results: str,
-    ) -> None:
+    def __init__(self, n_jobs: int, gpus: list[str] | None, grace_seconds: float) -> None:
         if n_jobs < 1:
-            raise CompactHydraException(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
-        if not grace_seconds >= 0:
-            raise CompactHydraException(
-                f"hydra.launcher.grace_seconds={grace_seconds}: must be at least 0"
-            )
+            raise InputError(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
         self.n_jobs = n_jobs
         self.gpu_names = None if gpus is None else [str(gpu) for gpu in gpus]
         self.grace = grace_seconds
-        self.devices_key = devices_key
-        self.accelerator_key = accelerator_key
-        self.results = results
         self.exit_code = ExitCode()
         self.used: set[Path] = set()  # folders of the jobs of this sweep's earlier batches
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        ranks = int(os.environ.get("WORLD_SIZE", "1"))
-        if ranks > 1:
-            raise CompactHydraException(
-                f"a sweep was started {ranks} times (WORLD_SIZE={ranks}), once a rank: start it"
-                " without torchrun, each of its jobs starts its own ranks"
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise InputError(
+                "-m: start a sweep without torchrun, each of its jobs starts its own ranks"
             )
         self.config = config
         self.hydra_context = hydra_context
@@ -98,154 +114,136 @@ class ProcessLauncher(Launcher):
         """Runs one batch of jobs, the whole sweep under Hydra's own sweeper.
 
         Raises:
+            InputError: another sweep works in the folder, or two jobs would share one.
             SystemExit: with 128 + signal, after a signal has stopped the sweep.
         """
         setup_globals()
         current = HydraConfig.instance().cfg
+        configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
+        sweep = str(self.config.hydra.sweep.dir)
         try:
-            return self._launch(job_overrides, initial_job_idx)
+            with locked(Path(sweep), "hydra.sweep.dir"):
+                return self._launch(sweep, job_overrides, initial_job_idx)
         finally:
             HydraConfig.instance().cfg = current
 
     def _launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+        self, sweep: str, job_overrides: Sequence[Sequence[str]], first: int
     ) -> Sequence[JobReturn]:
-        hydra = self.config.hydra
-        configure_log(hydra.hydra_logging, hydra.verbose)
-        sweep = str(hydra.sweep.dir)
-        Path(sweep).mkdir(parents=True, exist_ok=True)
-
-        jobs = self._jobs(job_overrides, initial_job_idx, Path(sweep))
+        jobs = self._make_jobs(Path(sweep), job_overrides, first)
         todo = [job for job in jobs if not job.done]
         log.info(
-            "%d job(s), %d at a time, in %s%s",
-            len(jobs),
-            self.n_jobs,
-            sweep,
-            f"; {len(jobs) - len(todo)} finished before" if len(todo) < len(jobs) else "",
-        )
-        stopped = self._pool(sweep, len(todo)).run(todo)
+            "%d job(s), %d at a time, in %s; %d finished before",
+            len(jobs), self.n_jobs, sweep, len(jobs) - len(todo),
+        )  # fmt: skip
+        stopped = self._make_pool(sweep, len(todo)).run(todo)
         done = all(job.done for job in jobs)
-        log.log(logging.INFO if done else logging.ERROR, "\n%s", summary(jobs, sweep, again(sweep)))
+        log.log(logging.INFO if done else logging.ERROR, "\n%s", _summary(jobs, sweep))
         if stopped is not None:
             raise SystemExit(128 + stopped)
         self.exit_code.failed |= not done
-        return [self._return(job) for job in jobs]
+        return [_job_return(job) for job in jobs]
 
-    def _jobs(self, job_overrides: Sequence[Sequence[str]], first: int, sweep: Path) -> list[Job]:
-        """The batch's jobs, each in the folder it had before, new ones in folders not yet used."""
-        earlier = [
-            job
-            for job in find_earlier(sweep, self.config.hydra.output_subdir, self.results)
-            if job.folder not in self.used
-        ]
-        by_signature: dict[tuple[str, ...], deque[Earlier]] = {}
-        for found in earlier:
-            by_signature.setdefault(found.signature, deque()).append(found)
-        taken = self.used | {found.folder for found in earlier}
-
+    def _make_jobs(
+        self, sweep: Path, job_overrides: Sequence[Sequence[str]], first: int
+    ) -> list[Job]:
+        """The batch's jobs: each in the folder it had before, new ones in the first free folders."""
+        earlier = find_earlier(sweep)
+        taken = self.used | {folder for folders in earlier.values() for folder in folders}
         jobs = []
         for number, overrides in enumerate(job_overrides, first):
-            same = by_signature.get(signature(overrides))
-            before = same.popleft() if same else None
-            jobs.append(self._job(number, list(overrides), sweep, before, taken))
-        for job in jobs:
-            if Path(os.path.abspath(sweep)) not in Path(os.path.abspath(job.folder)).parents:
-                raise CompactHydraException(
-                    f"hydra.sweep.subdir: {job.folder} is not a folder inside that of the sweep, {sweep}"
-                )
-            if job.folder in self.used:
-                raise CompactHydraException(
-                    f"hydra.sweep.subdir: two jobs would write to {job.folder}; name folders by"
-                    " what differs, such as ${hydra.job.num}"
-                )
+            loader = self.hydra_context.config_loader
+            job = Job(
+                number,
+                sweep,
+                list(overrides),
+                loader.load_sweep_config(self.config, list(overrides)),
+            )
+            before = [
+                path for path in earlier.get(signature(overrides), ()) if path not in self.used
+            ]
+            if before:
+                name = before[0].name
+                _place(job, int(name) if name.isdecimal() else number, sweep)
+                job.folder = before[0]
+                _continue(job)
+            else:
+                _place(job, number, sweep)
+                while job.folder in taken:
+                    last = job.folder
+                    _place(job, job.number + 1, sweep)
+                    if job.folder == last:
+                        raise InputError(
+                            f"hydra.sweep.subdir: two jobs would write to {last}; name folders by what "
+                            "differs, such as ${hydra.job.num}"
+                        )
+            devices = OmegaConf.select(job.config, "trainer.devices", default=1)
+            job.processes = devices if isinstance(devices, int) and devices > 0 else 1
+            job.gpus = devices if isinstance(devices, int) else -1
+            if OmegaConf.select(job.config, "trainer.accelerator", default=None) == "cpu":
+                job.gpus = 0
+            taken.add(job.folder)
             self.used.add(job.folder)
+            jobs.append(job)
         return jobs
 
-    def _job(
-        self,
-        number: int,
-        overrides: list[str],
-        sweep: Path,
-        before: Earlier | None,
-        taken: set[Path],
-    ) -> Job:
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-        if before is None:
-            folder = _folder(config, number, sweep)
-            while folder in taken and _folder(config, number + 1, sweep) != folder:
-                number += 1
-                folder = _folder(config, number, sweep)
-            taken.add(folder)
-        else:
-            folder = before.folder
-            number = int(folder.name) if folder.name.isdecimal() else number
-            _folder(config, number, sweep)
-        job = Job(number, folder, overrides, config)
-        if before is not None and before.finished:
-            job.state = State.SKIPPED
-        elif before is not None:
-            job.resumed = True
-            if RESUME in config and not any(o.lstrip("+").startswith("resume=") for o in overrides):
-                job.overrides = [*overrides, f"{RESUME}=auto"]
-        devices = OmegaConf.select(config, self.devices_key, default=1)
-        on_cpu = OmegaConf.select(config, self.accelerator_key, default=None) == "cpu"
-        job.processes = devices if isinstance(devices, int) and devices > 0 else 1
-        job.gpus = 0 if on_cpu else devices if isinstance(devices, int) else -1
-        return job
-
-    def _pool(self, sweep: str, jobs: int) -> Pool:
+    def _make_pool(self, sweep: str, jobs: int) -> Pool:
         at_a_time = max(1, min(self.n_jobs, jobs))
-        gpus = None
-        if at_a_time > 1 or self.gpu_names is not None:
-            names = visible_gpus(os.environ) if self.gpu_names is None else self.gpu_names
-            gpus = Gpus(names, at_a_time)
-        hydra_overrides = OmegaConf.to_container(self.config.hydra.overrides.hydra)
-        assert isinstance(hydra_overrides, list)
-
-        def job_environment(job: Job) -> dict[str, str]:
-            threads = (
-                max(1, shared_cores() // (at_a_time * job.processes)) if at_a_time > 1 else None
-            )
-            file = self._return_file(job)
-            file.unlink(missing_ok=True)
-            return environment(job, os.environ, file, threads)
-
-        return Pool(
-            n_jobs=self.n_jobs,
-            gpus=gpus,
-            grace=self.grace,
-            command=lambda job: command(job, sweep, hydra_overrides),
-            environment=job_environment,
-            cwd=str(self.config.hydra.runtime.cwd),
-        )
-
-    def _return_file(self, job: Job) -> Path:
-        return job.folder / (self.config.hydra.output_subdir or "") / "return.json"
-
-    def _return(self, job: Job) -> JobReturn:
-        """What Hydra tells sweepers about a job: the value its task function returned, as JSON."""
-        hydra_config = OmegaConf.masked_copy(job.config, "hydra")
-        task_config = OmegaConf.masked_copy(
-            job.config, [str(key) for key in job.config if key != "hydra"]
-        )
-        ret = JobReturn() if job.done else UnfinishedJob()
-        ret.overrides = job.overrides
-        ret.cfg = task_config
-        ret.hydra_cfg = hydra_config
-        ret.working_dir = str(job.folder)
-        ret.task_name = JobRuntime.instance().get("name")
-        ret.status = JobStatus.COMPLETED if job.done else JobStatus.FAILED
-        file = self._return_file(job)
-        if job.done:
-            ret.return_value = json.loads(file.read_text("utf-8")) if file.is_file() else None
-        return ret
+        gpus = self.gpu_names
+        if gpus is None:
+            gpus = visible_gpus() if at_a_time > 1 else []
+        typed = list(self.config.hydra.overrides.hydra)
+        cwd = str(self.config.hydra.runtime.cwd)
+        return Pool(at_a_time, gpus, self.grace, lambda job: command(job, sweep, typed), cwd)
 
 
-def _folder(config: DictConfig, number: int, sweep: Path) -> Path:
-    """The folder of the job of this number, which is put into its configuration."""
-    with read_write(config.hydra), open_dict(config.hydra):
-        config.hydra.job.num = number
-        config.hydra.job.id = str(number)
-    HydraConfig.instance().set_config(config)  # for `${hydra:...}` in hydra.sweep.subdir
-    return sweep / str(OmegaConf.select(config, "hydra.sweep.subdir"))
+def _job_return(job: Job) -> JobReturn:
+    """What Hydra tells sweepers about a job: the value its task function returned, as JSON."""
+    returned = JobReturn() if job.done else UnfinishedJob()
+    returned.overrides = job.overrides
+    returned.working_dir = str(job.folder)
+    returned.status = JobStatus.COMPLETED if job.done else JobStatus.FAILED
+    if job.done:
+        file = job.return_file
+        returned.return_value = json.loads(file.read_text("utf-8")) if file.is_file() else None
+    return returned
+
+
+def _summary(jobs: Sequence[Job], sweep: str) -> str:
+    """The state of each job, and the command that resumes what is not done."""
+    width = max(len(job.outcome) for job in jobs)
+    lines = [f"{job.number:3}  {job.outcome:{width}}  {' '.join(job.overrides)}" for job in jobs]
+    lines.append(f"{sum(job.done for job in jobs)} of {len(jobs)} jobs finished, in {sweep}")
+    failed = [job for job in jobs if job.state == "failed"]
+    lines += [f"job {job.number} {job.outcome}, its output: {job.console}" for job in failed]
+    if not all(job.done for job in jobs):
+        typed = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
+        again = ["python", *program()[1:], *typed, override("hydra.sweep.dir", sweep)]
+        lines += ["to resume what is unfinished:", f"  {shlex.join(again)}"]
+    return "\n".join(lines)
+
+
+def _continue(job: Job) -> None:
+    """Resumes a job, skips one that is finished, or begins one anew whose configuration has changed."""
+    key = changed_key(job)
+    if key is not None:
+        aside = job.folder.parent.with_name(f"{job.folder.parent.name}.earlier")
+        aside.mkdir(exist_ok=True)
+        job.folder.rename(aside / f"{job.folder.name}-{datetime.now():%Y%m%d-%H%M%S}")
+        log.warning(
+            "#%d: %s has changed since it was run; it is run again, its earlier folder is now in %s",
+            job.number, key, aside,
+        )  # fmt: skip
+    elif (job.folder / RESULTS).is_file():
+        job.state = "finished before"
+    elif "resume" in job.config and not any(override_key(w) == "resume" for w in job.overrides):
+        job.overrides = [*job.overrides, "resume=auto"]
+
+
+def _place(job: Job, number: int, sweep: Path) -> None:
+    """Numbers a job and sets its folder, `hydra.sweep.subdir`."""
+    with read_write(job.config.hydra), open_dict(job.config.hydra):
+        job.config.hydra.job.num = job.number = number
+        job.config.hydra.job.id = str(number)
+    HydraConfig.instance().set_config(job.config)  # for `${hydra:...}` in hydra.sweep.subdir
+    job.folder = sweep / str(OmegaConf.select(job.config, "hydra.sweep.subdir"))

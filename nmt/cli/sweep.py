@@ -32,6 +32,9 @@ def pages() -> Iterator[None]:
     earlier = len(_due)
     try:
         yield
+    except InputError:  # refused: another sweep may work in the folder
+        del _due[earlier:]
+        raise
     finally:
         for page in _due[earlier:]:
             page.make()

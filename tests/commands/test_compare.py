@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from hydra_plugins.nmt_process_launcher._earlier import signature
+from hydra_plugins.nmt_process_launcher._jobs import signature
 from nmt.config import CompareConfig, EvaluationConfig
 from nmt.evaluation import summary
 from nmt.evaluation.bleu import sentence_statistics

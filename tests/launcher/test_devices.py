@@ -67,4 +67,4 @@ def test_a_sweep_over_devices_starts_each_rank_once(tmp_path):
     worlds = {name: json.loads(file.read_text())[0] for name, file in ranks.items()}
     assert worlds == {"0/rank0": 1, "1/rank0": 2, "1/rank1": 2}
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["an odd, name"]
-    assert (sweep / "1/.hydra/return.json").read_text() == "2"
+    assert (sweep / "1/return.json").read_text() == "2"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from hydra_plugins.nmt_process_launcher._earlier import signature
+from hydra_plugins.nmt_process_launcher._jobs import signature
 from tests.slurm.conftest import OPTIONS, Cluster, Job
 
 pytestmark = pytest.mark.slow
