@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nmt.config import OptimizerConfig
+from nmt.fused import fuse
+from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.layers import (
     Additive,
     Attention,
@@ -31,7 +32,6 @@ from nmt.layers import (
     initialise,
 )
 from nmt.layers.scoring import compared_sizes
-from nmt.models.fused_adadelta import FusedAdadelta
 from nmt.models.optimizer import make_optimizer
 
 SCORING = {
@@ -73,35 +73,20 @@ class Net(Network):
     def __init__(
         self, size: Size, recurrence: str, scoring: str = "additive", graphs: bool = False
     ) -> None:
-        options: dict[str, Any] = {"recurrence": recurrence, "graphs": graphs}
         context: Attention | FixedContext
         if scoring == "none":
-            encoder: Encoder = ForwardEncoder(
-                size.vocabulary, size.embedding, size.hidden, **options
-            )
+            encoder: Encoder = ForwardEncoder(size.vocabulary, size.embedding, size.hidden)
             context = FixedContext(size.hidden)
         else:
-            encoder = BidirectionalEncoder(size.vocabulary, size.embedding, size.hidden, **options)
+            encoder = BidirectionalEncoder(size.vocabulary, size.embedding, size.hidden)
             scorer = SCORING[scoring]
             sizes = (size.hidden, 2 * size.hidden, size.alignment)
             context = Attention(*sizes, scorer(*compared_sizes(scorer, *sizes)))
-        decoder = Decoder(
-            size.vocabulary, size.embedding, size.hidden, size.maxout, context, **options
-        )
+        decoder = Decoder(size.vocabulary, size.embedding, size.hidden, size.maxout, context)
         super().__init__(encoder, decoder, Output(size.maxout, size.vocabulary))
-        self.plain = recurrence == "plain"
         initialise(self, "glorot")
-
-    def loss(
-        self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
-    ) -> Tensor:
-        """As `Network.loss`; `plain` keeps all logits, as a plain implementation would."""
-        if not self.plain:
-            return super().loss(source, source_mask, target, target_mask)
-        memory = self.encode(source, source_mask)
-        readout = self.decoder(target, target_mask, memory).readout
-        logits = self.output.logits(readout[target_mask])
-        return nn.functional.cross_entropy(logits.float(), target[target_mask], reduction="sum")
+        if recurrence == "fused":
+            fuse(self, graphs=graphs)
 
 
 class Trainer:

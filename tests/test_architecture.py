@@ -17,6 +17,7 @@ FOLDERS = (
     "utils",
     "config",
     "layers",
+    "fused",
     "grammar",
     "data",
     "search",
@@ -30,7 +31,11 @@ FOLDERS = (
     "cli",
     "api",
 )
-ALONE = {"layers": set(), "grammar": set()}  # what may know less than all folders before it
+ALONE = {
+    "layers": set(),
+    "fused": {"layers", "utils"},
+    "grammar": set(),
+}  # what may know less than all folders before it
 
 
 def modules(file: Path) -> set[str]:

@@ -45,6 +45,7 @@ FILES = {
         "my_model.py": """
             from nmt.layers import BidirectionalEncoder
             from nmt.models import RNNsearch
+            from nmt.models.networks import make_attention
 
             class MeanEncoder(BidirectionalEncoder):
                 def forward(self, source, mask):
@@ -53,8 +54,10 @@ FILES = {
                     return states, ((states * real).sum(1) / real.sum(1))[:, : self.size // 2]
 
             class RNNmeansearch(RNNsearch):
-                def make_encoder(self, *sizes, **options):
-                    return MeanEncoder(*sizes, **options)
+                @staticmethod
+                def parts(model, source_size):
+                    encoder = MeanEncoder(source_size, model.embedding, model.hidden)
+                    return encoder, make_attention(model, encoder.size)
         """,
         "my_conf/model/mean.yaml": """
             _target_: my_model.RNNmeansearch

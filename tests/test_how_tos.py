@@ -23,9 +23,8 @@ import pytest
 import torch
 
 import nmt
-from nmt.config import Config, ModelConfig
 from nmt.grammar import draw
-from nmt.models import build_model
+from nmt.layers import ForwardEncoder
 from nmt.training.validation import is_logged
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
@@ -217,41 +216,16 @@ class TestOwnScoring:
     def test_it_is_trained(self, play):
         played = play("own-scoring.md")
         assert played.results("fused")["scoring"] == "Bilinear"
-        matrix = played.weights("fused")["decoder.context.scoring.M"]
+        matrix = played.weights("fused")["network.decoder.context.scoring.M"]
         assert matrix.shape == (16, 16)
         assert not torch.equal(matrix, torch.eye(16))
 
-    def test_its_derivatives_are_right(self, play, monkeypatch):
-        monkeypatch.syspath_prepend(play("own-scoring.md").folder)
-        module = play("own-scoring.md").module("my_fast_scores")
-        query = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
-        keys = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
-        grad = torch.randn(2, 3, 4, dtype=torch.float64)
-        for made in (module.Derived, module.Scanned):
-            score = made(5, 5).double()
-            torch.nn.init.normal_(score.M)
-            scores = score(query, keys)
-            expected = torch.autograd.grad(scores, [query, keys, score.M], grad)
-            if made is module.Derived:
-                torch.testing.assert_close(score.backward(grad, query, keys), expected)
-                continue
-            scan = score.scan(keys)
-            found = [scan.scores(query[:, k]) for k in range(3)]
-            torch.testing.assert_close(torch.stack(found, 1), scores)
-            reached = [scan.backward(grad[:, k], query[:, k]) for k in range(3)]
-            torch.testing.assert_close(torch.stack(reached, 1), expected[0])
-            sums = scan.gradients(grad.transpose(0, 1), query.transpose(0, 1))
-            torch.testing.assert_close(sums, expected[1:])
-
-    @pytest.mark.parametrize("name", ["plain", "derived", "scanned"])
-    def test_every_way_trains_the_same_weights(self, play, name):
+    def test_plain_trains_the_same_weights(self, play):
         played = play("own-scoring.md")
-        recurrence = "plain" if name == "plain" else "fused"
-        assert played.results(name)["config"]["model"]["recurrence"] == recurrence
-        assert played.results("fused")["config"]["model"]["recurrence"] == "fused"
-        torch.testing.assert_close(
-            played.weights("fused"), played.weights(name), rtol=1e-4, atol=1e-5
-        )
+        for name in ("plain", "fused"):
+            assert played.results(name)["config"]["model"]["recurrence"] == name
+        plain, fused = played.weights("plain"), played.weights("fused")
+        torch.testing.assert_close(fused, plain, rtol=1e-4, atol=1e-5)
 
     def test_its_checkpoint_is_read_only_where_it_is_trusted(self, play):
         """With `trust` it was, by the commands of the page."""
@@ -332,37 +306,25 @@ class TestOwnScore:
 class TestOwnModel:
     def test_it_is_trained_with_a_key_of_its_own(self, play):
         played = play("own-model.md")
-        found = played.results("mean")
-        assert (found["model"], found["name"]) == ("RNNmean", "RNNmean-50")
-        assert found["config"]["model"]["options"] == {"share": 0.5}
-        assert played.results("last")["config"]["model"]["options"] == {"share": 0}
+        encoder = {"_target_": "my_encoder.MeanEncoder", "share": 0.5}
+        assert played.results("mean")["config"]["model"]["encoder"] == encoder
+        assert played.results("last")["config"]["model"]["encoder"] == encoder | {"share": 0}
         mean, last = played.weights("mean"), played.weights("last")
         assert mean.keys() == last.keys()
-        assert not torch.equal(mean["decoder.W_s"], last["decoder.W_s"])
-        assert played.results("greedy")["model"] == "RNNmean"
+        name = "network.decoder.W_s"
+        assert not torch.equal(mean[name], last[name])
+        assert played.results("greedy")["config"]["model"]["encoder"] == encoder
 
-    def test_it_takes_no_scoring_function(self, play):
-        """Though its class is not RNNencdec: its file names no `alignment`."""
-        folder = play("own-model.md").folder
-        typed = ("--config-dir", "my_conf", "model=rnnmean", "scoring=dot", *TINY["train"])
-        ended = run("train", *typed, cwd=folder, env={"PYTHONPATH": str(folder)}, stdin=b"")
-        assert ended.code == 2
-        assert "scoring=nmt.layers.scoring.Dot: RNNmean has no attention" in ended.err
-
-    def test_without_a_share_it_is_rnnencdec(self, play):
+    def test_without_a_share_it_is_the_papers(self, play):
         """And with all of it the summary is the mean, padding left out."""
-        module = play("own-model.md").module("my_models")
-        sizes = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
-        model = ModelConfig(scoring=None, options={"share": 0.0}, **sizes)
-        mine = module.RNNmean(model, 11, 13)
-        model._target_, model.options = "nmt.models.RNNencdec", {}
-        paper = build_model(Config(model=model), 11, 13)
+        module = play("own-model.md").module("my_encoder")
+        mine, paper = module.MeanEncoder(11, 4, 5, share=0.0), ForwardEncoder(11, 4, 5)
         paper.load_state_dict(mine.state_dict())
         source = torch.tensor([[3, 4, 5, 0], [6, 0, 0, 0]])
         mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()
-        torch.testing.assert_close(mine.encoder(source, mask), paper.encoder(source, mask))
-        mine.encoder.share = 1.0
-        states, summary = mine.encoder(source, mask)
+        torch.testing.assert_close(mine(source, mask), paper(source, mask))
+        mine.share = 1.0
+        states, summary = mine(source, mask)
         torch.testing.assert_close(summary[1], states[1, :2].mean(0))
 
 

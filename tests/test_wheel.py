@@ -55,6 +55,7 @@ title: RNNmean
     "mine/model.py": """\
 from nmt.layers import BidirectionalEncoder
 from nmt.models import RNNsearch
+from nmt.models.networks import make_attention
 
 
 class MeanEncoder(BidirectionalEncoder):
@@ -65,8 +66,10 @@ class MeanEncoder(BidirectionalEncoder):
 
 
 class RNNmean(RNNsearch):
-    def make_encoder(self, *sizes, **options):
-        return MeanEncoder(*sizes, **options)
+    @staticmethod
+    def parts(model, source_size):
+        encoder = MeanEncoder(source_size, model.embedding, model.hidden)
+        return encoder, make_attention(model, encoder.size)
 """,
     "mine/conf/callbacks/count.yaml": """\
 # Counts updates into a file

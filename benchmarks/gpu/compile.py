@@ -122,9 +122,10 @@ def runs(source: int, dtype: Any) -> None:
     """
     import torch
 
+    from nmt.fused import cross_entropy, decoder_loop, unit_loop
+    from nmt.fused.gpu import kernels
+    from nmt.fused.gpu.adadelta import FusedAdadelta
     from nmt.layers import Additive, Dot, ScaledDot
-    from nmt.layers.fused import cross_entropy, decoder, kernels, unit
-    from nmt.models.fused_adadelta import FusedAdadelta
 
     def new(*shape: int, dtype: Any = dtype) -> Any:
         return torch.empty(shape, dtype=dtype, device="meta")
@@ -132,27 +133,27 @@ def runs(source: int, dtype: Any) -> None:
     float32 = torch.float32
     # encoder
     real = new(2, source, BATCH, 1, dtype=float32)
-    states, saved = unit.run_forward(
+    states, saved = unit_loop.run_forward(
         new(2, source, BATCH, 3 * HIDDEN), new(2, BATCH, HIDDEN, dtype=float32),
         new(2, 2 * HIDDEN, HIDDEN), new(2, HIDDEN, HIDDEN), real,
     )  # fmt: skip
-    unit.run_backward(saved, states)
+    unit_loop.run_backward(saved, states)
     # the decoder without attention is a unit without padding
-    states, saved = unit.run_forward(
+    states, saved = unit_loop.run_forward(
         new(1, TARGET, BATCH, 3 * HIDDEN), new(1, BATCH, HIDDEN, dtype=float32),
         new(1, 2 * HIDDEN, HIDDEN), new(1, HIDDEN, HIDDEN), None,
     )  # fmt: skip
-    unit.run_backward(saved, states)
+    unit_loop.run_backward(saved, states)
     mask = new(BATCH, source, dtype=torch.bool)
     for scorer in (Additive, Dot, ScaledDot):
         scoring = scorer(ALIGNMENT, ALIGNMENT).requires_grad_(False).to("meta")
-        outputs, saved = decoder.run_forward(
+        outputs, saved = decoder_loop.run_forward(
             scoring, new(TARGET - 1, BATCH, 3 * HIDDEN), new(BATCH, HIDDEN, dtype=float32),
             new(BATCH, source, ANNOTATION), new(BATCH, source, ALIGNMENT),
             new(ALIGNMENT + 2 * HIDDEN, HIDDEN), new(HIDDEN, HIDDEN), new(3 * HIDDEN, ANNOTATION),
             mask,
         )  # fmt: skip
-        decoder.run_backward(scoring, saved, outputs[:2])
+        decoder_loop.run_backward(scoring, saved, outputs[:2])
     kernels.additive_scores(
         new(BATCH, BEAM, ALIGNMENT), new(BATCH, source, ALIGNMENT), new(ALIGNMENT, dtype=float32)
     )
@@ -183,7 +184,7 @@ def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
 
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise RuntimeError("TRITON_INTERPRET=1: Triton's interpreter compiles nothing")
-    from nmt.layers.fused import backend, kernels
+    from nmt.fused.gpu import backend, kernels
 
     found: dict[str, Any] = {}
     chosen, warps = backend.steps_for, kernels.likelihood.WARPS

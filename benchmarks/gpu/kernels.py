@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from benchmarks.gpu.findings import Findings
 from benchmarks.gpu.setting import Setting
 from benchmarks.work import SCORING
-from nmt.layers.fused import backend
-from nmt.layers.fused.cross_entropy import chunked_nll
-from nmt.layers.fused.steps import Product
-from nmt.models.fused_adadelta import FusedAdadelta
+from nmt.fused.cross_entropy import chunked_nll
+from nmt.fused.gpu import backend
+from nmt.fused.gpu.adadelta import FusedAdadelta
+from nmt.fused.steps import Product
 
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest entry
 STEPS = 3
@@ -58,7 +58,8 @@ def compare(
     findings: Findings,
 ) -> None:
     """`work(module, *given)` with kernels and with operations: the largest difference, and times."""
-    from nmt.layers.fused import kernels, steps
+    from nmt.fused import steps
+    from nmt.fused.gpu import kernels
 
     expected, found = work(steps, *given), work(kernels, *given)
     apart = {name: distance(found[name], expected[name]) for name in expected}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nmt.layers.fused import backend, captured, graphs
+from nmt.fused.gpu import backend, captured, graphs
 
 
 def caches(net: nn.Module) -> list[Any]:
@@ -59,7 +59,7 @@ def products_apart() -> Iterator[None]:
     if not backend.has_triton():
         yield
         return
-    from nmt.layers.fused.kernels import gates
+    from nmt.fused.gpu.kernels import gates
 
     found = gates.SENTENCES
     gates.SENTENCES = 0

@@ -47,7 +47,7 @@ class AlignmentConfig:
     )
 
 
-INTERVENTIONS = ("as_trained", "uniform", "argmax", "top_k", "permuted", "shifted")
+INTERVENTIONS = ("as_trained", "uniform", "argmax", "shifted")
 
 
 @dataclass
@@ -57,11 +57,9 @@ class EvaluationConfig:
     attention: str = key(
         "as_trained",
         "weights of attention, replaced at every step: the mean of the annotations, the largest alone, "
-        "the top_k largest, in another order, one position on (nmt.evaluate, translate and score)",
+        "one position on (nmt.evaluate, translate and score)",
         choices=INTERVENTIONS,
     )
-    top_k: int = key(3, "evaluation.attention=top_k: weights that are kept of each step", minimum=1)
-
     valid_sentences: int = key(
         200, "development sentences translated greedily for BLEU at each validation", minimum=0
     )

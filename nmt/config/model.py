@@ -29,18 +29,6 @@ class ModelConfig:
     scoring: dict[str, Any] | None = key(
         None, "scoring function of the attention (group `scoring`)"
     )
-    projection_init_exponent: float = key(
-        0.0,
-        "W_a and U_a are drawn N^this times as large, N being the entries that the scoring compares",
-        minimum=-2,
-        maximum=2,
-    )
-    projection_lr_exponent: float = key(
-        0.0,
-        "learning rate of W_a and U_a: N^this times optimizer.lr",
-        minimum=-2,
-        maximum=2,
-    )
     state_input: str = key(
         "previous",
         "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",

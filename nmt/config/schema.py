@@ -32,7 +32,6 @@ from nmt.config.training import RUNTIME_ARGUMENTS, TRAINER, OptimizerConfig
 ATTENTION_KEYS = (
     "evaluation.alignment.null",
     "evaluation.attention",
-    "evaluation.top_k",
 )
 REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
 INITIAL_CHECKPOINT = "initial_checkpoint"
@@ -263,9 +262,6 @@ def register(commands: Iterable[str] = SCHEMAS) -> None:
     store = ConfigStore.instance()
     for command in commands:
         store.store(name=f"{command}_schema", node=SCHEMAS[command])
-
-
-SCORINGS = "additive, dot, scaled_dot, rescaled_dot, general or cosine"
 
 
 def scoring_of(model: ModelConfig | DictConfig) -> str | None:

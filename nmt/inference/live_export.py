@@ -11,6 +11,7 @@ import torch
 from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.vocabulary import Vocabulary
 from nmt.data.word_vocabulary import WordVocabulary
+from nmt.fused import plain_class
 from nmt.inference.trained import TrainedModel
 from nmt.layers import (
     Additive,
@@ -48,18 +49,20 @@ def live_model(trained: TrainedModel) -> LiveModel | str:
     if isinstance(decoder.context, Intervention):
         return "the page takes the attention as it was trained"
     for layer in (encoder, *encoder.units, decoder.context, decoder.unit):
-        if type(layer) not in LAYERS[name]:
-            return f"the page does not know {type(layer).__name__} in {name}"
+        kind = plain_class(layer)
+        if kind not in LAYERS[name]:
+            return f"the page does not know {kind.__name__} in {name}"
     function = decoder.context.scoring
-    if function is not None and type(function) not in SCORING:
-        return f"the page does not know the scoring function {type(function).__name__}"
+    score = None if function is None else plain_class(function)
+    if score is not None and score not in SCORING:
+        return f"the page does not know the scoring function {score.__name__}"
     vocabularies = [_described(each) for each in (trained.codec.source, trained.codec.target)]
     if None in vocabularies:
         return "the page does not know the tokenizer"
     search, sizes = config.search, config.model
     about: dict[str, Any] = {
         "model": name,
-        "scoring": None if function is None else SCORING[type(function)],
+        "scoring": None if score is None else SCORING[score],
         "state_input": sizes.state_input,
         "sizes": {
             "hidden": sizes.hidden,

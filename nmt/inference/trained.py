@@ -14,7 +14,7 @@ import torch
 from nmt.config import Config, EvaluationConfig, SearchConfig
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
-from nmt.layers import Attention, Intervention, Network
+from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
 from nmt.report.wandb.artifacts import PREFIX, check_references, download, is_reference
@@ -150,7 +150,11 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
     models = [first.translator(config).network, *(m.translator().network for m in others)]
     attention = config.evaluation.attention
     for member, each in zip(members, models, strict=True):
-        if attention != "as_trained" and not isinstance(each.decoder.context, Attention):
+        context = each.decoder.context
+        global_attention = isinstance(context, Attention) and not isinstance(
+            context, LocalAttention
+        )
+        if attention != "as_trained" and not global_attention:
             raise InputError(
                 f"checkpoint={member.path}: {member.config.model.title} has no attention whose "
                 f"weights could be replaced; leave out evaluation.attention={attention}"
@@ -185,13 +189,9 @@ def dictionary_of(members: Sequence[Checkpoint], search: SearchConfig) -> dict[s
 
 
 def intervene(model: Network, settings: EvaluationConfig) -> None:
-    """Replaces the weights of a model's attention as `evaluation.attention` says, if it does.
-
-    Sentences are then decoded step by step (`plain`), also for likelihoods.
-    """
+    """Replaces the weights of a model's attention as `evaluation.attention` says, if it does."""
     if settings.attention != "as_trained":
         context = model.decoder.context
         assert isinstance(context, Attention)
-        changed = Intervention(context, settings.attention, settings.top_k)
+        changed = Intervention(context, settings.attention)
         model.decoder.context = changed  # type: ignore[assignment]  # an attention to a decoder's step
-        model.decoder.recurrence = "plain"

@@ -6,14 +6,12 @@ padding follows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.fused.embedding import look_up
-from nmt.layers.fused.graphs import GraphCache
-from nmt.layers.fused.unit import read_in_all_directions
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding
 
@@ -21,10 +19,7 @@ from nmt.layers.initialisation import initialise_embedding
 class Encoder(nn.Module):
     """The embedding and what both encoders share; see `ForwardEncoder` and `BidirectionalEncoder`.
 
-    `recurrence` is "plain" (a readable loop under autograd) or "fused" (its own backward over the
-    whole sentence). Raises ValueError for another one. With `graphs` a fused recurrence trained on
-    a GPU is replayed from CUDA graphs. `unit` is the class of the recurrent unit; only the `GatedUnit`
-    has a fused recurrence, another one is run by the loop.
+    `unit` is the class of the recurrent unit, of which each direction has one.
     """
 
     directions: int  # 1 forward, 2 forward and backward
@@ -36,31 +31,21 @@ class Encoder(nn.Module):
         hidden: int,
         *,
         dropout: float = 0.0,
-        recurrence: str = "plain",
-        graphs: bool = False,
-        unit: type[nn.Module] = GatedUnit,
+        unit: Callable[..., nn.Module] = GatedUnit,
     ) -> None:
         super().__init__()
-        if recurrence not in ("plain", "fused"):
-            raise ValueError(f"recurrence is {recurrence!r}; it must be 'plain' or 'fused'")
-        self.recurrence = recurrence
-        self.graph_cache = GraphCache() if graphs else None
-        self.size = self.directions * hidden
+        self.size = self.directions * hidden  # of an annotation
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
         self.units = nn.ModuleList(unit(embedding, hidden) for _ in range(self.directions))
-        self.fused = recurrence == "fused" and unit is GatedUnit
         self.initialise("paper")
 
     def initialise(self, init: str) -> None:
         initialise_embedding(self.embedding, init)
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
-        """h (B, S, H) of each direction at every position."""
-        words = look_up(self.embedding, source) if self.fused else self.embedding(source)
-        words = self.dropout(words)  # (B, S, E)
-        if self.fused:
-            return read_in_all_directions([*self.units], words, mask, self.graph_cache)
+        """h (B, S, H) of each direction at every position, for source ids (B, S), mask (B, S)."""
+        words = self.dropout(self.embedding(source))  # (B, S, E)
         return [
             read_in_one_direction(unit, words, mask, reverse=direction == 1)
             for direction, unit in enumerate(self.units)
@@ -68,7 +53,7 @@ class Encoder(nn.Module):
 
 
 def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
-    """The states (B, S, H) of one recurrent network that reads `words` (B, S, E) from 0."""
+    """The states (B, S, H) of one recurrent network that reads `words` (B, S, E), starting from 0."""
     projected = unit.project(words)  # (B, S, 3H) of a gated unit
     state = unit.start(unit.U.new_zeros(words.shape[0], unit.hidden))
     positions = range(words.shape[1])

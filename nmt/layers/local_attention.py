@@ -7,17 +7,14 @@ B batch, K queries a sentence, S source length, H state, N alignment.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from nmt.layers.attention import Attention, AttentionOutput, softmax_where
 from nmt.layers.initialisation import initialise_matrix
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype
-
-WIDEST = 10_000  # positions on either side: more than any sentence has
 
 
 class LocalAttention(Attention):
@@ -25,33 +22,22 @@ class LocalAttention(Attention):
 
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
-    where positions j are counted from 1 and T_x counts `</s>`. As printed, the weights that contexts
-    are made with are not normalised again: they sum to less than 1, and to e^-2 at least, since a
-    position inside the window is there always. The Gaussian alone has a gradient for W_p and v_p.
-    The log-normaliser is that of the softmax.
+    where positions j are counted from 1 and T_x counts `</s>`. As printed, contexts are made with
+    weights that are not normalised again: they sum to less than 1, and to e^-2 at least, since a
+    position inside the window is there always. The weights handed out are divided by their sum, so
+    that figures and scores of attention mean what they mean elsewhere.
 
-    Initialisation: W_p (N, H) and v_p (N) from N(0, 0.01²) under `paper`, by Glorot's rule
-    otherwise: every window begins about the middle of the sentence.
-
-    Raises ValueError for a `window` (D) that is no whole number from 1 to `WIDEST`.
+    The Gaussian alone has a gradient for W_p and v_p. Initialisation: W_p (N, H) and v_p (N) from
+    N(0, 0.01²) under `paper`, by Glorot's rule otherwise: every window begins about the middle of
+    the sentence. Raises ValueError for a `window` (D) below 1.
     """
 
-    run_fused = None  # type: ignore[assignment]  # the loop under autograd is all there is
-    normalised = False
-
     def __init__(
-        self,
-        hidden: int,
-        annotation: int,
-        alignment: int,
-        scoring: nn.Module,
-        *,
-        window: int = 10,
-        **options: Any,
+        self, hidden: int, annotation: int, alignment: int, scoring: nn.Module, *, window: int = 10
     ) -> None:
-        if not isinstance(window, int) or not 1 <= window <= WIDEST:
-            raise ValueError(f"window is {window!r}; it must be a whole number from 1 to {WIDEST}")
-        super().__init__(hidden, annotation, alignment, scoring, **options)
+        if window < 1:
+            raise ValueError(f"window is {window}; it must be at least 1")
+        super().__init__(hidden, annotation, alignment, scoring)
         self.window = window
         self.W_p = nn.Parameter(torch.empty(alignment, hidden))
         self.v_p = nn.Parameter(torch.empty(alignment))
@@ -67,19 +53,17 @@ class LocalAttention(Attention):
         """p_i (B, K) in positions from 0 to T_x, for states (B, K, H) and a mask (B, S)."""
         dtype = accumulate_dtype(state.dtype)  # in 16 bits a position would be a whole number
         with torch.autocast(state.device.type, enabled=False):
-            moved = torch.tanh(nn.functional.linear(state.to(dtype), self.W_p.to(dtype)))
+            moved = torch.tanh(linear(state.to(dtype), self.W_p.to(dtype)))
             return mask.sum(1, keepdim=True) * torch.sigmoid(moved @ self.v_p.to(dtype))
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
+        """Attends with K states a sentence (B, K, H)."""
         scores = self.scores(state, memory)  # (B, K, S)
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
-        position = torch.arange(1, scores.shape[2] + 1, device=scores.device)
-        distance = position - centre  # (B, K, S)
+        distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre
         seen = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
         weights, log_normaliser = softmax_where(scores, seen)
         weights = weights * torch.exp(-2 * (distance / self.window).square())  # σ = D / 2
-        return AttentionOutput.weighted(
-            weights, log_normaliser, self.values(memory), memory.products
-        )
-
-    values = Attention.values  # said again beside this `forward`, which it fits
+        context = torch.bmm(weights, memory.annotations)
+        total = weights.sum(2, keepdim=True)
+        return AttentionOutput(context, weights / total, log_normaliser + total.squeeze(2).log())

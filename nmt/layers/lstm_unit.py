@@ -63,10 +63,7 @@ class LstmUnit(nn.Module):
         return linear(words, self.W, self.bias)
 
     def project_context(self, context: Tensor) -> Tensor:
-        """[C_i; C_f; C_o; C] c (..., 4H) of contexts c (..., A), which `forward` adds to the projected words.
-
-        A linear function without bias: what it makes of a sum is the sum of what it makes of each.
-        """
+        """[C_i; C_f; C_o; C] c (..., 4H) of contexts c (..., A), which `forward` adds to the projected words."""
         assert self.C is not None
         return linear(context, self.C)
 

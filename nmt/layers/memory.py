@@ -15,17 +15,12 @@ Fields = TypeVar("Fields", bound=tuple[Any, ...])
 
 
 class Memory(NamedTuple):
-    """The encoded sentences of a batch (B batch, S source length, A annotation, N alignment).
-
-    A search forms many contexts of one sentence, so that the `products` of the annotations with the
-    decoder's matrices are computed in advance (`Decoder.precompute`).
-    """
+    """The encoded sentences of a batch."""
 
     annotations: Tensor  # (B, S, A) h_j
     keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
     mask: Tensor  # (B, S) bool, True on real positions
     summary: Tensor  # (B, H) ←h_1 of a bidirectional encoder, →h_Tx of a forward one
-    products: Tensor | None = None  # (B, S, P) [C; C_o] h_j; (B, 1, P) for a fixed context
 
 
 def select(fields: Fields, rows: Tensor) -> Fields:

@@ -78,8 +78,7 @@ class Network(nn.Module):
 
     def begin(self, source: Tensor, mask: Tensor) -> tuple[Memory, DecoderState]:
         """The encoded sentences and the first state of a search, with one hypothesis each."""
-        memory = self.decoder.precompute(self.encode(source, mask))
-        return memory, self.decoder.initial(memory)
+        return self.decoder.begin(self.encode(source, mask))
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         """Logits (B, K, V) of the next word, and the attention that they were made with."""
@@ -107,7 +106,7 @@ class Network(nn.Module):
     ) -> Tensor:
         """Σ -log p(y_i) over all words of the batch, () in nats: what training minimises."""
         forced = self.decoder(target, target_mask, self.encode(source, source_mask))
-        return self.output.loss(forced.readout, target, target_mask)[0]
+        return self.output.loss(forced.readout, target, target_mask)
 
 
 def reversed_words(mask: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Scoring functions of attention: how well each annotation matches a query (section A.1.2 and others).
 
 A scoring function is a pure module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`, made
-with the sizes Q and N. It knows nothing of masks, softmax or time. Which of the two `Attention`
-projects for it, a class attribute says:
+with the sizes Q and N. It knows nothing of masks, softmax or time; `forward` is all it needs. A
+class attribute says which of the two `Attention` projects for it:
 
     projections = ("query", "keys")    q = W_a s, k = U_a h, both of `alignment` entries (default)
     projections = ("query",)           q = W_a s of the size of an annotation, k = h
@@ -10,16 +10,8 @@ projects for it, a class attribute says:
     projections = ()                   q = s, k = h
 
 `Additive`, `Dot`, `ScaledDot` and `Cosine` share both projections and differ in the score alone.
-
-A scoring function of one's own needs `forward` alone. With `recurrence=fused` it is faster if it
-also gives its derivative:
-
-    def backward(self, grad_scores, query, keys):
-        ...  # (B, K, S), (B, K, Q), (B, S, N)
-        return grad_query, grad_keys, *one_gradient_a_parameter  # in the order of self.parameters()
-
-The scoring functions here give a `scan` instead (see `nmt.layers.fused.scans`), which makes one
-buffer or one product serve all steps of a sentence.
+Scores are computed in float32 at least: in 16 bits, scores of a hundred differ by whole numbers, and
+tanh is several times slower on a CPU.
 
 B batch, K queries a sentence, S source length, Q query, N key, H state, A annotation.
 """
@@ -32,8 +24,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from nmt.layers.fused import backend
-from nmt.layers.fused.scans import AdditiveScan, CosineScan, DotScan
 from nmt.layers.precision import accumulate_dtype
 
 BOTH = ("query", "keys")
@@ -78,16 +68,10 @@ class Additive(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
         dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
-            if not torch.is_grad_enabled():
-                return backend.steps_for(query, keys).additive_scores(query, keys, self.v)
-            query, keys, v = query.to(dtype), keys.to(dtype), self.v.to(dtype)
-            return (query.unsqueeze(2) + keys.unsqueeze(1)).tanh_() @ v
-
-    def scan(self, keys: Tensor) -> AdditiveScan:
-        return AdditiveScan(keys, self.v)
+            query, keys = query.to(dtype).unsqueeze(2), keys.to(dtype).unsqueeze(1)
+            return torch.tanh(query + keys) @ self.v.to(dtype)
 
 
 class Dot(nn.Module):
@@ -110,14 +94,10 @@ class Dot(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        # in 16 bits scores of a hundred would differ by whole numbers
         dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
             query, keys = query.to(dtype), keys.to(dtype)
             return torch.bmm(query * self.scale, keys.transpose(1, 2))
-
-    def scan(self, keys: Tensor) -> DotScan:
-        return DotScan(keys, self.scale)
 
 
 class ScaledDot(Dot):
@@ -169,9 +149,6 @@ class Cosine(nn.Module):
         with torch.autocast(query.device.type, enabled=False):
             query, keys = (normalize(x.to(dtype), dim=2) for x in (query, keys))
             return torch.bmm(query, keys.transpose(1, 2)) * self.log_scale.to(dtype).exp()
-
-    def scan(self, keys: Tensor) -> CosineScan:
-        return CosineScan(keys, self.log_scale)
 
 
 def equal(query_size: int, key_size: int) -> int:

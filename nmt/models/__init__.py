@@ -1,8 +1,23 @@
-"""The paper's two models as Lightning modules."""
+"""The models of the paper, as Lightning trains them.
 
-from nmt.models.base import Translator
+`networks` and `ensemble` build what translates, without Lightning; only `nmt.models.RNNsearch`,
+`RNNencdec` and `Translator` import it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
 from nmt.models.build import build_model
-from nmt.models.rnnencdec import RNNencdec
-from nmt.models.rnnsearch import RNNsearch
+from nmt.models.networks import build_network
 
-__all__ = ["RNNencdec", "RNNsearch", "Translator", "build_model"]
+if TYPE_CHECKING:
+    from nmt.models.base import RNNencdec, RNNsearch, Translator
+
+__all__ = ["RNNencdec", "RNNsearch", "Translator", "build_model", "build_network"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nmt.models import base
+
+    return getattr(base, name)

@@ -1,4 +1,4 @@
-"""`Translator`, the base class of both models: likelihood, training step, clipping, optimizer.
+"""`RNNsearch` and `RNNencdec` as Lightning trains them: loss, clipping, optimizer.
 
 B batch, S source length, T target length.
 """
@@ -15,20 +15,10 @@ from torchmetrics import SumMetric
 
 from nmt.config import ModelConfig, OptimizerConfig
 from nmt.data.batch import Batch
-from nmt.layers import (
-    Attention,
-    Decoder,
-    Encoder,
-    FixedContext,
-    GatedUnit,
-    Likelihood,
-    Network,
-    Output,
-    initialise,
-)
-from nmt.models.fused_adadelta import FusedAdadelta
+from nmt.fused.gpu.adadelta import FusedAdadelta
+from nmt.layers import Likelihood
+from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
-from nmt.models.parts import chosen_class
 from nmt.utils.errors import InputError
 
 
@@ -40,9 +30,10 @@ def exact_sum() -> SumMetric:
 
 
 class Translator(pl.LightningModule, ABC):
-    """p(y | x) by an encoder, a decoder and an output layer.
+    """Trains p(y | x); `network` computes it, and is all that translating needs.
 
-    A model is a subclass with two methods: `make_encoder` and `make_context`.
+    A model is a subclass with a static method `parts`, which gives the encoder and the decoder's
+    context.
 
     Args:
         model: the sizes and options of the layers.
@@ -50,9 +41,6 @@ class Translator(pl.LightningModule, ABC):
         optimizer, updates: the update rule, and the number of updates its schedule spans; only
             training needs them.
         reverse_source: whether the encoder reads the words of a sentence backwards.
-
-    Attributes:
-        network: the equations, all that translating needs (`nmt.layers.Network`).
     """
 
     def __init__(
@@ -65,42 +53,19 @@ class Translator(pl.LightningModule, ABC):
         reverse_source: bool = False,
     ) -> None:
         super().__init__()
-        self.model = model
-        self.source_size = source_size
-        self.target_size = target_size
         self.optimizer = optimizer
         self.updates = updates
         # what a checkpoint says besides weights, see `nmt.models.checkpoint`
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was
         self.nll_sum, self.word_sum = exact_sum(), exact_sum()  # since the last log entry
-        options: dict[str, Any] = {
-            "dropout": model.dropout,
-            "recurrence": model.recurrence,
-            "graphs": model.graphs,
-            "unit": chosen_class(model, "unit", nn.Module, GatedUnit),
-        }
-        encoder = self.make_encoder(source_size, model.embedding, model.hidden, **options)
-        decoder = Decoder(
-            target_size,
-            model.embedding,
-            model.hidden,
-            model.maxout,
-            self.make_context(encoder.size),
-            state_input=model.state_input,
-            **options,
-        )
-        output = Output(model.maxout, target_size)
-        self.network = Network(encoder, decoder, output, reverse_source=reverse_source)
-        initialise(self.network, model.init)
+        parts = self.parts(model, source_size)
+        self.network = assemble(model, parts, target_size, reverse_source=reverse_source)
 
+    @staticmethod
     @abstractmethod
-    def make_encoder(self, vocabulary: int, embedding: int, hidden: int, **options: Any) -> Encoder:
-        """Source ids to annotations and a summary; `options` are those of `nmt.layers.Encoder`."""
-
-    @abstractmethod
-    def make_context(self, annotation: int) -> Attention | FixedContext:
-        """The module that computes the decoder's context, given the size of the annotations."""
+    def parts(model: ModelConfig, source_size: int) -> Parts:
+        """The encoder, and the context of the decoder for its annotations."""
 
     def forward(self, batch: Batch) -> Likelihood:
         """The likelihood of the given translations, with readouts and attention."""
@@ -181,18 +146,7 @@ class Translator(pl.LightningModule, ABC):
 
     def configure_optimizers(self) -> Any:
         assert self.optimizer is not None
-        return make_optimizer(self.parameter_groups(), self.optimizer, self.updates)
-
-    def parameter_groups(self) -> list[nn.Parameter] | list[dict[str, Any]]:
-        """All parameters, or two groups where those of the attention have a rate of their own."""
-        assert self.optimizer is not None
-        context = self.network.decoder.context
-        if not isinstance(context, Attention) or context.lr_factor == 1:
-            return list(self.parameters())
-        scaled = context.projections()
-        places = {id(parameter) for parameter in scaled}
-        others = [parameter for parameter in self.parameters() if id(parameter) not in places]
-        return [{"params": others}, {"params": scaled, "lr": self.optimizer.lr * context.lr_factor}]
+        return make_optimizer(self.parameters(), self.optimizer, self.updates)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the model's description, and the sums since the last log entry, of all devices."""
@@ -219,3 +173,15 @@ class Translator(pl.LightningModule, ABC):
             f"load_from_checkpoint: a checkpoint of nmt is loaded by nmt.load({str(checkpoint_path)!r}),"
             " with its vocabularies; its `trained.model` is the LightningModule"
         )
+
+
+class RNNsearch(Translator):
+    """Each target word is written from an expected annotation c_i = Σ_j α_ij h_j of its own."""
+
+    parts = staticmethod(rnnsearch)
+
+
+class RNNencdec(Translator):
+    """Every target word is written from the same context c_i = →h_Tx."""
+
+    parts = staticmethod(rnnencdec)

@@ -1,16 +1,14 @@
-"""Builds a model from its configuration; only classes of `nmt` and of trusted modules."""
+"""Builds the LightningModule of a configuration; only classes of `nmt` and of trusted modules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
 from hydra.utils import get_class, get_object
 
 from nmt.config import Config
 from nmt.config.keys import is_within
-from nmt.config.schema import scoring_of
 from nmt.config.targets import TRUSTED, named_by
 from nmt.utils.errors import InputError
 
@@ -19,43 +17,22 @@ if TYPE_CHECKING:
 
 
 def build_model(config: Config, source_size: int, target_size: int) -> Translator:
-    """The model of a configuration, freshly initialised (seed before calling).
+    """The LightningModule of a configuration, freshly initialised (seed before calling).
 
     Raises:
-        InputError: when the class or the scoring function cannot be found or built, or when a model
-            without attention is given a scoring function.
+        InputError: where a class that the configuration names cannot be found or built.
     """
-    from nmt.models.base import Translator
-
-    with named_by(f"model._target_={config.model._target_}"):
-        model_class = get_class(config.model._target_)
-    if not issubclass(model_class, Translator):
-        raise InputError(f"model._target_={config.model._target_}: not an nmt.models.Translator")
-    if isabstract(model_class):
-        missing = ", ".join(sorted(model_class.__abstractmethods__))
-        raise InputError(f"model._target_={config.model._target_}: it lacks {missing}")
-    if config.model.options and is_within(model_class.__module__, ["nmt"]):
-        raise InputError(
-            f"model.options.{min(config.model.options)}: {model_class.__name__} has no such key"
-        )
-    try:
-        model: Translator = model_class(
-            config.model,
-            source_size,
-            target_size,
-            optimizer=config.optimizer,
-            updates=config.trainer["max_steps"],
-            reverse_source=config.data.reverse_source,
-        )
-    except ValueError as error:
-        raise InputError(f"model: {error}") from error
-    scoring = scoring_of(config.model)
-    if scoring and not model.network.attends:
-        raise InputError(
-            f"model.alignment={config.model.alignment}: {model_class.__name__} has no attention; "
-            "leave the key out of its file, and take scoring=none"
-        )
-    return model
+    target = config.model._target_
+    with named_by(f"model._target_={target}"):
+        model_class: type[Translator] = get_class(target)
+    return model_class(
+        config.model,
+        source_size,
+        target_size,
+        optimizer=config.optimizer,
+        updates=config.trainer["max_steps"],
+        reverse_source=config.data.reverse_source,
+    )
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:

@@ -22,7 +22,8 @@ from benchmarks.gpu.findings import Findings, within
 from benchmarks.gpu.items import ITEMS, Item
 from benchmarks.gpu.process import Ended, run_item
 from benchmarks.gpu.setting import Setting
-from nmt.layers.fused import captured, graphs, steps
+from nmt.fused import steps
+from nmt.fused.gpu import captured, graphs
 
 
 class Called(Item):

@@ -20,7 +20,6 @@ SCORINGS = {
     "additive": "Additive",
     "dot": "Dot",
     "scaled_dot": "ScaledDot",
-    "rescaled_dot": "Dot",
     "general": "General",
     "cosine": "Cosine",
     "none": None,
@@ -64,9 +63,6 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
     chosen = scoring or ("none" if title == "RNNencdec" else "additive")
     target = SCORINGS[chosen] and f"nmt.layers.scoring.{SCORINGS[chosen]}"
     assert config.model.scoring == {"_target_": target}
-    exponent = -0.25 if chosen == "rescaled_dot" else 0
-    assert config.model.projection_init_exponent == exponent
-    assert config.model.projection_lr_exponent == exponent
     long = experiment == "rnnsearch50_long"
     assert (
         config.trainer["max_steps"]

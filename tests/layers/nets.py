@@ -1,8 +1,9 @@
-"""Small models and batches of mixed lengths, a different size on every axis."""
+"""Small networks and batches of mixed lengths, a different size on every axis."""
 
 import torch
 from torch import nn
 
+from nmt.fused import fuse
 from nmt.layers import (
     Additive,
     Attention,
@@ -14,7 +15,6 @@ from nmt.layers import (
     ForwardEncoder,
     GatedUnit,
     General,
-    LocalAttention,
     Network,
     Output,
     ScaledDot,
@@ -29,70 +29,47 @@ SCORINGS = {
     "general": General,
     "cosine": Cosine,
 }
-KINDS = [(s, i) for s in ("additive", "dot", "scaled_dot", "none") for i in ("previous", "current")]
-KINDS += [("general", "current"), ("cosine", "previous")]
+KINDS = [(s, i) for s in ("additive", "dot", "none") for i in ("previous", "current")]
+KINDS += [("scaled_dot", "previous"), ("general", "current"), ("cosine", "previous")]
 SIZES = {"source": 11, "target": 13, "embedding": 4, "hidden": 5, "alignment": 7, "maxout": 3}
 
 
 class Net(Network):
-    """Encoder, decoder and output of RNNsearch, or of RNNencdec with scoring "none"."""
+    """RNNsearch, or RNNencdec with scoring "none"."""
 
     def __init__(
-        self,
-        scoring="additive",
-        state_input="previous",
-        recurrence="plain",
-        scorer=None,
-        graphs=False,
-        unit=GatedUnit,
-        **sizes,
+        self, scoring="additive", state_input="previous", *, kind=Attention, unit=GatedUnit, **sizes
     ):
-        options = {"recurrence": recurrence, "graphs": graphs, "unit": unit}
         size = SIZES | sizes
         e, h, n = size["embedding"], size["hidden"], size["alignment"]
         if scoring == "none":
-            encoder = ForwardEncoder(size["source"], e, h, **options)
-            context = FixedContext(h)
+            encoder, context = ForwardEncoder(size["source"], e, h, unit=unit), FixedContext(h)
         else:
-            encoder = BidirectionalEncoder(size["source"], e, h, **options)
-            scorer = scorer or SCORINGS[scoring]
-            context = Attention(h, 2 * h, n, scorer(*compared_sizes(scorer, h, 2 * h, n)))
+            encoder = BidirectionalEncoder(size["source"], e, h, unit=unit)
+            scorer = SCORINGS.get(scoring, scoring)
+            context = kind(h, 2 * h, n, scorer(*compared_sizes(scorer, h, 2 * h, n)))
         decoder = Decoder(
-            size["target"],
-            e,
-            h,
-            size["maxout"],
-            context,
-            state_input=state_input,
-            **options,
+            size["target"], e, h, size["maxout"], context, state_input=state_input, unit=unit
         )
         super().__init__(encoder, decoder, Output(size["maxout"], size["target"]))
         self.scoring = scoring
 
 
-def make(scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, **options):
+def make(
+    scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, graphs=False,
+    **options,
+):  # fmt: skip
     """A net with large weights and biases that are not 0, the same for both recurrences."""
     torch.manual_seed(3)
-    net = Net(scoring, state_input, recurrence, **options)
+    net = Net(scoring, state_input, **options)
     initialise(net, "glorot")
     for name, parameter in net.named_parameters():
         if "bias" in name:
             nn.init.normal_(parameter, std=0.3)
         else:
             parameter.data *= 1.5
-    return net.to(dtype or torch.float64)
-
-
-def make_local(window=2, recurrence="plain"):
-    """The net with attention in a window, whose weights do not sum to 1."""
-    net = make(recurrence=recurrence)
-    torch.manual_seed(2)
-    context = LocalAttention(5, 10, 7, net.decoder.context.scoring, window=window).double()
-    initialise(context, "glorot")
-    decoder = Decoder(13, 4, 5, 3, context, recurrence=recurrence).double()
-    initialise(decoder, "glorot")
-    net.decoder = decoder
-    return net
+    net = net.to(dtype or torch.float64)
+    return fuse(net, graphs=graphs) if recurrence == "fused" else net
 
 
 def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):
@@ -113,32 +90,6 @@ def gradients(net):
     return {name: parameter.grad for name, parameter in net.named_parameters()}
 
 
-def both_recurrences(
-    scoring, state_input="previous", lengths=((6, 1, 4), (2, 5, 3)), *, autocast=None, **options
-):
-    """For plain and fused: (nll, likelihood, gradients), each sentence with another weight.
-
-    With `autocast` given (on or off) the maxout units stay on one half.
-    """
-    results = []
-    for recurrence in ("plain", "fused"):
-        net = make(scoring, state_input, recurrence, **options)
-        if autocast is not None:
-            net.decoder.readout.bias.data[0::2] += 3
-        words = batch(*lengths, sizes=options)
-        with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
-            found = net(*words)
-        weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
-        (found.nll * weight).sum().backward()
-        grads = {
-            # a part that a one-word target never uses: no gradient in plain, 0 in fused
-            name: torch.zeros_like(p) if p.grad is None else p.grad
-            for name, p in net.named_parameters()
-        }
-        results.append((found.nll, found, grads))
-    return results
-
-
 def sentences(words, mask):
     """The ids of each row, without padding."""
     return [row[real].tolist() for row, real in zip(words, mask, strict=True)]
@@ -153,10 +104,10 @@ def mixed_precision():
     return torch.autocast("cpu", torch.bfloat16)
 
 
-def output_example(dtype=torch.float64, scale=1.0):
+def output_example(dtype=torch.float64, scale=1.0, kind=Output):
     """An output layer, readouts (3, 4, 5), their words and mask."""
     torch.manual_seed(0)
-    output = Output(5, 17).to(dtype)
+    output = kind(5, 17).to(dtype)
     torch.nn.init.normal_(output.W_o, std=scale)
     torch.nn.init.normal_(output.bias)
     readout = torch.randn(3, 4, 5, dtype=dtype, requires_grad=True)

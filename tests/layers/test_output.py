@@ -1,17 +1,20 @@
-"""The output layer: its likelihoods and their gradients against torch's own cross-entropy."""
+"""The output layer, plain and fused: likelihoods and gradients against torch's own cross-entropy."""
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from nmt.fused.output import FusedOutput
+from nmt.layers import Output
 from tests.layers.nets import output_example
+
+KINDS = pytest.mark.parametrize("kind", [Output, FusedOutput])
 
 
 def torchs_own(output, readout, target, mask):
     logits = output.logits(readout)
-    nll = cross_entropy(logits.flatten(0, 1).float(), target.flatten(), reduction="none")
-    if logits.dtype == torch.float64:
-        nll = cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    nll = cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
     return nll.view_as(mask) * mask
 
 
@@ -19,64 +22,60 @@ def grads_of(loss, output, readout):
     return torch.autograd.grad(loss, (readout, output.W_o, output.bias))
 
 
+@KINDS
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_equals_torchs_cross_entropy(scale):
+def test_equals_torchs_cross_entropy(scale, kind):
     """Also where p underflows a float32 softmax (scale 100: NLLs of hundreds of nats)."""
-    output, readout, target, mask = output_example(scale=scale)
-    expected = torchs_own(output, readout, target, mask)
-    found = output.nll(readout, target, mask)
-    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
+    output, *words = output_example(scale=scale, kind=kind)
+    exact = {"rtol": 1e-10, "atol": 1e-11}
+    expected = torchs_own(output, *words)
+    with torch.no_grad():
+        torch.testing.assert_close(output.nll(*words), expected, **exact)
+    found = output.nll(*words)
+    torch.testing.assert_close(found, expected, **exact)
     weight = torch.rand(3, 4, dtype=torch.float64)
-    torch.testing.assert_close(
-        grads_of((found * weight).sum(), output, readout),
-        grads_of((expected * weight).sum(), output, readout),
-        rtol=1e-10, atol=1e-11,
-    )  # fmt: skip
-    expected = torchs_own(output, readout, target, mask)
-    total, nll = output.loss(readout, target, mask)
-    assert not nll.requires_grad
-    torch.testing.assert_close(nll, expected.detach(), rtol=1e-11, atol=1e-11)
+    wanted = grads_of((expected * weight).sum(), output, words[0])
+    torch.testing.assert_close(grads_of((found * weight).sum(), output, words[0]), wanted, **exact)
+    total, expected = output.loss(*words), torchs_own(output, *words)
     torch.testing.assert_close(total, expected.sum())
-    torch.testing.assert_close(
-        grads_of(0.3 * total, output, readout),
-        grads_of(0.3 * expected.sum(), output, readout),
-        rtol=1e-10, atol=1e-11,
-    )  # fmt: skip
+    wanted = grads_of(0.3 * expected.sum(), output, words[0])
+    torch.testing.assert_close(grads_of(0.3 * total, output, words[0]), wanted, **exact)
 
 
-def test_improbable_words_in_float32():
-    output, readout, target, mask = output_example(torch.float32, scale=100.0)
-    expected = torchs_own(output, readout, target, mask)
+@KINDS
+def test_improbable_words_in_float32(kind):
+    output, *words = output_example(torch.float32, scale=100.0, kind=kind)
+    expected = torchs_own(output, *words)
     assert expected.max() > 200
-    torch.testing.assert_close(
-        output.loss(readout, target, mask)[1], expected, rtol=1e-5, atol=1e-4
-    )
+    torch.testing.assert_close(output.loss(*words), expected.sum(), rtol=1e-5, atol=1e-4)
 
 
-def test_bf16_autocast():
+@KINDS
+def test_bf16_autocast(kind):
     """NLL within 0.05 nats and gradients within 2 % of float32."""
-    output, readout, target, mask = output_example(torch.float32)
-    expected = torchs_own(output, readout, target, mask)
-    wanted = grads_of(expected.sum(), output, readout)
+    output, *words = output_example(torch.float32, kind=kind)
+    expected = torchs_own(output, *words)
+    wanted = grads_of(expected.sum(), output, words[0])
     with torch.autocast("cpu", torch.bfloat16):
-        each = output.nll(readout, target, mask)
-        total, _ = output.loss(readout, target, mask)
+        total = output.loss(*words)
+        with torch.no_grad():
+            each = output.nll(*words)
     assert each.dtype == torch.float32
     assert (each - expected).abs().max() < 0.05
-    for loss in (each.sum(), total):
-        for found, gradient in zip(grads_of(loss, output, readout), wanted, strict=True):
-            assert found.dtype == torch.float32
-            assert (found - gradient).norm() < 0.02 * gradient.norm()
+    for found, gradient in zip(grads_of(total, output, words[0]), wanted, strict=True):
+        assert found.dtype == torch.float32
+        assert (found - gradient).norm() < 0.02 * gradient.norm()
 
 
-def test_padded_rows_are_never_computed():
-    output, readout, target, mask = output_example()
+@KINDS
+def test_padded_rows_are_never_computed(kind):
+    output, readout, target, mask = output_example(kind=kind)
     with torch.no_grad():
         readout[~mask] = torch.nan
-    nll = output.nll(readout, target, mask)
+        nll = output.nll(readout, target, mask)
     assert nll[mask].isfinite().all()
     assert not nll[~mask].any()
-    (grad,) = torch.autograd.grad(nll.sum(), readout)
+    (grad,) = torch.autograd.grad(output.loss(readout, target, mask), readout)
     assert not grad[~mask].any()
 
 
@@ -84,21 +83,18 @@ def test_padded_rows_are_never_computed():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_is_not_waited_for():
     """Loss and gradients as on a CPU, without a synchronisation."""
-    output, readout, target, mask = output_example()
-    total, nll = output.loss(readout, target, mask)
+    output, readout, target, mask = output_example(kind=FusedOutput)
+    total = output.loss(readout, target, mask)
     wanted = grads_of(total, output, readout)
     output = output.cuda()
     on_gpu = readout.detach().cuda().requires_grad_(), target.cuda(), mask.cuda()
-    output.loss(*on_gpu)[0].backward()  # libraries are set up
+    output.loss(*on_gpu).backward()  # libraries are set up
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        found, found_nll = output.loss(*on_gpu)
+        found = output.loss(*on_gpu)
         grads = grads_of(found, output, on_gpu[0])
-        each = output.nll(*on_gpu)
-        each.sum().backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    torch.testing.assert_close(found_nll.cpu(), nll)
-    torch.testing.assert_close(each.detach().cpu(), nll)
+    torch.testing.assert_close(found.cpu(), total)
     torch.testing.assert_close([grad.cpu() for grad in grads], list(wanted))

@@ -1,0 +1,126 @@
+"""The decoder with one loop for a whole sentence, and a search that sums products.
+
+B batch, S source length, T target length, K hypotheses a sentence, H state, A annotation, P = 3H +
+2M entries of [C; C_o] c_i.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from nmt.fused.decoder_loop import run_with_attention, run_with_fixed_context
+from nmt.fused.gpu.embedding import look_up
+from nmt.fused.gpu.graphs import GraphCache
+from nmt.fused.scoring import FusedAdditive
+from nmt.layers import (
+    Additive,
+    Attention,
+    AttentionOutput,
+    Decoder,
+    DecoderState,
+    Dot,
+    FixedContext,
+    GatedUnit,
+    General,
+    Memory,
+    Readout,
+    ScaledDot,
+    TeacherForced,
+)
+from nmt.layers.precision import accumulate_dtype, compute_dtype
+
+SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
+LONGEST = 120
+"""Source length up to which a search uses precomputed products of annotations. They are wider than
+annotations: on a CPU with a beam of 12, reading them costs more than it saves beyond 100 to 140."""
+
+
+def is_known(decoder: Decoder) -> bool:
+    """Whether all parts of a decoder are exactly those that this file computes."""
+    context = decoder.context
+    attends = type(context) is Attention and type(context.scoring) in SCORINGS
+    parts = type(decoder.unit) is GatedUnit and type(decoder.readout) is Readout
+    return parts and (attends or type(context) is FixedContext)
+
+
+class FusedDecoder(Decoder):
+    """See `nmt.layers.Decoder`. Runs as that does where a part was replaced by an unknown one.
+
+    No gradient flows into the weights and log-normalisers of `forward` from outside.
+    """
+
+    graph_cache: GraphCache | None = None
+
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
+        if not is_known(self):
+            return super().forward(target, target_mask, memory)
+        start = self.initial(memory)
+        words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
+        previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
+        read = words[:-1] if self.state_input == "current" else previous[:-1]
+        projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
+        initial = start.hidden.squeeze(1)
+        context: Any = self.context
+        if isinstance(context, FixedContext):
+            trace = run_with_fixed_context(projected, initial, memory, self.unit, self.graph_cache)
+        else:
+            trace = run_with_attention(
+                projected,
+                initial,
+                memory,
+                context.W_a,
+                context.scoring,
+                self.unit,
+                self.graph_cache,
+            )
+        readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
+        readout = readout.transpose(0, 1)
+        if trace.weights is None or trace.log_normaliser is None:
+            return TeacherForced(readout, None, None)
+        weights, log_normaliser = trace.weights.transpose(0, 1), trace.log_normaliser.t()
+        return TeacherForced(
+            readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask
+        )
+
+    def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
+        """The memory with [C; C_o] h_j in place of h_j, of which the steps sum [C; C_o] c_i.
+
+        One product a source position takes the place of one a hypothesis and step. Sentences of
+        more than `LONGEST` symbols keep their annotations.
+        """
+        state = self.initial(memory)
+        fixed = isinstance(self.context, FixedContext)
+        values = memory.summary if fixed else memory.annotations
+        long = not fixed and memory.mask.shape[1] > LONGEST
+        rows = len(self.unit.C) + len(self.readout.C_o)
+        if not is_known(self) or long or rows == self.context.size:
+            return memory, state
+        products = torch.cat(
+            [self.unit.project_context(values), linear(values, self.readout.C_o)], -1
+        )
+        field = "summary" if fixed else "annotations"
+        return memory._replace(**{field: products}), state
+
+    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
+        attended = self.context(state.hidden, memory)
+        if not self._is_product(attended):
+            return self.readout(state.hidden, state.word, attended.context), attended
+        for_readout = attended.context[..., len(self.unit.C) :]
+        return self.readout.maxout(state.hidden, state.word, for_readout), attended
+
+    def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
+        if not self._is_product(attended):
+            return super().advance(state, attended, word)
+        embedded = self.dropout(self.embedding(word))
+        projected = self.unit.project(embedded if self.state_input == "current" else state.word)
+        projected = projected.to(accumulate_dtype(projected.dtype))
+        for_unit = attended.context[..., : len(self.unit.C)]
+        return DecoderState(self.unit(state.hidden, projected + for_unit), embedded)
+
+    def _is_product(self, attended: AttentionOutput) -> bool:
+        """Whether the context is [C; C_o] c_i, by its size (`begin` avoids equal ones)."""
+        return attended.context.shape[-1] != self.context.size

@@ -1,0 +1,133 @@
+"""-log p of given words, and the gradient of the logits, as a Triton kernel.
+
+The logits are the only thing of their size besides their gradient, and each is passed over once in
+the GPU's memory: a program handles a row, with so many threads that the rows that are at work at
+once (two to a multiprocessor, 32 MB at 30,000 words) fit the L2 cache of an H100, from which they
+are read for the second time. Products of 16 bits are added up and written in float32, so that the
+softmax knows nothing of the 16 bits.
+
+R rows (target words), M maxout, V vocabulary.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+LOGITS = 2**27  # alive at once: with their gradient in bf16 0.8 GB
+WORDS = 4096  # words of the vocabulary that a program takes at once
+WARPS = 16 if torch.version.hip else 32  # 1,024 threads, as many as a program can have
+
+
+@triton.jit(do_not_specialize_on_alignment=["words", "weight", "nll"])
+def word_nll_kernel(
+    logits, bias, words, weight, nll, grad,
+    VOCABULARY: tl.constexpr, LOGITS_ROW: tl.constexpr, GRAD_ROW: tl.constexpr,
+    WEIGHTED: tl.constexpr, GRADIENT: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0)
+    logits += row.to(tl.int64) * LOGITS_ROW
+    # each lane has a largest logit and a sum of its own; finite, as exp(-inf + inf) would be no number
+    largest = tl.full((WORDS,), -3e38, tl.float32)
+    sums = tl.zeros((WORDS,), tl.float32)
+    # the masks of loads and stores end where a row's memory does, at a multiple of 16 bytes
+    for first in range(0, VOCABULARY, WORDS):
+        n = first + tl.arange(0, WORDS)
+        x = tl.load(logits + n, mask=n < LOGITS_ROW, other=0)
+        x += tl.load(bias + n, mask=n < VOCABULARY, other=0)
+        x = tl.where(n < VOCABULARY, x, float("-inf"))
+        larger = tl.maximum(largest, x)
+        sums = sums * tl.exp(largest - larger) + tl.exp(x - larger)
+        largest = larger
+    of_all = tl.max(largest, 0)
+    log_sum = of_all + tl.log(tl.sum(sums * tl.exp(largest - of_all), 0))
+    word = tl.load(words + row)
+    surprisal = log_sum - (tl.load(logits + word) + tl.load(bias + word))
+    factor = 1.0
+    if WEIGHTED:
+        factor = tl.load(weight + row)
+    tl.store(nll + row, surprisal * factor)
+    if GRADIENT:
+        tl.debug_barrier()  # the gradient may lie where the logit of the right word was read
+        grad += row.to(tl.int64) * GRAD_ROW
+        # of the right word p - 1, as exact as its NLL
+        for first in range(0, VOCABULARY, WORDS):
+            n = first + tl.arange(0, WORDS)
+            x = tl.load(logits + n, mask=n < LOGITS_ROW, other=0)
+            x += tl.load(bias + n, mask=n < VOCABULARY, other=0)
+            x = tl.where(n < VOCABULARY, x, float("-inf"))
+            p = tl.exp(x - log_sum)
+            p = tl.where(n == word, p - 1, p)
+            tl.store(grad + n, p * factor, mask=n < GRAD_ROW)
+
+
+def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None, least: int = 1) -> Tensor:
+    """See `nmt.fused.likelihood.logits_memory`; in float32."""
+    count = min(len(rows), max(least, most or LOGITS // vocabulary))
+    return aligned(count, vocabulary, rows.device, torch.float32)
+
+
+def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """See `nmt.fused.likelihood.operand`: its rows begin at multiples of 16 bytes.
+
+    Tensor cores are fed that much at a time; 500 entries of bf16 would rule the best products out.
+    """
+    if tensor.shape[1] * dtype.itemsize % 16 == 0:
+        return tensor.to(dtype)
+    return aligned(len(tensor), tensor.shape[1], tensor.device, dtype).copy_(tensor)
+
+
+def aligned(rows: int, columns: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """An empty matrix whose rows begin at multiples of 16 bytes."""
+    entries = 16 // dtype.itemsize
+    whole = torch.empty(rows, -(-columns // entries) * entries, device=device, dtype=dtype)
+    return whole[:, :columns]
+
+
+def word_nll(
+    rows: Tensor,
+    W_o: Tensor,
+    bias: Tensor,
+    words: Tensor,
+    weight: Tensor | None,
+    nll: Tensor,
+    logits: Tensor,
+    *,
+    with_gradient: bool,
+) -> Tensor | None:
+    """See `nmt.fused.likelihood.word_nll`; the logits are in float32."""
+    logits = logits[: len(rows)]
+    product(rows, W_o.t(), logits)
+    grad = logits  # in their memory where their type is that of products
+    if with_gradient and rows.dtype != torch.float32:
+        grad = aligned(len(rows), len(W_o), rows.device, rows.dtype)
+    word_nll_kernel[(len(rows),)](
+        logits, bias.float(), words, nll if weight is None else weight, nll, grad,
+        VOCABULARY=len(W_o), LOGITS_ROW=logits.stride(0), GRAD_ROW=grad.stride(0),
+        WEIGHTED=weight is not None, GRADIENT=with_gradient, WORDS=WORDS, num_warps=WARPS,
+    )  # fmt: skip
+    return grad if with_gradient else None
+
+
+def product(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """left · right in float32, whatever the type of the two."""
+    if left.is_cuda:
+        return torch.mm(left, right, out_dtype=torch.float32, out=out)
+    return torch.mm(left.float(), right.float(), out=out)  # where the kernels are interpreted
+
+
+def accumulate_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
+    """See `nmt.fused.likelihood.accumulate_product`."""
+    if first:
+        product(left, right, total)
+    else:
+        total.add_(product(left, right, torch.empty_like(total)))
+
+
+def accumulate_columns(total: Tensor, rows: Tensor, *, first: bool) -> None:
+    """See `nmt.fused.likelihood.accumulate_columns`."""
+    columns = rows.sum(0, dtype=total.dtype)
+    total.copy_(columns) if first else total.add_(columns)

@@ -1,1 +1,0 @@
-"""Recurrences, attention and cross-entropy with hand-written backward passes, and CUDA graphs."""

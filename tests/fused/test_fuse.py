@@ -1,0 +1,223 @@
+"""Fused networks against plain ones: values and gradients in every precision, what is swapped."""
+
+import copy
+import logging
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import gradcheck
+
+from nmt.config import OptimizerConfig
+from nmt.fused import fuse, plain_class
+from nmt.fused.decoder import FusedDecoder
+from nmt.fused.decoder_loop import run_with_attention
+from nmt.fused.encoder import FusedBidirectionalEncoder
+from nmt.fused.output import FusedOutput
+from nmt.fused.unit_loop import run_units
+from nmt.layers import (
+    BidirectionalEncoder,
+    Decoder,
+    LocalAttention,
+    LstmUnit,
+    Memory,
+    Output,
+)
+from nmt.models.optimizer import make_optimizer
+from tests.layers.nets import KINDS, SCORINGS, SIZES, batch, gradients, leaf, make, mixed_precision
+
+LENGTHS = [((6, 1, 4), (2, 5, 3)), ((1,), (1,)), ((3, 3), (1, 2)), ((2, 9), (7, 4))]
+LARGER = {"hidden": 48, "embedding": 24, "alignment": 40, "maxout": 16, "source": 60, "target": 70}
+
+
+def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, **options):
+    """For plain and fused: (likelihood, gradients), each sentence with another weight.
+
+    With `autocast` given (on or off) the maxout units stay on one half.
+    """
+    results = []
+    for recurrence in ("plain", "fused"):
+        net = make(scoring, state_input, recurrence, **options)
+        if autocast is not None:
+            net.decoder.readout.bias.data[0::2] += 3
+        with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
+            found = net(*batch(*lengths, sizes=options))
+        weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
+        (found.nll * weight).sum().backward()
+        grads = {  # of a part that a one-word target never uses: None in plain, 0 in fused
+            name: torch.zeros_like(p) if p.grad is None else p.grad
+            for name, p in net.named_parameters()
+        }
+        results.append((found, grads))
+    return results
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize(("scoring", "state_input"), KINDS)
+def test_float64(scoring, state_input, lengths):
+    (plain, grads), (fused, fused_grads) = both(scoring, state_input, lengths)
+    torch.testing.assert_close(fused.nll, plain.nll, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(fused_grads, grads, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(fused.weights, plain.weights, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(fused.log_normaliser, plain.log_normaliser)
+
+
+@pytest.mark.parametrize("scoring", ["additive", "scaled_dot", "none"])
+def test_float32(scoring):
+    """Within 1e-4 of the norm of each gradient."""
+    lengths = ((9, 12, 3), (8, 5, 11))
+    plain, fused = both(scoring, "previous", lengths, dtype=torch.float32, **LARGER)
+    torch.testing.assert_close(fused[0].nll, plain[0].nll, rtol=1e-5, atol=1e-5)
+    for name, gradient in plain[1].items():
+        assert (fused[1][name] - gradient).norm() <= 1e-4 * gradient.norm(), name
+
+
+@pytest.mark.parametrize("scoring", ["additive", "scaled_dot", "none"])
+def test_bf16_autocast(scoring):
+    """Both stay near float32: each NLL within 0.1, each gradient within 6 % of its norm.
+
+    One half of each maxout pair is far above the other, or rounding would swap some.
+    """
+    lengths, options = ((9, 12, 3), (8, 5, 11)), {"dtype": torch.float32, **LARGER}
+    exact = both(scoring, "previous", lengths, autocast=False, **options)[0]
+    for likelihood, grads in both(scoring, "previous", lengths, autocast=True, **options):
+        assert (likelihood.nll - exact[0].nll).abs().max() < 0.1
+        for name, gradient in exact[1].items():
+            assert grads[name].dtype == torch.float32
+            assert (grads[name] - gradient).norm() <= 0.06 * gradient.norm(), name
+
+
+def test_gradcheck_of_the_units():
+    torch.manual_seed(0)
+    real = torch.ones(2, 3, 2, 1, dtype=torch.float64)
+    real[0, 2, 1], real[1, 0, 1] = 0, 0
+    inputs = (leaf(2, 3, 2, 9), leaf(2, 2, 3), leaf(2, 6, 3), leaf(2, 3, 3))
+    assert gradcheck(lambda *x: run_units(*x, real, torch.float64), inputs)
+
+
+@pytest.mark.parametrize("scoring", ["additive", "dot", "scaled_dot"])
+def test_gradcheck_of_the_decoder(scoring):
+    torch.manual_seed(0)
+    h, a, n = 2, 3, 4
+    module = SCORINGS[scoring](n, n).double()
+    for parameter in module.parameters():
+        nn.init.normal_(parameter)
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+
+    def run(words, initial, annotations, keys, W_a, U_gates, U, C, *_):
+        memory = Memory(annotations, keys, mask, initial)
+        unit = SimpleNamespace(U_gates=U_gates, U=U, C=C)
+        trace = run_with_attention(words, initial, memory, W_a, module, unit)
+        return trace.states, trace.contexts
+
+    inputs = (
+        leaf(2, 2, 3 * h), leaf(2, h), leaf(2, 3, a), leaf(2, 3, n),
+        leaf(n, h), leaf(2 * h, h), leaf(h, h), leaf(3 * h, a),
+    )  # fmt: skip
+    # the scoring function's own parameters reach the function through the module
+    assert gradcheck(run, (*inputs, *module.parameters()))
+
+
+@pytest.mark.parametrize("frozen", ["encoder", "decoder.context", "decoder.unit", "decoder"])
+def test_gradients_do_not_depend_on_what_is_frozen(frozen):
+    free = both("additive")[1][1]
+    net = make("additive", recurrence="fused")
+    net.get_submodule(frozen).requires_grad_(False)
+    nll = net(*batch()).nll
+    (nll * torch.tensor([[1], [2], [3]]) / 3).sum().backward()
+    for name, gradient in gradients(net).items():
+        if name.startswith(frozen + "."):
+            assert gradient is None
+        else:
+            torch.testing.assert_close(gradient, free[name])
+
+
+def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
+    """Bytes kept for the backward pass, an entry more of T at a time: no B·S·N in the slope."""
+    b, s, n = 4, 40, SIZES["alignment"] * 30
+    kept = []
+    for t in (10, 20):
+        net = make(recurrence="fused", alignment=n)
+        saved = {}
+
+        def pack(tensor, saved=saved):
+            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            net(*batch((s,) * b, (t,) * b))
+        kept.append(sum(saved.values()))
+    assert (kept[1] - kept[0]) / 10 < b * s * n * 8 / 4
+
+
+def test_what_is_swapped(caplog):
+    """Parameters and their names stay; unknown parts stay plain, with a line of the log."""
+    caplog.set_level(logging.INFO, "nmt")
+    plain, fused = make(), make(recurrence="fused")
+    assert type(fused.encoder) is FusedBidirectionalEncoder
+    assert (type(fused.decoder), type(fused.output)) == (FusedDecoder, FusedOutput)
+    assert plain_class(fused.decoder) is plain_class(plain.decoder) is Decoder
+    torch.testing.assert_close(fused.state_dict(), plain.state_dict())
+    assert not caplog.messages
+    lstm = make(recurrence="fused", unit=LstmUnit)
+    assert (type(lstm.encoder), type(lstm.decoder)) == (BidirectionalEncoder, Decoder)
+    assert type(lstm.output) is FusedOutput
+    for other in ({"scoring": "cosine"}, {"kind": LocalAttention}):
+        net = make(recurrence="fused", **other)
+        assert (type(net.encoder), type(net.decoder)) == (FusedBidirectionalEncoder, Decoder)
+    assert [line.partition(": ")[2] for line in caplog.messages] == [
+        "the encoder and the decoder runs step by step under autograd",
+        *["the decoder runs step by step under autograd"] * 2,
+    ]
+    assert type(copy.deepcopy(fused).decoder) is FusedDecoder
+
+
+class Own(Output):
+    def logits(self, readout):
+        return 2 * super().logits(readout)
+
+
+def test_a_part_of_another_class_is_left_alone():
+    net = make()
+    net.output.__class__ = Own
+    expected = net(*batch()).nll
+    torch.testing.assert_close(fuse(net)(*batch()).nll, expected)
+    assert type(net.output) is Own
+
+
+THREADS = {"source": 700, "target": 900, "hidden": 64, "embedding": 40, "alignment": 72}
+
+
+def test_threads_change_nothing_but_the_order_of_sums():
+    lengths = ([9] * 24 + [4] * 8, [8] * 20 + [5] * 12)
+
+    def update(threads):
+        torch.set_num_threads(threads)
+        try:
+            net = make(recurrence="fused", dtype=torch.float32, **THREADS)
+            settings = OptimizerConfig("torch.optim.Adadelta", lr=1.0)
+            optimizer = make_optimizer(net.parameters(), settings, 1)["optimizer"]
+            net.loss(*batch(*lengths, sizes=THREADS)).backward()
+            optimizer.step()
+            return gradients(net) | {f"{n}'": p.detach() for n, p in net.named_parameters()}
+        finally:
+            torch.set_num_threads(1)
+
+    one, two = update(1), update(2)
+    for name, value in one.items():
+        assert torch.linalg.norm(two[name] - value) <= 1e-5 * torch.linalg.norm(value), name
+    for threads, first in ((1, one), (2, two)):
+        again = update(threads)
+        assert all(torch.equal(value, again[name]) for name, value in first.items())
+
+
+def test_scores_of_a_search_are_those_of_training():
+    net = make(recurrence="fused", dtype=torch.float32)
+    query, keys = torch.randn(3, 4, 7), torch.randn(3, 6, 7)
+    scoring = net.decoder.context.scoring
+    expected = scoring(query, keys)
+    with torch.no_grad(), mixed_precision():
+        found = scoring(query, keys)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

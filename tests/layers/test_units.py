@@ -1,0 +1,107 @@
+"""The recurrent units, step by step, and the readout."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.nn.functional import linear
+
+from nmt.layers import GatedUnit, LstmUnit, Readout
+from tests.layers.nets import mixed_precision
+from tests.layers.reference import sigmoid
+
+
+def test_reset_acts_before_the_recurrent_product():
+    """`torch.nn.GRU` with the same weights gives something else."""
+    unit = GatedUnit(2, 3).double()
+    torch.nn.init.normal_(unit.bias)
+    torch.nn.init.normal_(unit.W)
+    state, word = torch.randn(4, 3).double(), torch.randn(4, 2).double()
+    n = 3
+    z, r, candidate = unit.project(word).chunk(3, 1)
+    z = torch.sigmoid(z + state @ unit.U_gates[:n].t())
+    r = torch.sigmoid(r + state @ unit.U_gates[n:].t())
+    after = torch.tanh(candidate + r * (state @ unit.U.t()))
+    before = torch.tanh(candidate + (r * state) @ unit.U.t())
+    found = unit(state, unit.project(word))
+    torch.testing.assert_close(found, (1 - z) * state + z * before)
+    assert (found - ((1 - z) * state + z * after)).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize(("unit", "size"), [(GatedUnit, 3), (LstmUnit, 6)])
+def test_padding_freezes_the_state_exactly(unit, size):
+    made = unit(2, 3)
+    state, word = torch.randn(2, size), torch.randn(2, 2)
+    after = made(state, made.project(word), real=torch.tensor([True, False]))
+    assert torch.equal(after[1], state[1])
+    assert (after[0] != state[0]).all()
+
+
+@pytest.mark.parametrize(("unit", "size"), [(GatedUnit, 3), (LstmUnit, 6)])
+def test_gradients(unit, size):
+    torch.manual_seed(0)
+    made = unit(2, 3, context=4).double()
+    inputs = [torch.randn(2, n).double().requires_grad_() for n in (size, 2, 4)]
+    real = torch.tensor([True, False])
+
+    def run(state, word, context, *_):
+        return made(state, made.project(word), context, real)
+
+    assert gradcheck(run, (*inputs, *made.parameters()))
+
+
+def test_gates_are_sums_of_16_bit_products():
+    torch.manual_seed(0)
+    unit = GatedUnit(6, 8, context=5)
+    unit.initialise("glorot")
+    state, words, context = torch.randn(3, 8), torch.randn(3, 6), torch.randn(3, 5)
+    with mixed_precision():
+        found = unit(state, unit.project(words), context)
+
+    def product(x, matrix, bias=None):
+        bias = None if bias is None else bias.bfloat16()
+        return linear(x.bfloat16(), matrix.bfloat16(), bias).float()
+
+    projected = product(words, unit.W, unit.bias) + product(context, unit.C)
+    for_gates, for_candidate = projected.split([16, 8], -1)
+    z, r = torch.sigmoid(for_gates + product(state, unit.U_gates)).chunk(2, -1)
+    candidate = torch.tanh(for_candidate + product(r * state, unit.U))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, (1 - z) * state + z * candidate, rtol=1e-6, atol=1e-6)
+
+
+def test_lstm():
+    """Gate by gate, for a state [h; m] of which h alone is seen."""
+    torch.manual_seed(0)
+    unit = LstmUnit(2, 3, context=4).double()
+    for parameter in unit.parameters():
+        torch.nn.init.normal_(parameter)
+    state, word, context = (torch.randn(size).double() for size in (6, 2, 4))
+    W, U, C, bias = (x.detach().numpy() for x in (unit.W, unit.U, unit.C, unit.bias))
+    h, m = np.split(state.numpy(), 2)
+    i, f, o, g = np.split(W @ word.numpy() + U @ h + C @ context.numpy() + bias, 4)
+    m = sigmoid(f) * m + sigmoid(i) * np.tanh(g)
+    found = unit(state, unit.project(word), context)
+    expected = np.concatenate([sigmoid(o) * np.tanh(m), m])
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-12)
+    assert torch.equal(unit.output(found), found[:3])
+    assert unit.start(found[:3])[3:].eq(0).all()
+
+
+def test_how_an_lstm_is_drawn():
+    torch.manual_seed(0)
+    unit = LstmUnit(20, 30, context=40)
+    assert unit.bias.tolist() == [0.0] * 30 + [1.0] * 30 + [0.0] * 60
+    for block in unit.U.chunk(4):
+        torch.testing.assert_close(block @ block.t(), torch.eye(30), atol=1e-5, rtol=0)
+    assert unit.W.std().item() == pytest.approx(0.01, rel=0.1)
+
+
+def test_maxout_takes_the_larger_of_neighbours():
+    readout = Readout(hidden=2, embedding=1, context=1, maxout=2)
+    with torch.no_grad():
+        for matrix in (readout.U_o, readout.V_o, readout.C_o):
+            matrix.zero_()
+        readout.bias.copy_(torch.tensor([1.0, 5.0, 4.0, 2.0]))
+    found = readout(torch.zeros(1, 2), torch.zeros(1, 1), torch.zeros(1, 1))
+    assert found.tolist() == [[5.0, 4.0]]
