@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nmt.api.model import Model, ScoredSentence
     from nmt.api.model import open_model as load
     from nmt.api.plots import plot_alignment
-    from nmt.api.runs import compare_runs, differences, read_results, scores
+    from nmt.api.runs import compare, scores
     from nmt.data.sources.dataset import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
     from nmt.utils.errors import InputError
@@ -28,12 +28,10 @@ __all__ = [
     "ScoredSentence",
     "__version__",
     "built_in_corpus",
-    "compare_runs",
+    "compare",
     "configure",
-    "differences",
     "load",
     "plot_alignment",
-    "read_results",
     "scores",
 ]
 
@@ -43,12 +41,10 @@ _HOMES = {
     "Model": "nmt.api.model.Model",
     "ScoredSentence": "nmt.api.model.ScoredSentence",
     "built_in_corpus": "nmt.data.sources.dataset.built_in_corpus",
-    "compare_runs": "nmt.api.runs.compare_runs",
+    "compare": "nmt.api.runs.compare",
     "configure": "nmt.api.configuration.configure",
-    "differences": "nmt.api.runs.differences",
     "load": "nmt.api.model.open_model",
     "plot_alignment": "nmt.api.plots.plot_alignment",
-    "read_results": "nmt.api.runs.read_results",
     "scores": "nmt.api.runs.scores",
 }
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import zipfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +20,9 @@ from nmt.models.checkpoint import (
     store_progress,
     write_checkpoint,
 )
-from nmt.report.comparison import compare_set
-from nmt.report.finding import find_runs, read_run
-from nmt.report.page.builder import build_page
-from nmt.report.tables import all_tables
 from nmt.utils.errors import InputError
 from tests.helpers.hostile import Attack, attacks, copied, nested, outcomes, spread
 from tests.helpers.models import small_config
-from tests.helpers.run_folders import make_run
 
 SLOW = pytest.mark.slow
 Found = dict[str, list[str]]
@@ -61,26 +52,10 @@ def content() -> dict[str, Any]:
     return content
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("runs") / "run", pairs=12, kept=2)
-
-
 def try_checkpoint(path: Path) -> None:
     checkpoint = read_checkpoint(path, resumed=True)
     checkpoint.translator()
     assert checkpoint.update >= 0
-
-
-def try_run(folder: Path) -> None:
-    """All that a comparison does but for drawing the page."""
-    found = read_run(folder)
-    comparisons = [compare_set([found], name, resamples=10) for name in found.sets]
-    for table in all_tables([found], comparisons):
-        assert table.markdown()
-        assert table.csv()
-    for name in found.sets:
-        found.alignments(name)
 
 
 DEEP = (
@@ -106,10 +81,9 @@ def of_checkpoint(content: dict[str, Any], folder: Path, counts: tuple[int, int]
     return outcomes(chosen, write, lambda: try_checkpoint(path), path.name)
 
 
-def test_a_good_checkpoint_and_a_good_run_are_used(content, run, tmp_path):
+def test_a_good_checkpoint_is_used(content, tmp_path):
     write_checkpoint(content, tmp_path / "good.ckpt")
     try_checkpoint(tmp_path / "good.ckpt")
-    try_run(run)
 
 
 @pytest.mark.parametrize(
@@ -119,31 +93,6 @@ def test_checkpoints_with_a_wrong_field(content, tmp_path, counts, least):
     found = of_checkpoint(content, tmp_path, counts)
     assert found["raised"] == []
     assert len(found["refused"]) >= least
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"{",
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"\xff\xfe{}",
-        b"\x00" * 100,
-        b"null",
-        b"[]",
-    ],
-)
-@pytest.mark.parametrize("name", ["results.json", "translations/newstest.jsonl"])
-def test_texts_that_are_no_such_json(run, name, text):
-    path = run / name
-    before = path.read_bytes()
-    try:
-        path.write_bytes(text if name == "results.json" else text + b"\n")
-        with pytest.raises(InputError, match=path.name) as refused:
-            try_run(run)
-        assert "\n" not in str(refused.value)
-    finally:
-        path.write_bytes(before)
 
 
 def test_a_checkpoint_whose_parts_are_not_what_they_seem(content, tmp_path):
@@ -224,55 +173,3 @@ def test_a_checksum_that_is_no_text(content, tmp_path, listing):
     (tmp_path / "a.ckpt.sha256").write_bytes(listing)
     with pytest.raises(InputError, match=r"a\.ckpt: damaged: its SHA-256"):
         read_checkpoint(tmp_path / "a.ckpt")
-
-
-def test_a_folder_with_the_name_of_a_digit(run, tmp_path):
-    (tmp_path / "\u00b2").mkdir()
-    (tmp_path / "\u00b2/results.json").write_bytes((run / "results.json").read_bytes())
-    (tmp_path / "10/.hydra").mkdir(parents=True)
-    found = find_runs([tmp_path])
-    assert [found.runs[0].folder.name, found.unfinished[0].name] == ["\u00b2", "10"]
-
-
-def refusal(use: Callable[[], Any]) -> str:
-    """The line that something was refused in; empty where it was used."""
-    try:
-        use()
-    except InputError as refused:
-        line = str(refused)
-    else:
-        return ""
-    assert "\n" not in line
-    return line
-
-
-def shown(folder: Path) -> None:
-    """A run's tables and page."""
-    try_run(folder)
-    build_page([read_run(folder)], folder.parent / "page.html", resamples=10)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../../x", "/etc/passwd", "x" * 300, "", "a\x00b", " ", "__proto__", "constructor", "a\nb"],
-)
-def test_a_test_set_of_an_odd_name(run, tmp_path, name):
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
-    content = json.loads((folder / "results.json").read_bytes())
-    content["test"] = {name: content["test"]["newstest"]}
-    (folder / "results.json").write_text(json.dumps(content))
-    said = refusal(partial(shown, folder))
-    assert not said or "results.json" in said or "test set's name" in said
-    assert {path.name for path in tmp_path.iterdir()} <= {"run", "page.html"}
-
-
-@pytest.mark.parametrize("name", ["x" * 100_000, "a\u202e\x1b[31m\nb|c`$\\", "\u0000", "../../x"])
-def test_a_run_of_an_odd_name(run, tmp_path, name):
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
-    content = json.loads((folder / "results.json").read_bytes()) | {"name": name}
-    (folder / "results.json").write_text(json.dumps(content))
-    said = refusal(partial(shown, folder))
-    assert not said or "results.json" in said or "test set's name" in said
-    assert said or not set(read_run(folder).label) & set("\u202e\x1b\x00")

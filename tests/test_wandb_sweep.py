@@ -10,7 +10,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from nmt.config.validation import load
 from nmt.evaluation.scores import REGISTERED
-from nmt.report.wandb.panels import log_test
+from nmt.report.loggers import summary_of
+from nmt.report.runs import FinishedRun
 from tests.helpers import ROOT
 
 FILES = sorted((ROOT / "sweeps").glob("*.yaml"))
@@ -49,7 +50,6 @@ def test_every_run_can_be_composed_and_is_another_one(file, composer, monkeypatc
             assert not override.is_sweep_override()
         assert "hydra.run.dir=outputs/wandb/${oc.env:WANDB_RUN_ID}" in typed
         config = load(composer(*(word for word in typed if not word.startswith("hydra."))))
-        assert config.logger.mode == "online"
         assert config.resume == "auto"
         assert config.experiment == values["+experiment"]
         assert config.seed == values["seed"]
@@ -62,19 +62,8 @@ def test_every_run_can_be_composed_and_is_another_one(file, composer, monkeypatc
 def test_its_metric_is_a_number_in_the_summary(file):
     """And the goal is the way in which the score is better."""
 
-    class Run:
-        def __init__(self):
-            self.summary = {}
-
-        def log(self, row):
-            pass
-
-        def define_metric(self, *names, **options):
-            pass
-
     metric = yaml.safe_load(file.read_text())["metric"]
-    run = Run()
-    log_test(run, {"valid": {"update": 12.0, "bleu": 20.5, "nll_per_word": 1.5}})
-    assert run.summary[metric["name"]] == 20.5
+    valid = {"update": 12.0, "bleu": 20.5, "nll_per_word": 1.5}
+    assert summary_of(FinishedRun("a", {"valid": valid}))[metric["name"]] == 20.5
     score = REGISTERED[metric["name"].partition("/")[2]]
     assert metric["goal"] == ("maximize" if score.higher_is_better else "minimize")

@@ -19,7 +19,6 @@ from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
-PAGE = "comparison.html"
 _due: list[ComparisonPage] = []
 
 
@@ -60,48 +59,18 @@ class ComparisonPage(Callback):
     def make(self) -> None:
         """Makes the page of the finished runs of the sweep, unless no run was started."""
         _due.remove(self)
+        command = command_line("compare", [f"runs=[{quoted(str(self.sweep))}]"])
         try:
             if any(self.sweep.glob("*/")):  # a sweep that was refused has none
-                self._make()
+                # imported here: a job, which has this callback too, needs no charts
+                from nmt.report.comparison import compare
+                from nmt.report.write import write_comparison
+
+                title = f"Comparison of the runs in {self.sweep.name}"
+                write_comparison(compare([self.sweep], shown=True), self.sweep, title=title)
         except InputError as refusal:
             log.warning("no comparison page: %s", refusal)
         except KeyboardInterrupt:
-            log.warning("no comparison page: stopped by Ctrl-C; %s", self._later)
+            log.warning("no comparison page: stopped by Ctrl-C; to make it later: %s", command)
         except Exception:
-            log.exception("no comparison page; %s", self._later)
-
-    def _make(self) -> None:
-        # Charts and tables load libraries that a job, which has this callback too, never needs.
-        from nmt.report.comparison import compare_sets
-        from nmt.report.disambiguation import disambiguate_test_sets
-        from nmt.report.finding import find_runs
-        from nmt.report.page import build_page
-        from nmt.report.tables import write_tables
-        from nmt.report.terminal import terminal_table
-        from nmt.utils.progress import counted
-
-        found = find_runs([self.sweep])
-        runs = disambiguate_test_sets(found.runs, shown=True)
-        comparisons = compare_sets(runs, shown=True)
-        write_tables(runs, comparisons, self.sweep / "tables")
-        build_page(
-            runs,
-            self.sweep / PAGE,
-            title=f"Comparison of the runs in {self.sweep.name}",
-            unfinished=found.unfinished,
-            comparisons=comparisons,
-        )
-        table = terminal_table(runs, comparisons, found.unfinished)
-        log.info(
-            "comparison of %s%s: %s\n%s:\n%s",
-            counted(len(runs), "run"),
-            f", {len(found.unfinished)} unfinished" if found.unfinished else "",
-            self.sweep / PAGE,
-            table.title,
-            table.text(),
-        )
-
-    @property
-    def _later(self) -> str:
-        command = command_line("compare", [f"runs=[{quoted(str(self.sweep))}]"])
-        return f"to make it later: {command}"
+            log.exception("no comparison page; to make it later: %s", command)

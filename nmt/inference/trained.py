@@ -14,10 +14,10 @@ import torch
 from nmt.config import Config, EvaluationConfig, SearchConfig
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
+from nmt.inference.wandb_checkpoint import PREFIX, check_references, download, is_reference
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
-from nmt.report.wandb.artifacts import PREFIX, check_references, download, is_reference
 from nmt.utils.devices import resolve_precision, use_threads, uses_gpu
 from nmt.utils.errors import InputError
 

@@ -1,359 +1,477 @@
-"""What can only be said of several runs together: shared subsets and significance.
+"""Compares runs and outside systems: one frame of scores, and a test of each pair.
 
-Every score comes from `nmt.evaluation`; this file decides which sentences and which pairs it is asked
-about.
+The statistics come from `nmt.evaluation`; this file decides which sentences and pairs they are of.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import stats
 
 from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE, EDGES
+from nmt.data.tokenise import tokeniser
 from nmt.evaluation import significance
-from nmt.evaluation.buckets import buckets
-from nmt.evaluation.results import score_of
-from nmt.evaluation.scores import NO_UNK, REGISTERED, Score
-from nmt.evaluation.summary import Measured, by_length, by_unknown_words
-from nmt.report.groups import bleu_of, paired, paired_note
-from nmt.report.no_unk import no_unk_subset
-from nmt.report.runs import FinishedRun, known_scores
-from nmt.report.table import levels
+from nmt.evaluation.buckets import Bucket, assign, buckets
+from nmt.evaluation.external import read_external
+from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.summary import Measured
+from nmt.evaluation.table import score_table
+from nmt.report.runs import (
+    FinishedRun,
+    find_runs,
+    grouped,
+    keys_of,
+    score_descriptions,
+    separate_texts,
+    sets_of,
+)
 from nmt.utils.errors import InputError
-from nmt.utils.progress import Stage
+from nmt.utils.progress import Stage, counted
+
+MAX_PAIRED = 25  # runs compared pair by pair: 300 would make 44,850 pairs
+MAX_UNKNOWN = 4  # unknown words of a pair: more are counted with these
+DIFFERENCES = [
+    *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
+    *("delta", "low", "high", "p", "p_corrected", "p_randomised", "p_randomised_corrected"),
+]
 
 
 @dataclass(frozen=True)
-class SetComparison:
-    """All runs on one test set.
+class Comparison:
+    """Runs and outside systems on their test sets.
 
     Attributes:
-        name: of the test set.
-        runs: those that were scored on it.
-        results: `test.<set>` of results.json by label, its `bleu.no_unk` and `by_length.no_unk` on
-            the shared subset, and scores filled in that the records give and results.json lacks.
-        known: how to show each score that some run has, by key: the entries of results.json.
-        no_unk_pairs: sentences without unknown words for every run.
-        no_unk_shared: whether some run alone would have had more of them.
-        recounted: labels of the runs whose buckets had other edges, or were of the other side, than
-            the first run's, and are counted anew.
-        confidence: share of the resamples inside the intervals by label; that of differences is the
-            largest.
-        significance: rows of `nmt.evaluation.significance.compare` by key of the score.
-        paired: labels of the runs that these rows are of, and whose sentences a page shows
-            (`nmt.report.groups.paired`).
+        runs: with unique labels; outside systems last.
+        scores: a row a number, as `scores.csv`, with the column `run`. Scores without unknown words
+            are of the sentences that the shortlists of all runs cover.
+        differences: the test of each pair of runs in `DIFFERENCES`.
+        unknown_words: BLEU by the number of unknown words: `run`, `set`, `unknown`, `value`, `low`,
+            `high`, `sentences`.
+        notes: what a reader must know of a test set, by its name.
+        unfinished: folders of runs that have not finished.
     """
 
-    name: str
     runs: list[FinishedRun]
-    results: dict[str, dict[str, Any]]
-    known: dict[str, dict[str, Any]]
-    no_unk_pairs: int
-    no_unk_shared: bool
-    recounted: list[str]
-    confidence: dict[str, float]
-    significance: dict[str, list[dict[str, Any]]]
-    paired: list[str]
+    scores: pd.DataFrame
+    differences: pd.DataFrame
+    unknown_words: pd.DataFrame
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    unfinished: list[Path] = field(default_factory=list)
 
-    def rows(self, label: str) -> list[dict[str, Any]]:
-        """The buckets of a run: `by_length` of its results."""
-        found: list[dict[str, Any]] = self.results[label]["by_length"]
-        return found
+    @cached_property
+    def sets(self) -> list[str]:
+        """Names of the test sets: those whose smallest bucket has the most sentences first."""
+        names = list(dict.fromkeys(self.scores["set"]))
+        return sorted(names, key=lambda name: -smallest_bucket(self.scores, name))
 
-    def shown_scores(self) -> dict[str, dict[str, Any]]:
-        """How to show every score, by key; BLEU first, then without unknown words.
+    @cached_property
+    def groups(self) -> dict[str, list[FinishedRun]]:
+        """Runs that differ by nothing but their seed, by the name of the group."""
+        return grouped(self.runs)
 
-        In a sentence BLEU is called by its `name`: the title tells two columns apart.
+    @cached_property
+    def about(self) -> dict[str, dict[str, Any]]:
+        """How to show each score, by key (`nmt.report.runs.score_descriptions`)."""
+        return score_descriptions(
+            [FinishedRun("", run.results, table=self.scores) for run in self.runs]
+        )
+
+    def on(self, test_set: str) -> pd.DataFrame:
+        """The scores on a test set, with the columns `key` and `bucket` (`all` for the whole set)."""
+        frame = self.scores[self.scores["set"] == test_set]
+        return frame.assign(key=keys_of(frame), bucket=bucket_names(frame))
+
+    def present(self, test_set: str) -> list[FinishedRun]:
+        """The runs that were scored on a test set."""
+        scored = set(self.scores.loc[self.scores["set"] == test_set, "run"])
+        return [run for run in self.runs if run.label in scored]
+
+    def paired(self, test_set: str) -> list[FinishedRun]:
+        """The runs that are compared pair by pair and sentence by sentence: at most MAX_PAIRED.
+
+        Outside systems come first, then the runs of the highest BLEU.
         """
-        bleu = self.known.get("bleu") or REGISTERED["bleu"].description()
-        return {
-            "bleu": bleu | {"title": "BLEU, all", "name": bleu["title"]},
-            "bleu_no_unk": bleu | {"title": NO_UNK.title},
-            **{key: about for key, about in self.known.items() if key != "bleu"},
-        }
+        return _paired(self.present(test_set), self.on(test_set))
 
     @property
-    def levels(self) -> str:
-        """The confidence levels of the runs' own intervals, as people write them."""
-        return levels(self.confidence.values())
-
-    @property
-    def level_of_differences(self) -> str:
-        """The confidence level of the intervals of differences, as people write it."""
-        return levels([max(self.confidence.values())])
-
-    @property
-    def pairs_note(self) -> str | None:
-        """Of which runs pairs and sentences are; None where they are of all."""
-        return paired_note(len(self.runs), "runs")
-
-    def pairable(self) -> list[FinishedRun]:
-        """The runs that are compared pair by pair, and whose sentences are shown."""
-        return [run for run in self.runs if run.label in self.paired]
-
-    def compared(self, run: FinishedRun) -> FinishedRun:
-        """One of the runs with `results` in place of what it measured alone."""
-        test = {**run.results["test"], self.name: self.results[run.label]}
-        return replace(run, results={**run.results, "test": test})
+    def level(self) -> str:
+        """Confidence levels of the runs' intervals, such as `95 %`."""
+        levels = {run.confidence for run in self.runs if not run.external} or {CONFIDENCE}
+        return "/".join(f"{100 * level:g} %" for level in sorted(levels))
 
 
-def scored_sets(runs: Sequence[FinishedRun]) -> list[str]:
-    """Every test set that some run was scored on."""
-    return list(dict.fromkeys(name for run in runs for name in run.sets))
-
-
-def compare_sets(
-    runs: Sequence[FinishedRun],
-    resamples: int = 1000,
-    scores: Sequence[Score] | None = None,
+def compare(
+    runs: Sequence[str | Path],
+    systems: Mapping[str, Mapping[str, str]] | None = None,
     *,
-    shown: bool = False,
-) -> list[SetComparison]:
-    """`compare_set` on every test set that some run was scored on."""
-    return [compare_set(runs, name, resamples, scores, shown=shown) for name in scored_sets(runs)]
-
-
-def compare_set(
-    runs: Sequence[FinishedRun],
-    name: str,
+    scores: Sequence[str] | None = None,
     resamples: int = 1000,
-    scores: Sequence[Score] | None = None,
-    *,
     shown: bool = False,
-) -> SetComparison:
-    """Compares runs on one test set.
-
-    Buckets are those of the first run: where another run has others, its sentences are counted anew.
+) -> Comparison:
+    """Compares runs with each other and with the output of outside systems.
 
     Args:
-        runs: those not scored on the set are passed over.
-        resamples: bootstrap resamples behind the intervals of shared subsets; resamples and trials
-            behind each test.
-        scores: that are tested, and computed where only the records give them. None: those of nmt
-            that results.json of some run has. Those are completed from the records in any case;
-            what takes long is computed anew for `scores` only.
+        runs: run folders, sweep folders, or globs of them.
+        systems: by the name of a system, by test set, the file of its translations.
+        scores: names of the scores that are tested, and computed where a run lacks them; None: all
+            that the runs have.
+        resamples: bootstrap resamples behind intervals and tests; 0: no tests.
         shown: show progress.
 
     Raises:
-        InputError: where buckets differ, and the sentences of a run are not there; or where runs have
-            other statistics for a score.
+        InputError: if a pattern leads to no finished run, a file cannot be read, or a score or
+            test set is unknown.
     """
-    present = [run for run in runs if name in run.sets]
-    known = known_scores(present)
-    own = [score for key, score in REGISTERED.items() if key in known]
-    computed = {score.key for score in scores or ()}
-    own_or_asked = [*(scores or ()), *(score for score in own if score.key not in computed)]
-    if scores is None:
-        scores = own
-    confidence = {run.label: run.confidence(name) for run in present}
-    limits = edges(present, name)
-    measured = {}
-    with Stage(f"measuring {name}", len(present), "run", shown=shown) as stage:
-        for run in present:
-            settings = EvaluationConfig(
-                edges=limits, resamples=resamples, confidence=confidence[run.label]
-            )
-            table = Measured(run.translations(name), own_or_asked, settings, computed=computed)
-            measured[run.label] = table
+    asked = None if scores is None else choose_scores(list(scores), "scores")
+    found, unfinished = find_runs(runs)
+    found = separate_texts(found)
+    for name, files in (systems or {}).items():
+        if name in {run.label for run in found}:
+            raise InputError(f"external.{name}: a run has this name; give the system another")
+        found.append(_read_system(name, files, found, asked, resamples))
+    return compare_runs(found, asked, resamples=resamples, unfinished=unfinished, shown=shown)
+
+
+def compare_runs(
+    runs: Sequence[FinishedRun],
+    scores: Sequence[Score] | None = None,
+    *,
+    resamples: int = 1000,
+    unfinished: Sequence[Path] = (),
+    shown: bool = False,
+) -> Comparison:
+    """Compares runs that were read, as `compare`."""
+    tables: list[pd.DataFrame] = []
+    tests: list[dict[str, Any]] = []
+    unknown: list[dict[str, Any]] = []
+    notes: dict[str, list[str]] = {}
+    names = sets_of(runs)
+    with Stage("comparing", len(names), "test set", shown=shown) as stage:
+        for name in names:
+            one = _SetComparison([run for run in runs if name in run.sets], name, scores, resamples)
+            tables.append(one.frame)
+            tests += one.differences()
+            unknown += one.unknown_words()
+            notes[name] = one.notes()
             stage.advance()
-    _check_widths(measured, name)
-    subset, shared = no_unk_subset(present, name)
-    results: dict[str, dict[str, Any]] = {}
-    recounted: list[str] = []
-    side = _side(present[0].results["test"][name]) if present else "source"
-    for run in present:
-        result = {**run.results["test"][name]}
-        result["by_length"] = [dict(row) for row in result.get("by_length") or []]
-        table = measured[run.label]
-        if _counted_otherwise(result, side, limits):
-            table.lengths = _lengths_of(run, table, measured[present[0].label])
-            result |= {
-                "bucket_by": side,
-                "by_length": by_length(table, limits),
-            }
-            recounted.append(run.label)
-        _fill(result, table, computed)
-        if shared:
-            _rescore_no_unk(result, table, np.isin(table.ids, list(subset)))
-        results[run.label] = result
-    level = max(confidence.values(), default=CONFIDENCE)
-    pairs = paired(bleu_of(results), [run.label for run in present if run.external])
-    with Stage(f"testing differences on {name}", shown=shown):
-        tested = _significance(
-            {label: measured[label] for label in pairs}, scores, limits, resamples, level
-        )
-    for score in scores:
-        if score.key in tested or any(score_of(each, score.key) for each in results.values()):
-            known.setdefault(score.key, score.description())
-    return SetComparison(
-        name=name,
-        runs=present,
-        results=results,
-        known=known,
-        no_unk_pairs=len(subset),
-        no_unk_shared=shared,
-        recounted=recounted,
-        confidence=confidence,
-        significance=tested,
-        paired=pairs,
+    columns = ["run", "set", "unknown", "value", "low", "high", "sentences"]
+    return Comparison(
+        list(runs),
+        pd.concat(tables, ignore_index=True) if tables else score_table([]).assign(run=""),
+        pd.DataFrame(tests, columns=DIFFERENCES).astype({"from": "Int64", "to": "Int64"}),
+        pd.DataFrame(unknown, columns=columns),
+        notes,
+        list(unfinished),
     )
 
 
-def edges(runs: Sequence[FinishedRun], name: str) -> list[int]:
-    """Last lengths of the buckets, as the first run that says so was scored with."""
-    for run in runs:
-        configured = (run.config.get("evaluation") or {}).get("edges")
-        if configured:
-            return list(configured)
-    scored = [run.results["test"][name] for run in runs if name in run.sets]
-    found = {row["to"] for result in scored for row in result.get("by_length") or []}
-    return sorted(found - {None}) or list(EDGES)
+def only(run: FinishedRun) -> Comparison:
+    """A run by itself, as it was scored."""
+    return Comparison([run], run.scores, pd.DataFrame(columns=DIFFERENCES), pd.DataFrame())
 
 
-def _check_widths(measured: Mapping[str, Measured], name: str) -> None:
-    """Refuses runs whose records have other numbers of statistics for a score."""
-    widths: dict[str, tuple[str, int]] = {}
-    for label, each in measured.items():
-        for key, table in each.tables.items():
-            if not each.has(key).any():
+class _SetComparison:
+    """The runs on one test set.
+
+    Buckets are those of the first run: the sentences of runs with others are counted anew.
+    """
+
+    def __init__(
+        self,
+        runs: list[FinishedRun],
+        name: str,
+        scores: Sequence[Score] | None,
+        resamples: int,
+    ) -> None:
+        self.runs, self.name, self.resamples = runs, name, resamples
+        frames = {run.label: run.scores[run.scores["set"] == name] for run in runs}
+        known = set(pd.concat(frames.values())["score"])
+        language = target_language(runs)
+        own = choose_scores([key for key in REGISTERED if key in known], language=language)
+        self.scores = own if scores is None else [each.for_language(language) for each in scores]
+        asked = {score.key for score in scores or ()}
+        chosen = {score.key: score for score in [*own, *self.scores]}
+        self.edges = edges_of(runs[0], name)
+        self.measured = {
+            run.label: Measured(
+                run.translations(name),
+                list(chosen.values()),
+                EvaluationConfig(edges=self.edges, resamples=resamples, confidence=run.confidence),
+                computed=asked,
+            )
+            for run in runs
+        }
+        self.recounted = [run.label for run in runs if self._buckets_differ(run)]
+        covered = [ids for run in runs if (ids := without_unknown(run, name)) is not None]
+        self.no_unk = set.intersection(*covered) if covered else None  # shared by all shortlists
+        self.narrowed = any(ids != self.no_unk for ids in covered)
+        self.frame = pd.concat(
+            [self._completed(label, frame, asked) for label, frame in frames.items()]
+        )
+
+    def _buckets_differ(self, run: FinishedRun) -> bool:
+        """Whether a run's buckets have other edges than the first run's, or are of the other side."""
+        known = {(bucket.first, bucket.last) for bucket in buckets(self.edges)}
+        found = run.scores[run.scores["set"] == self.name].dropna(subset="from")
+        pairs = zip(
+            found["from"], found["to"].astype(object).where(found["to"].notna(), None), strict=True
+        )
+        sides = {each.evaluation.get("bucket_by", "source") for each in (run, self.runs[0])}
+        return not set(pairs) <= known or (len(sides) > 1 and not run.external)
+
+    def _completed(self, label: str, frame: pd.DataFrame, asked: set[str]) -> pd.DataFrame:
+        """The scores of a run with those that depend on the other runs computed anew."""
+        measured = self.measured[label]
+        if not len(measured.ids):
+            return frame
+        rows: list[dict[str, Any]] = []
+        everyone = np.ones(len(measured.ids), dtype=bool)
+        if label in self.recounted:
+            first = self.measured[self.runs[0].label]
+            measured.lengths = first.lengths[np.searchsorted(first.ids, measured.ids)]
+            frame = frame[frame["from"].isna()]
+            for key in measured.scores:
+                rows += [
+                    row
+                    for row in score_rows(measured, self.name, key, everyone, self.edges)
+                    if "from" in row
+                ]
+        if self.narrowed and (frame["subset"] == "no_unk").any():
+            shared = np.isin(measured.ids, list(self.no_unk or ()))
+            frame = frame[frame["subset"] != "no_unk"]
+            rows = [row for row in rows if row["subset"] != "no_unk"]
+            rows += score_rows(measured, self.name, NO_UNK.key, shared, self.edges)
+        for key in asked - set(frame["score"]):
+            rows += score_rows(measured, self.name, key, everyone, self.edges)
+        return pd.concat([frame, score_table(rows).assign(run=label)]) if rows else frame
+
+    def differences(self) -> Iterator[dict[str, Any]]:
+        """The tests of each score on the sentences for which all runs that have it have it."""
+        if not self.resamples:
+            return
+        frame = self.frame.assign(key=keys_of(self.frame), bucket=bucket_names(self.frame))
+        paired = [run.label for run in _paired(self.runs, frame)]
+        alike: dict[Any, list[Score]] = {}
+        for score in self.scores:
+            having = tuple(label for label in paired if self.measured[label].has(score.key).any())
+            if len(having) > 1:
+                ids = [m.ids[m.has(score.key)] for m in map(self.measured.__getitem__, having)]
+                common = functools.reduce(np.intersect1d, ids)
+                alike.setdefault((having, tuple(common.tolist())), []).append(score)
+        for (having, common), together in alike.items():
+            if not common:
                 continue
-            first, width = widths.setdefault(key, (label, table.shape[1]))
-            if table.shape[1] != width:
-                raise InputError(
-                    f"{label}: translations/{name}.jsonl: {key}: {table.shape[1]} statistics a "
-                    f"sentence, where {first} has {width}"
-                )
-
-
-def _side(result: Mapping[str, Any]) -> str:
-    return str(result.get("bucket_by") or "source")
-
-
-def _counted_otherwise(result: Mapping[str, Any], side: str, limits: Sequence[int]) -> bool:
-    """Whether the buckets of a test set are not those of `limits` on this side."""
-    known = {(bucket.first, bucket.last) for bucket in buckets(limits)}
-    rows = result["by_length"]
-    return _side(result) != side or any((row["from"], row["to"]) not in known for row in rows)
-
-
-def _lengths_of(run: FinishedRun, measured: Measured, first: Measured) -> np.ndarray:
-    """The lengths (N,) of a run's sentences as the first run has them.
-
-    Raises:
-        InputError: where the sentences are not all there.
-    """
-    if not len(measured.ids) or not np.isin(measured.ids, first.ids).all():
-        raise InputError(
-            f"{run.label}: its buckets have other evaluation.edges, or another evaluation.bucket_by, "
-            "than the first run's, and its sentences, or the first run's, are not there to count anew"
-        )
-    return first.lengths[np.searchsorted(first.ids, measured.ids)]
-
-
-def _inside(row: Mapping[str, Any], lengths: np.ndarray) -> np.ndarray:
-    """Which sentences (N,) belong to a bucket; a length of 0 counts as 1."""
-    last = np.inf if row.get("to") is None else row["to"]
-    return (np.maximum(lengths, 1) >= row["from"]) & (lengths <= last)
-
-
-def _rescore_no_unk(result: dict[str, Any], measured: Measured, subset: np.ndarray) -> None:
-    """Scores without unknown words on the sentences in `subset` (N,)."""
-    result["bleu"] = {**result["bleu"], "no_unk": measured.of(NO_UNK.key, subset)}
-    for row in result["by_length"]:
-        row["no_unk"] = measured.of(NO_UNK.key, subset & _inside(row, measured.lengths))
-
-
-def _fill(result: dict[str, Any], measured: Measured, asked: Collection[str]) -> None:
-    """Puts in the scores and the intervals that only the records give, and buckets' mean lengths.
-
-    Args:
-        asked: keys of the scores that were asked for: a section is begun for these alone.
-    """
-    everyone = np.ones(len(measured.ids), dtype=bool)
-    for key in measured.others:
-        section = measured.scores[key].section
-        if section:
-            found = {**(result.get(section) or {})}
-            _complete(found, key, measured, everyone, add=key in asked)
-            if found:
-                found.setdefault("sentences", int(measured.has(key).sum()))
-                result[section] = found
-        else:
-            _complete(result, key, measured, everyone)
-    result.setdefault("by_unknown_words", by_unknown_words(measured))
-    for row in result["by_length"]:
-        inside = _inside(row, measured.lengths)
-        if not inside.any():
-            continue
-        row.setdefault("mean_length", float(measured.lengths[inside].mean()))
-        for key in measured.others:
-            if measured.scores[key].by_length:
-                _complete(row, key, measured, inside)
-
-
-def _complete(
-    row: dict[str, Any], key: str, measured: Measured, inside: np.ndarray, *, add: bool = True
-) -> None:
-    """Puts in a score of the sentences `inside` (N,), or its interval beside a score without one.
-
-    An interval is left out where the records give another score: it would be of another text.
-
-    Args:
-        add: whether a score that the row lacks is put in.
-    """
-    stored = row.get(key)
-    known = stored if isinstance(stored, dict) else {}
-    value = known.get("score")
-    if (value is None and not add) or any(known.get(end) is not None for end in ("low", "high")):
-        return
-    found = measured.of(key, inside)
-    if found is None or found["score"] is None:
-        return
-    if value is None:
-        row[key] = known | found
-    elif math.isclose(value, found["score"], rel_tol=1e-6, abs_tol=1e-9):
-        row[key] = known | {end: found[end] for end in ("low", "high")}
-
-
-def _significance(
-    measured: Mapping[str, Measured],
-    scores: Sequence[Score],
-    limits: Sequence[int],
-    resamples: int,
-    confidence: float,
-) -> dict[str, list[dict[str, Any]]]:
-    """The tests of each score on the sentences that all runs which have it have it for."""
-    alike: dict[Any, list[Score]] = {}  # scores that the same runs have for the same sentences
-    for score in scores if resamples else ():
-        having = tuple(label for label, each in measured.items() if each.has(score.key).any())
-        if len(having) > 1:
-            ids = (measured[label].ids[measured[label].has(score.key)] for label in having)
-            common = functools.reduce(np.intersect1d, ids)
-            alike.setdefault((having, tuple(common.tolist())), []).append(score)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for (having, common), together in alike.items():
-        if not common:
-            continue
-        places = {label: np.searchsorted(measured[label].ids, common) for label in having}
-        found |= significance.compare(
-            {
-                label: {s.key: measured[label].tables[s.key][places[label]] for s in together}
+            places = {label: np.searchsorted(self.measured[label].ids, common) for label in having}
+            tables = {
+                label: {s.key: self.measured[label].tables[s.key][places[label]] for s in together}
                 for label in having
-            },
-            {score.key: score.combine for score in together},
-            measured[having[0]].lengths[places[having[0]]],
-            limits,
-            resamples=resamples,
-            confidence=confidence,
+            }
+            found = significance.compare(
+                tables,
+                {score.key: score.combine for score in together},
+                self.measured[having[0]].lengths[places[having[0]]],
+                self.edges,
+                resamples=self.resamples,
+                confidence=max(run.confidence for run in self.runs),
+            )
+            for score in together:
+                for row in found[score.key]:
+                    if score.by_length or row["bucket"] == "all":
+                        yield {"set": self.name, "score": score.key, **row}
+
+    def unknown_words(self) -> Iterator[dict[str, Any]]:
+        """BLEU by the number of words of a pair that the run's own shortlists lack."""
+        for label, measured in self.measured.items():
+            counts = np.minimum(measured.unknown, MAX_UNKNOWN)
+            for number in range(MAX_UNKNOWN + 1):
+                found = measured.of("bleu", counts == number)
+                if found is not None:
+                    name = f"{number}+" if number == MAX_UNKNOWN else str(number)
+                    row = {"run": label, "set": self.name, "unknown": name}
+                    yield row | found | {"value": found["score"]}
+
+    def notes(self) -> list[str]:
+        """What a reader must know of the scores on this set."""
+        notes = []
+        renamed = {run.label: run.stored[self.name] for run in self.runs if self.name in run.stored}
+        if renamed:
+            stored = next(iter(renamed.values()))
+            labels = ", ".join(renamed)
+            notes.append(f"{self.name} is the test set {stored} of {labels}, with another text.")
+        if self.no_unk is not None:
+            notes.append(
+                f"No UNK: {counted(len(self.no_unk), 'sentence')} covered by the shortlists of all "
+                "runs, translated with <unk> forbidden."
+                if self.no_unk
+                else "No UNK is empty: the shortlists of all runs cover no sentence in common."
+            )
+        notes += [
+            f"{each.title} signature: {each.signature}" for each in self.scores if each.signature
+        ]
+        pairs = max((len(measured.ids) for measured in self.measured.values()), default=0)
+        if 0 < pairs < significance.FEWEST:
+            notes.append(f"{counted(pairs, 'sentence')}: {significance.FEW_SENTENCES}.")
+        if self.recounted:
+            notes.append(f"By length in the buckets of the first run: {', '.join(self.recounted)}.")
+        notes += dict.fromkeys(
+            f"Search: {said}." for run in self.runs if (said := search_settings(run))
         )
-    return {
-        score.key: [row for row in found[score.key] if score.by_length or row["bucket"] == "all"]
-        for score in scores
-        if score.key in found
-    }
+        commits = {run.results.get("commit") for run in self.runs} - {None}
+        if len(commits) > 1:
+            notes.append("The runs are of different commits of the code.")
+        return notes + self._correlation()
+
+    def _correlation(self) -> list[str]:
+        """How alignment error rate and BLEU go together over at least four runs."""
+        whole = self.frame[self.frame["from"].isna() & (self.frame["subset"] == "all")]
+        values = whole.pivot_table(index="run", columns="score", values="value")
+        if not {"bleu", "alignment_error_rate"} <= set(values):
+            return []
+        pairs = values[["alignment_error_rate", "bleu"]].dropna()
+        if len(pairs) < 4 or (pairs.nunique() == 1).any():
+            return []
+        r = stats.pearsonr(*pairs.to_numpy().T)
+        low, high = r.confidence_interval()
+        return [
+            f"Over {len(pairs)} runs AER and BLEU correlate by {r.statistic:.2f} "
+            f"(Pearson's r, 95 % interval {low:.2f} to {high:.2f})."
+        ]
+
+
+def score_rows(
+    measured: Measured, test_set: str, key: str, inside: np.ndarray, edges: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `scores.csv` of one score on a part of the sentences (N,): the part, then its buckets."""
+    parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
+    if measured.scores[key].by_length:
+        places = assign(measured.lengths, edges)
+        parts += [(b.row(), inside & (places == n)) for n, b in enumerate(buckets(edges))]
+    subset = "no_unk" if key == NO_UNK.key else "all"
+    head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
+    for where, part in parts:
+        found = measured.of(key, part) if part.any() else None
+        if found is not None and found["score"] is not None:
+            interval = "" if found["low"] is None else "sentences"
+            yield {**where, **found, "value": found["score"], "interval": interval} | head
+
+
+def bucket_names(frame: pd.DataFrame) -> pd.Series:
+    """The name of the bucket of each row; `all` for whole sets."""
+    pairs = zip(frame["from"], frame["to"], strict=True)
+    names = [
+        "all" if pd.isna(first) else Bucket(int(first), None if pd.isna(last) else int(last)).name
+        for first, last in pairs
+    ]
+    return pd.Series(names, index=frame.index, dtype="str")
+
+
+def bleu_by_length(frame: pd.DataFrame, test_set: str) -> pd.DataFrame:
+    """The BLEU of all sentences in the buckets of a set, short sentences first."""
+    wanted = (frame["set"] == test_set) & (frame["score"] == "bleu") & (frame["subset"] == "all")
+    return frame[wanted & frame["from"].notna()].sort_values("from", kind="stable")
+
+
+def smallest_bucket(frame: pd.DataFrame, test_set: str) -> int:
+    """Number of sentences in the smallest bucket of a set; 0 without two buckets."""
+    rows = bleu_by_length(frame, test_set)
+    return int(rows["sentences"].min()) if rows["from"].nunique() > 1 else 0
+
+
+def edges_of(run: FinishedRun, test_set: str) -> list[int]:
+    """Last lengths of a run's buckets, as it was configured, or as its scores have them."""
+    if run.evaluation.get("edges"):
+        return list(run.evaluation["edges"])
+    found = run.scores.loc[run.scores["set"] == test_set, "to"].dropna().unique()
+    return sorted(map(int, found)) or list(EDGES)
+
+
+def target_language(runs: Sequence[FinishedRun]) -> str | None:
+    """The language that runs translate into, which scores of text are tokenised for."""
+    languages = (run.flat.get("data.languages") for run in runs)
+    return next((found[1] for found in languages if found), None)
+
+
+def without_unknown(run: FinishedRun, test_set: str) -> set[int] | None:
+    """Sentences that a run's shortlists cover; None if it has none, as with subwords."""
+    rows = [] if run.external else run.translations(test_set)
+    if all(row.get("no_unk") is None for row in rows):
+        return None
+    return {row["id"] for row in rows if row["no_unk"]}
+
+
+def search_settings(run: FinishedRun) -> str:
+    """The settings of the search that a run's translations were made with, such as `beam 12`."""
+    search = run.config.get("search") or {}
+    if not search:
+        return ""
+    beam = search.get("beam_size")
+    words = ["greedy" if beam == 1 else f"beam {beam}"]
+    keys = [key for key in ("length_penalty", "max_ratio", "min_ratio") if search.get(key)]
+    words += [f"{key.replace('_', ' ')} {search[key]:g}" for key in keys]
+    if search.get("replace_unk", "none") != "none":
+        words.append(f"<unk> replaced ({search['replace_unk']})")
+    return ", ".join(words)
+
+
+def _paired(runs: Sequence[FinishedRun], frame: pd.DataFrame) -> list[FinishedRun]:
+    if len(runs) <= MAX_PAIRED:
+        return list(runs)
+    whole = frame[(frame["key"] == "bleu") & (frame["bucket"] == "all")].set_index("run")["value"]
+    ranked = sorted(runs, key=lambda run: (not run.external, -whole.get(run.label, 0.0)))
+    chosen = {run.label for run in ranked[:MAX_PAIRED]}
+    return [run for run in runs if run.label in chosen]
+
+
+def _read_system(
+    name: str,
+    files: Mapping[str, str],
+    runs: Sequence[FinishedRun],
+    scores: Sequence[Score] | None,
+    resamples: int,
+) -> FinishedRun:
+    """Another system's translations, a file a test set, scored as those of the runs."""
+    sentences: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    table: list[dict[str, Any]] = []
+    for test_set, path in files.items():
+        key = f"external.{name}.{test_set}"
+        scored = [run for run in runs if run.translations(test_set)]
+        if not scored:
+            known = ", ".join(sets_of(runs)) or "none"
+            raise InputError(f"{key}: no run was tested on {test_set}; the runs have: {known}")
+        # a run of subwords does not know which sentences are without unknown words
+        run = max(scored, key=lambda run: without_unknown(run, test_set) is not None)
+        language = target_language([run])
+        moses = tokeniser(language or "en", run.flat.get("tokenizer.normalise", True))
+        sentences["translations", test_set] = read_external(
+            path,
+            run.translations(test_set),
+            tokenised=any(
+                run.flat.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar")
+            ),
+            tokenise=moses.tokenise,
+            detokenise=moses.detokenise,
+            key=key,
+        )
+        names = {score for each in scored for score in each.scores["score"]}
+        known_scores = choose_scores(
+            [each for each in REGISTERED if each in names], language=language
+        )
+        chosen = {score.key: score for score in known_scores}
+        chosen |= {score.key: score.for_language(language) for score in scores or ()}
+        edges = edges_of(run, test_set)
+        settings = EvaluationConfig(edges=edges, resamples=resamples, confidence=run.confidence)
+        rows = sentences["translations", test_set]
+        measured = Measured(rows, list(chosen.values()), settings)
+        everyone = np.ones(len(measured.ids), dtype=bool)
+        for each in measured.scores:
+            table += score_rows(measured, test_set, each, everyone, edges)
+    return FinishedRun(name, {"name": name}, lines=sentences, table=score_table(table))

@@ -1,7 +1,4 @@
-"""The figures of a run folder: BLEU by length, what lies behind it, and alignments.
-
-Everything is read from the files that a run leaves behind.
-"""
+"""The figures of a run folder and of a comparison: BLEU by length, what lies behind it, alignments."""
 
 from __future__ import annotations
 
@@ -16,11 +13,9 @@ from matplotlib.figure import Figure
 
 from nmt.config import ReportConfig
 from nmt.config.targets import named_by
-from nmt.report.comparison import SetComparison
-from nmt.report.groups import grouped
+from nmt.report.comparison import Comparison, only, without_unknown
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
-from nmt.report.no_unk import without_unknown
 from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
 from nmt.utils.errors import InputError
@@ -28,8 +23,6 @@ from nmt.utils.files import write_text
 from nmt.utils.progress import Stage, TimeLeft
 
 log = logging.getLogger(__name__)
-
-Drawing = Callable[[], list[Path]]
 
 FOLDER = "figures"
 TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
@@ -41,16 +34,15 @@ def draw_run(
     """Draws the figures of every test set into the run's figures/ and returns their files.
 
     <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
-    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long;
-    and the figures of `report.own` under their names. One of those that fails is logged by its name
-    and left out.
+    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long; and
+    the figures of `report.own` under their names.
 
     Args:
         shown: show progress.
         left: the time left of the command, which is told how many figures there are.
 
     Raises:
-        InputError: an unknown format, or a file of the run that cannot be read.
+        InputError: a file of the run that cannot be read.
     """
     assert run.folder is not None
     drawings = list(_drawings(run, report, run.folder / FOLDER))
@@ -64,22 +56,27 @@ def draw_run(
     return written
 
 
-def _drawings(run: FinishedRun, report: ReportConfig, folder: Path) -> Iterator[Drawing]:
+def _drawings(
+    run: FinishedRun, report: ReportConfig, folder: Path
+) -> Iterator[Callable[[], list[Path]]]:
     """What draws each figure of a run and returns its files."""
-    formats, lines = list(report.figures), {run.label: [run]}
+    formats, alone = list(report.figures), only(run)
 
-    def drawing(name: str, make: Callable[..., Figure | None], *arguments: Any) -> Drawing:
+    def drawing(
+        name: str, make: Callable[..., Figure | None], *arguments: Any
+    ) -> Callable[[], list[Path]]:
         return partial(draw_figure, partial(make, *arguments), folder / name, formats)
 
     for test_set in run.sets:
-        if run.results["test"][test_set].get("by_length"):
-            yield drawing(f"{test_set}-bleu-by-length", lengths_figure, lines, test_set)
-            yield drawing(f"{test_set}-by-length-details", details_figure, lines, test_set)
+        if (alone.on(test_set)["bucket"] != "all").any():
+            yield drawing(f"{test_set}-bleu-by-length", lengths_figure, alone, test_set)
+            yield drawing(f"{test_set}-by-length-details", details_figure, alone, test_set)
         rows = attended(run, test_set) if report.heatmaps else []
         if not rows:
             continue
-        four = chosen_four(run, test_set, rows, report.sentence)
-        yield drawing(f"{test_set}-four", four_figure, four)
+        yield drawing(
+            f"{test_set}-four", four_figure, four_of(run, test_set, rows, report.sentence)
+        )
         for row in spread_over_lengths(rows, report.heatmaps):
             title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
             yield drawing(f"{test_set}-heatmap-{row['id']}", heatmap_figure, row, title)
@@ -99,56 +96,41 @@ def _draw_own(
 
 
 def check_own(report: ReportConfig) -> None:
-    """Refuses figures of one's own that name no function; raises InputError."""
+    """Refuses figures of the user's own that name no function; raises InputError."""
     for figure, settings in report.own.items():
         target = settings.get("_target_") if isinstance(settings, dict) else None
-        if not target:
-            raise InputError(
-                f"report.own.{figure}: names no function; type +report.own.{figure}._target_=…"
-            )
         with named_by(f"report.own.{figure}._target_={target}"):
-            get_method(target)
+            get_method(str(target))
 
 
 def draw_for_papers(
-    comparisons: Sequence[SetComparison],
-    folder: Path,
-    formats: Sequence[str],
-    sentence: str | None = None,
+    comparison: Comparison, folder: Path, formats: Sequence[str], sentence: str | None = None
 ) -> list[Path]:
-    """Draws figures that fit a page as they are into `folder` and returns their files.
+    """Draws figures that fit a page of a paper into `folder` and returns their files.
 
-    They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; what a caption has
-    to say is in captions.txt. For each test set <set>-bleu-by-length and <set>-by-length-details,
-    runs that differ by their seed alone as one line, and <set>-<run>-four (the paper's Figure 3) of
-    each run with attention.
+    They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; captions.txt holds
+    what a caption has to say. For each test set <set>-bleu-by-length and <set>-by-length-details,
+    seeds as one line, and <set>-<run>-four (the paper's Figure 3) of each run with attention.
 
     Args:
-        sentence: source text of the first sentence of the four; none: the set's first.
-
-    Raises:
-        InputError: an unknown format.
+        sentence: source text of the first sentence of the four; None: the set's first.
     """
     written: list[Path] = []
     captions = []
     with style(PAPER):
-        for comparison in comparisons:
-            test_set = comparison.name
-            present = [run for run in comparison.runs if comparison.rows(run.label)]
-            if present:
-                lines = grouped([comparison.compared(run) for run in present])
-                figure = lengths_figure(lines, test_set, width=TEXT_WIDTH, captioned=False)
+        for test_set in comparison.sets:
+            if (comparison.on(test_set)["bucket"] != "all").any():
+                figure = lengths_figure(comparison, test_set, width=TEXT_WIDTH, captioned=False)
                 written += save_figure(figure, folder / f"{test_set}-bleu-by-length", formats)
-                details = details_figure(lines, test_set, width=TEXT_WIDTH)
+                details = details_figure(comparison, test_set, width=TEXT_WIDTH)
                 if details is not None:
-                    written += save_figure(
-                        details, folder / f"{test_set}-by-length-details", formats
-                    )
-                captions.append(caption(lines, test_set))
-            for number, run in enumerate(comparison.runs, 1):
+                    path = folder / f"{test_set}-by-length-details"
+                    written += save_figure(details, path, formats)
+                captions.append(caption(comparison, test_set))
+            for number, run in enumerate(comparison.present(test_set), 1):
                 rows = attended(run, test_set)
                 if rows:
-                    figure = four_figure(chosen_four(run, test_set, rows, sentence), TEXT_WIDTH)
+                    figure = four_figure(four_of(run, test_set, rows, sentence), TEXT_WIDTH)
                     stem = file_name(f"{test_set}-{run.label}-four")
                     if stem in {file.stem for file in written}:
                         stem += f"-{number}"  # labels that differ in signs alone
@@ -164,7 +146,7 @@ def attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
     return [row for row in run.alignments(test_set) if row["weights"] is not None]
 
 
-def chosen_four(
+def four_of(
     run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
 ) -> list[dict[str, Any]]:
     """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""

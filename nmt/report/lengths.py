@@ -1,65 +1,57 @@
 """Figures of scores over sentence length, after the paper's Figure 2.
 
-Every bucket is drawn with its interval and its number of sentences. The caption names the settings of
-the search, since they change the scores of long sentences.
+Every bucket is drawn with its interval and its number of sentences. A vertical line stands at the
+longest training sentence. The caption names the settings of the search, since they change the scores
+of long sentences.
 """
 
 from __future__ import annotations
 
 import textwrap
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nmt.evaluation.buckets import Bucket
-from nmt.evaluation.results import bucket_score
-from nmt.report.runs import FinishedRun, known_scores
+from nmt.evaluation.scores import NO_UNK
+from nmt.report.comparison import Comparison, search_settings
 from nmt.report.style import GREY, run_style, shown
-from nmt.report.table import heading, levels
+from nmt.report.tables import heading
 
-Point = dict[str, Any]  # a score in a bucket: `score`, `low`, `high`, `sentences`
-Edges = tuple[int, int | None]
-Lines = Mapping[str, Sequence[FinishedRun]]  # by label; of several runs the mean is drawn
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
-LABEL = 60  # letters of a label that are shown
+MAX_LABEL = 60  # letters of a label that are shown
 
 
 def lengths_figure(
-    lines: Lines, test_set: str, *, width: float | None = None, captioned: bool = True
+    comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
 ) -> Figure:
     """BLEU by length, all sentences and those without unknown words, counts underneath.
 
-    The band of a run is the interval of its results, that of several runs one standard deviation
-    on either side of their mean.
+    The band of a run is its interval, that of several seeds one standard deviation on either side
+    of their mean.
 
     Args:
-        width: of the figure in inches; none: what its panels take.
+        width: of the figure in inches; None: what its panels take.
         captioned: whether `caption` is written below.
     """
-    runs = _runs(lines)
-    views = {"bleu": "All sentences"}
-    if any(bucket_score(row, "bleu_no_unk") for run in runs for row in _buckets(run, test_set)):
-        views["bleu_no_unk"] = "No unknown words"
-    edges = _edges(runs, test_set)
+    frame = _buckets(comparison, test_set)
+    views = {"bleu": "All sentences", NO_UNK.key: "No unknown words"}
+    views = {key: title for key, title in views.items() if key in set(frame["key"])}
     width = width or 3.7 * len(views)
-    columns, room = _legend(lines, width)
+    columns, room = _legend(comparison, width)
     figure = Figure(figsize=(width, 3.2 + room), layout="constrained")
     axes = figure.subplots(
         2, len(views), sharex=True, sharey="row", squeeze=False, height_ratios=[4, 1]
     )
     for column, (key, title) in enumerate(views.items()):
         curves, counts = axes[0, column], axes[1, column]
-        for place, (label, members) in enumerate(lines.items()):
-            _draw_curve(curves, place, label, _curve(members, test_set, edges, key))
+        _draw_score(curves, comparison, frame, key)
         curves.set_title(title)
-        _draw_counts(counts, [_points(run, test_set, edges, key) for run in runs])
-        _label_buckets(counts, edges)
-        counts.set_xlabel(f"words of the {_bucketed_by(runs, test_set)} sentence")
+        _draw_counts(counts, frame, key)
+        _label_buckets(counts, frame)
+        counts.set_xlabel(f"words of the {bucketed_by(comparison)} sentence")
     axes[0, 0].set_ylim(bottom=0)
     axes[0, 0].set_ylabel("BLEU")
     axes[1, 0].set_ylabel("sentences")
@@ -67,177 +59,142 @@ def lengths_figure(
     figure.align_ylabels(axes[:, 0])
     _draw_legend(figure, axes[0, 0], columns)
     if captioned:
-        figure.supxlabel(
-            "\n".join(textwrap.wrap(caption(lines, test_set), 62 * len(views))),
-            fontsize=6.5,
-            color=GREY,
-        )
+        text = "\n".join(textwrap.wrap(caption(comparison, test_set), 62 * len(views)))
+        figure.supxlabel(text, fontsize=6.5, color=GREY)
     return figure
 
 
-def details_figure(lines: Lines, test_set: str, *, width: float | None = None) -> Figure | None:
-    """Small curves over length of the scores that the runs have besides BLEU; None without any.
-
-    Args:
-        width: of the figure in inches; none: what its panels take.
-    """
-    runs = _runs(lines)
-    edges = _edges(runs, test_set)
-    drawn = []
-    for key, about in known_scores(runs).items():
-        if key == "bleu" or not about["by_length"]:
-            continue
-        curves = [_curve(members, test_set, edges, key) for members in lines.values()]
-        if any(np.isfinite(values).any() for values, _, _ in curves):
-            drawn.append((heading(about), curves))
-    if not drawn:
+def details_figure(
+    comparison: Comparison, test_set: str, *, width: float | None = None
+) -> Figure | None:
+    """Small curves over length of the scores besides BLEU; None without any. Arguments as above."""
+    frame = _buckets(comparison, test_set)
+    keys = [
+        key
+        for key in comparison.about
+        if key not in ("bleu", NO_UNK.key) and key in set(frame["key"])
+    ]
+    if not keys:
         return None
-    columns = min(3, len(drawn))
-    rows = -(-len(drawn) // columns)
+    columns = min(3, len(keys))
+    rows = -(-len(keys) // columns)
     width = width or 2.5 * columns
-    legend_columns, room = _legend(lines, width)
+    legend_columns, room = _legend(comparison, width)
     figure = Figure(figsize=(width, 2.1 * rows + 0.2 + room), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    for panel, (title, curves) in zip(axes.flat, drawn, strict=False):
-        for place, (label, curve) in enumerate(zip(lines, curves, strict=True)):
-            _draw_curve(panel, place, label, curve)
-        panel.set_title(title)
+    for panel, key in zip(axes.flat, keys, strict=False):
+        _draw_score(panel, comparison, frame, key)
+        panel.set_title(heading(comparison.about[key]))
         low, high = panel.get_ylim()
         panel.set_ylim(min(0, low), high + 0.05 * (high - min(0, low)))  # room for the markers
-        _label_buckets(panel, edges, rotation=45)
-    for panel in axes.flat[len(drawn) :]:
+        _label_buckets(panel, frame, rotation=45)
+    for panel in axes.flat[len(keys) :]:
         panel.remove()
     _draw_legend(figure, axes[0, 0], legend_columns)
-    figure.supxlabel(
-        f"words of the {_bucketed_by(runs, test_set)} sentence ({shown(test_set, 60)})", fontsize=7
-    )
+    side = bucketed_by(comparison)
+    figure.supxlabel(f"words of the {side} sentence ({shown(test_set, 60)})", fontsize=7)
     return figure
 
 
-def caption(lines: Lines, test_set: str) -> str:
-    """One line: the test set, what the bands are, and the settings of the search."""
-    runs = _runs(lines)
-    searches = dict.fromkeys(_search(run, test_set) for run in runs)
-    pairs = ", ".join(dict.fromkeys(f"{_result(run, test_set)['pairs']:,}" for run in runs))
-    bands = levels(run.confidence(test_set) for run in runs)
-    text = f"{shown(test_set, 60)}, {pairs} pairs; bands: "
-    numbers = {len(members) for members in lines.values()}
-    if max(numbers, default=1) > 1:
-        text += "one standard deviation about the mean over seeds"
-    if 1 in numbers:
-        single = ", or for a single run " if len(numbers) > 1 else ""
-        text += f"{single}{bands} bootstrap intervals"
-    return f"{text}; search: {' or '.join(searches)}"
+def caption(comparison: Comparison, test_set: str) -> str:
+    """One line: the test set, what bands and the vertical line are, and the settings of the search."""
+    frame = comparison.on(test_set)
+    whole = frame[(frame["key"] == "bleu") & (frame["bucket"] == "all")]
+    counts = ", ".join(f"{count:,}" for count in dict.fromkeys(whole["sentences"]))
+    sizes = {len(runs) for runs in comparison.groups.values()}
+    bands = ["one standard deviation about the mean over seeds"] if max(sizes) > 1 else []
+    bands += [f"{comparison.level} bootstrap intervals"] if 1 in sizes else []
+    text = f"{shown(test_set, 60)}, {counts} pairs; bands: {', or for a single run '.join(bands)}"
+    if training_caps(comparison):
+        text += "; vertical: longest training sentence"
+    searches = dict.fromkeys(search_settings(run) for run in comparison.present(test_set))
+    return f"{text}; search: {' or '.join(filter(None, searches)) or 'not known'}"
 
 
-def _search(run: FinishedRun, test_set: str) -> str:
-    """The settings of the search in words, those that change nothing left out."""
-    settings = _result(run, test_set).get("search") or {}
-    if not settings:
-        return "not known"
-    beam = settings.get("beam_size")
-    words = ["greedy" if beam == 1 else f"beam {beam}"]
-    for key, name in (
-        ("length_penalty", "length penalty "),
-        ("max_ratio", "at most ×"),
-        ("min_ratio", "at least ×"),
-    ):
-        if settings.get(key):
-            words.append(f"{name}{settings[key]:g}")
-    if settings.get("replace_unk", "none") != "none":
-        words.append(f"<unk> replaced ({settings['replace_unk']})")
-    return ", ".join(words)
+def bucketed_by(comparison: Comparison) -> str:
+    """The side whose words the buckets count."""
+    sides = (run.evaluation.get("bucket_by", "source") for run in comparison.runs)
+    return " or ".join(dict.fromkeys(sides))
 
 
-def _runs(lines: Lines) -> list[FinishedRun]:
-    return [run for members in lines.values() for run in members]
+def training_caps(comparison: Comparison) -> list[int]:
+    """Lengths of the longest training sentences of the runs."""
+    caps = {run.results.get("max_length") for run in comparison.runs if not run.external}
+    return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
 
 
-def _result(run: FinishedRun, test_set: str) -> dict[str, Any]:
-    return run.results.get("test", {}).get(test_set, {})
+def place_of(cap: int, buckets: pd.DataFrame) -> float | None:
+    """Where a length stands on an axis with a place a bucket; None in the open bucket and beyond.
+
+    Args:
+        buckets: with `from` and `to`, ascending.
+    """
+    for place, (first, last) in enumerate(zip(buckets["from"], buckets["to"], strict=True)):
+        if not pd.isna(last) and first <= cap <= last:
+            return float(place - 0.5 + (cap - first + 1) / (last - first + 1))
+    return None
 
 
-def _bucketed_by(runs: Sequence[FinishedRun], test_set: str) -> str:
-    sides = dict.fromkeys(_result(run, test_set).get("bucket_by", "source") for run in runs)
-    return " or ".join(sides)
+def _buckets(comparison: Comparison, test_set: str) -> pd.DataFrame:
+    frame = comparison.on(test_set)
+    frame = frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
+    return frame.assign(place=pd.factorize(frame["from"])[0])
 
 
-def _buckets(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
-    return _result(run, test_set).get("by_length") or []
+def _draw_score(axes: Axes, comparison: Comparison, frame: pd.DataFrame, key: str) -> None:
+    """A line a group of seeds with its band, and vertical lines at the training caps."""
+    for number, (name, runs) in enumerate(comparison.groups.items()):
+        rows = frame[(frame["key"] == key) & frame["run"].isin([run.label for run in runs])]
+        curve = rows.groupby("place")[["value", "low", "high"]].mean()
+        if len(runs) > 1:
+            spread = rows.groupby("place")["value"].std()
+            curve["low"], curve["high"] = curve["value"] - spread, curve["value"] + spread
+        curve = curve.reindex(range(frame["place"].max() + 1)).astype(float)
+        look = run_style(number)
+        label = shown(name, MAX_LABEL)
+        # matplotlib leaves labels that begin with _ out of the legend
+        label = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
+        axes.plot(curve.index, curve["value"], label=label, **look)
+        axes.fill_between(
+            curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0
+        )
+        axes.vlines(
+            curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.5, lw=0.8
+        )
+    buckets = frame.drop_duplicates("place")
+    for cap in training_caps(comparison):
+        place = place_of(cap, buckets)
+        if place is not None:
+            axes.axvline(place, color=GREY, lw=0.7, linestyle=(0, (2, 2)), zorder=0)
 
 
-def _edges(runs: Sequence[FinishedRun], test_set: str) -> list[Edges]:
-    """All buckets that any run has, shortest first."""
-    found = {(b["from"], b["to"]) for run in runs for b in _buckets(run, test_set)}
-    return sorted(found, key=lambda edges: (edges[0], edges[1] or np.inf))
-
-
-def _points(
-    run: FinishedRun, test_set: str, edges: Sequence[Edges], key: str
-) -> list[Point | None]:
-    """A score of the run at each of the edges; none where it has none."""
-    found = {(row["from"], row["to"]): bucket_score(row, key) for row in _buckets(run, test_set)}
-    return [found.get(each) for each in edges]
-
-
-def _values(points: Sequence[Point | None], part: str = "score") -> np.ndarray:
-    """A part of each point (N,); NaN where there is none."""
-    return np.array([None if point is None else point[part] for point in points], dtype=float)
-
-
-def _curve(
-    members: Sequence[FinishedRun], test_set: str, edges: Sequence[Edges], key: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A score at each of the edges, and the lower and the upper end of its band."""
-    points = [_points(run, test_set, edges, key) for run in members]
-    scores = [_values(each) for each in points]
-    if len(members) == 1:
-        return scores[0], _values(points[0], "low"), _values(points[0], "high")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of buckets that no run, or one, has
-        values, deviation = np.nanmean(scores, axis=0), np.nanstd(scores, axis=0, ddof=1)
-    return values, values - deviation, values + deviation
-
-
-def _draw_curve(
-    axes: Axes, place: int, label: str, curve: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> None:
-    """Draws values with the lower and the upper end of their band, as `_curve` gives them."""
-    values, low, high = curve
-    label = shown(label, LABEL)
-    # matplotlib leaves labels that begin with _ out of the legend
-    label = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
-    look = run_style(place)
-    places = range(len(values))
-    axes.plot(places, values, label=label, **look)
-    axes.fill_between(places, low, high, color=look["color"], alpha=0.2, lw=0)
-    axes.vlines(places, low, high, color=look["color"], alpha=0.5, lw=0.8)
-
-
-def _draw_counts(axes: Axes, points: Sequence[Sequence[Point | None]]) -> None:
+def _draw_counts(axes: Axes, frame: pd.DataFrame, key: str) -> None:
     """Bars of the sentences in each bucket; where runs differ, the range is written."""
-    counts = np.nan_to_num([_values(each, "sentences") for each in points])  # (runs, buckets)
-    most, least = counts.max(0), counts.min(0)
-    bars = axes.bar(range(len(most)), most, color="#BBBBBB", width=0.7)
+    rows = frame[frame["key"] == key]
+    places = range(frame["place"].max() + 1)
+    counts = rows.groupby("place")["sentences"].agg(["min", "max"])
+    counts = counts.reindex(places, fill_value=0).astype(np.int64)
+    bars = axes.bar(places, counts["max"], color="#BBBBBB", width=0.7)
     names = [
-        f"{int(m):,}" if m == n else f"{int(n):,}–{int(m):,}"
-        for m, n in zip(most, least, strict=True)
+        f"{most:,}" if most == least else f"{least:,}–{most:,}"
+        for least, most in counts.itertuples(index=False)
     ]
     axes.bar_label(bars, names, fontsize=6, padding=1, color=GREY)
     axes.tick_params(axis="y", labelsize=6)
 
 
-def _label_buckets(axes: Axes, edges: Sequence[Edges], rotation: int = 0) -> None:
-    names = [Bucket(*each).name for each in edges]
-    axes.set_xticks(range(len(edges)), names, rotation=rotation, fontsize=6.5)
-    axes.set_xlim(-0.5, len(edges) - 0.5)
+def _label_buckets(axes: Axes, frame: pd.DataFrame, rotation: int = 0) -> None:
+    names = frame.drop_duplicates("place")["bucket"].tolist()
+    axes.set_xticks(range(len(names)), names, rotation=rotation, fontsize=6.5)
+    axes.set_xlim(-0.5, len(names) - 0.5)
 
 
-def _legend(lines: Lines, width: float) -> tuple[int, float]:
+def _legend(comparison: Comparison, width: float) -> tuple[int, float]:
     """Columns of the legend that fit a width, and the height that it then takes (inches)."""
-    room = 0.45 + LETTER * min(LABEL, max(map(len, lines)))  # a line's sample and its name
-    columns = max(1, min(len(lines), 4, int(width / room)))
-    return columns, LEGEND_LINE * -(-len(lines) // columns)
+    names = list(comparison.groups)
+    room = 0.45 + LETTER * min(MAX_LABEL, max(map(len, names)))  # a line's sample and its name
+    columns = max(1, min(len(names), 4, int(width / room)))
+    return columns, LEGEND_LINE * -(-len(names) // columns)
 
 
 def _draw_legend(figure: Figure, axes: Axes, columns: int) -> None:

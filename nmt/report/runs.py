@@ -1,21 +1,32 @@
-"""`FinishedRun`: a run folder read back; the keys in which runs differ, and labels from them."""
+"""Run folders read back: found by path, glob or sweep folder, with labels that tell them apart.
+
+Nothing here imports a model: a report is made from files alone, on any machine.
+"""
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import json
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nmt.config import EvaluationConfig
+import pandas as pd
+
 from nmt.config.keys import CONFIDENCE, flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
-from nmt.evaluation import records, results, summary
-from nmt.evaluation.scores import REGISTERED, choose_scores
+from nmt.config.validation import check_set_name
+from nmt.evaluation import records, results
+from nmt.evaluation.scores import NO_UNK, REGISTERED
+from nmt.evaluation.table import read_scores
 from nmt.utils.commands import override_key
-from nmt.utils.files import listed_digests
+from nmt.utils.errors import InputError
+from nmt.utils.printable import printable
 
 MISSING = object()
 """Stands for a key that a run's configuration does not have."""
@@ -27,18 +38,21 @@ class FinishedRun:
 
     Attributes:
         label: name in tables and figures, unique among the runs that are compared.
-        results: content of `results.json` (nmt/evaluation/results.py documents its keys).
-        folder: where it lies; none for an outside system.
-        lines: sentence records held in memory by (subfolder, test set), the subfolder being
-            `translations` or `alignments`; what is not here is read from the folder when it is
-            asked for.
-        stored: names in the folder of the test sets that have another here (`nmt.report.disambiguation`).
+        results: content of `results.json`.
+        folder: of the run; None for an outside system.
+        name: label without seed and path, by which a group of seeds is called; empty: the label.
+        lines: sentence records held in memory by (subfolder, test set); others are read from the
+            folder.
+        table: scores held in memory, in the columns of `scores.csv`; None: read from the folder.
+        stored: names in the folder of the test sets that have another name here.
     """
 
     label: str
     results: dict[str, Any]
     folder: Path | None = None
+    name: str = ""
     lines: Mapping[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    table: pd.DataFrame | None = None
     stored: Mapping[str, str] = field(default_factory=dict)
     _read: dict[str, list[dict[str, Any]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -55,35 +69,42 @@ class FinishedRun:
         return self.results.get("config") or {}
 
     @property
-    def overrides(self) -> list[str]:
-        """What was typed on the command line."""
-        return self.results.get("overrides") or []
+    def evaluation(self) -> dict[str, Any]:
+        """The section `evaluation` of the configuration."""
+        return self.config.get("evaluation") or {}
 
     @property
-    def sets(self) -> list[str]:
-        """Names of the test sets that were scored, in the order of the configuration."""
-        return list(self.results.get("test") or {})
+    def confidence(self) -> float:
+        """Confidence level of the run's intervals."""
+        return float(self.evaluation.get("confidence", CONFIDENCE))
 
     @property
     def seed(self) -> int | None:
         return self.results.get("seed", self.config.get("seed"))
 
     @cached_property
-    def model(self) -> str | None:
-        """SHA-256 of the checkpoint that was tested; None of several, and where it is not known."""
-        sources = self.results.get("sources") or {}
-        if sources or self.folder is None:
-            return None if sources.get("others") else sources.get("sha256")
-        digests = listed_digests(self.folder / "checkpoints" / "best.ckpt")
-        return digests[0] if len(digests) == 1 else None
+    def scores(self) -> pd.DataFrame:
+        """The scores of the run in the columns of `scores.csv`, after the column `run`."""
+        if self.table is not None:
+            frame = self.table.assign(run=self.label)
+        elif self.folder is not None:
+            frame = read_scores({self.label: self.folder})
+        else:
+            frame = read_scores({})
+        names = {old: new for new, old in self.stored.items()}
+        return frame.assign(set=frame["set"].replace(names)) if names else frame
+
+    @cached_property
+    def sets(self) -> list[str]:
+        """Names of the test sets that were scored, in the order of the configuration."""
+        return [check_set_name(name) for name in dict.fromkeys(self.scores["set"])]
 
     @cached_property
     def flat(self) -> dict[str, Any]:
-        """The configuration with dotted keys, lists kept whole: {"data.max_length": 50, ...}.
+        """The configuration with dotted keys, without null and empty values.
 
-        Without those that are null or an empty dictionary, which say as much as keys that an
-        earlier version did not have. A checkpoint that the training started from goes by its own
-        configuration, not by its file: each seed has another one.
+        A checkpoint that training started from goes by its own configuration, not by its file: each
+        seed has another one.
         """
         found = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)
@@ -91,28 +112,21 @@ class FinishedRun:
 
     @cached_property
     def group(self) -> str:
-        """Equal for runs that differ by nothing but their seed (and by where they were run)."""
+        """Equal for runs on the same text that differ by nothing but their seed."""
         if self.external:
             return self.label
-        same = {name: value for name, value in self.flat.items() if not is_incidental(name)}
+        same: dict[str, Any] = {k: v for k, v in self.flat.items() if not is_incidental(k)}
+        same["text"] = (self.results.get("text") or {}).get("training")
         return json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
 
-    def confidence(self, test_set: str) -> float:
-        """The share of the resamples inside the intervals of a test set's scores."""
-        configured = (self.config.get("evaluation") or {}).get("confidence", CONFIDENCE)
-        return float(self.results["test"][test_set].get("confidence", configured))
-
     def translations(self, test_set: str) -> list[dict[str, Any]]:
-        """The sentence records of a test set (`nmt.evaluation.records`); none where none were written.
-
-        They are read once: tables, significance and page ask for them in turn.
+        """The sentence records of a test set (`nmt.evaluation.records`), read once; [] without any.
 
         Raises:
             InputError: naming the file and line that cannot be read.
         """
         if test_set not in self._read:
-            found = self._lines("translations", test_set, records.read_translations)
-            self._read[test_set] = found
+            self._read[test_set] = self._lines("translations", test_set, records.read_translations)
         return self._read[test_set]
 
     def alignments(self, test_set: str) -> list[dict[str, Any]]:
@@ -122,8 +136,6 @@ class FinishedRun:
     def _lines(
         self, subfolder: str, test_set: str, read: Callable[[Path, str], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        if test_set not in self.sets:
-            return []
         name = self.stored.get(test_set, test_set)
         if (subfolder, name) in self.lines:
             return self.lines[subfolder, name]
@@ -132,40 +144,170 @@ class FinishedRun:
         return read(self.folder, name)
 
 
-def known_scores(runs: Sequence[FinishedRun]) -> dict[str, dict[str, Any]]:
-    """How to show the scores that the runs have: those of nmt in their order, then others."""
-    found = {key: about for run in runs for key, about in run.results.get("scores", {}).items()}
-    ordered = [*(key for key in REGISTERED if key in found), *found]
-    return {key: found[key] for key in dict.fromkeys(ordered)}
+def read_run(folder: str | Path) -> FinishedRun:
+    """Reads a finished run's folder.
+
+    Raises:
+        InputError: if there is no such folder, the run has not finished, or a file cannot be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"runs: no such folder: {folder}")
+    content = results.read(folder)
+    return FinishedRun(printable(str(content.get("name") or folder.name)), content, folder)
+
+
+def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
+    """The runs that folders, sweep folders and globs lead to, each once, with unique labels.
+
+    A folder stands for all runs inside it, however deep.
+
+    Returns:
+        The finished runs, and the folders of runs that have not finished.
+
+    Raises:
+        InputError: if a pattern leads to no finished run.
+    """
+    finished: dict[Path, FinishedRun] = {}
+    unfinished: dict[Path, None] = {}
+    wanted = list(map(str, patterns))
+    if not wanted:
+        raise InputError("runs: empty; name run folders, sweep folders or globs")
+    for pattern in wanted:
+        roots = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
+        folders = [folder for root in map(Path, sorted(roots)) for folder in _run_folders(root)]
+        done = [folder for folder in folders if (folder / results.FILE).is_file()]
+        if not done:
+            raise InputError(f"runs: no finished run ({results.FILE}) in {pattern}")
+        for folder in done:
+            if folder.resolve() not in finished:
+                finished[folder.resolve()] = read_run(folder)
+        unfinished |= dict.fromkeys(folder for folder in folders if folder not in done)
+    return label_apart(list(finished.values())), list(unfinished)
+
+
+def _run_folders(root: Path) -> list[Path]:
+    """The folders of runs at or under a folder, finished or not; numbered jobs by their number."""
+    marked = [path for name in (results.FILE, ".hydra") for path in root.rglob(name)]
+
+    def order(folder: Path) -> list[tuple[int, str]]:
+        return [(int(p) if p.isdecimal() else -1, p) for p in folder.parts]
+
+    return sorted({path.parent for path in marked}, key=order)
+
+
+def sets_of(runs: Sequence[FinishedRun]) -> list[str]:
+    """Every test set that some run was scored on."""
+    return list(dict.fromkeys(name for run in runs for name in run.sets))
+
+
+def score_descriptions(runs: Sequence[FinishedRun]) -> dict[str, dict[str, Any]]:
+    """How to show the scores that runs have: `title`, `unit`, `digits`, `higher_is_better` by key.
+
+    BLEU comes first, then BLEU without unknown words (`bleu_no_unk`), then the order of the
+    registry. A score of the user's own is described by results.json: its code is not imported.
+    """
+    frame = pd.concat([run.scores for run in runs]) if runs else read_scores({})
+    stored = {
+        key: about for run in runs for key, about in (run.results.get("scores") or {}).items()
+    }
+    present = set(keys_of(frame))
+    order = ["bleu", NO_UNK.key, *REGISTERED, *stored, *sorted(present)]
+    described = {}
+    for key in dict.fromkeys(key for key in order if key in present):
+        score = NO_UNK if key == NO_UNK.key else REGISTERED.get(key)
+        plain = {"title": key, "unit": "", "digits": 2, "higher_is_better": None}
+        described[key] = plain | (stored.get(key, {}) if score is None else score.description())
+    if NO_UNK.key in described:
+        described["bleu"] |= {"title": f"{described['bleu']['title']}, all"}
+    return described
+
+
+def keys_of(frame: pd.DataFrame) -> pd.Series:
+    """The key of the score of each row: that of `subset=no_unk` ends in `_no_unk`."""
+    whole = frame["subset"] == "all"
+    return frame["score"].where(whole, frame["score"] + "_" + frame["subset"])
+
+
+def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
+    """Runs by group of seeds, in the order of the first of each.
+
+    A seed counts once in a group: a second run of it, such as an evaluation of the same checkpoint,
+    belongs to a group of second runs.
+    """
+    members: dict[tuple[str, int], list[FinishedRun]] = {}
+    seen: Counter[tuple[str, int | None]] = Counter()
+    for run in runs:
+        members.setdefault((run.group, seen[run.group, run.seed]), []).append(run)
+        seen[run.group, run.seed] += 1
+    groups: dict[str, list[FinishedRun]] = {}
+    for alike in members.values():
+        name = alike[0].name or alike[0].label
+        groups[alike[0].label if name in groups else name] = alike
+    return groups
 
 
 def label_apart(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """The same runs with labels made unique by what tells them apart: keys, the seed, the folder."""
+    """The same runs with unique labels: what differs in their settings, their seed, their path."""
+    apart = _with_suffixes(list(runs), _by_settings)
+    apart = [replace(run, name=run.label) for run in apart]
+    return _with_suffixes(_with_suffixes(apart, _by_seed), _by_path)
+
+
+def _with_suffixes(
+    runs: list[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
+) -> list[FinishedRun]:
     apart = list(runs)
-    for distinguish in (_by_keys, _by_seed, _by_folder, _by_number):
-        alike: dict[str, list[int]] = {}
-        for index, run in enumerate(apart):
-            alike.setdefault(run.label, []).append(index)
-        for label, indices in alike.items():
-            if len(indices) > 1:
-                names = distinguish([apart[index] for index in indices])
-                for index, name in zip(indices, names, strict=True):
-                    apart[index] = replace(apart[index], label=f"{label}{name}")
+    for label, count in Counter(run.label for run in runs).items():
+        if count > 1:
+            places = [place for place, run in enumerate(runs) if run.label == label]
+            suffixes = distinguish([runs[place] for place in places])
+            for place, suffix in zip(places, suffixes, strict=True):
+                apart[place] = replace(runs[place], label=f"{label}{suffix}")
     return apart
+
+
+def _by_settings(runs: list[FinishedRun]) -> list[str]:
+    """The few keys that tell the runs apart: each tells some apart that the others do not."""
+    few: dict[str, list[Any]] = {}
+    kinds = 1
+    for key, values in differing_keys(runs).items():
+        if is_incidental(key):
+            continue
+        columns = [*few.values(), values]
+        told = {tuple(_comparable(column[n]) for column in columns) for n in range(len(runs))}
+        if len(told) > kinds:
+            few[key], kinds = values, len(told)
+    parts = [
+        ", ".join(setting(k, values[n]) for k, values in few.items()) for n in range(len(runs))
+    ]
+    return [f" ({part})" if part else "" for part in parts]
+
+
+def _by_seed(runs: list[FinishedRun]) -> list[str]:
+    several = len({run.seed for run in runs}) > 1
+    return [f" seed {run.seed}" if several and run.seed is not None else "" for run in runs]
+
+
+def _by_path(runs: list[FinishedRun]) -> list[str]:
+    """The folders below the one that all are in."""
+    folders = [str(run.folder.resolve()) if run.folder else os.sep for run in runs]
+    common = os.path.commonpath(folders)
+    return [f" [{os.path.relpath(folder, common)}]" for folder in folders]
 
 
 def differing_keys(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
     """Keys whose values are not the same in all runs: {key: [value of each run, or MISSING]}.
 
-    Outside systems, which have no configuration, are passed over (their entries are MISSING).
+    The entries of outside systems, which have no configuration, are MISSING.
     """
     configured = [run for run in runs if not run.external]
     keys = dict.fromkeys(key for run in configured for key in run.flat)
-    differing: dict[str, list[Any]] = {}
-    for key in keys:
-        if len({_comparable(run.flat.get(key, MISSING)) for run in configured}) > 1:
-            differing[key] = [run.flat.get(key, MISSING) for run in runs]
-    return differing
+    return {
+        key: [run.flat.get(key, MISSING) for run in runs]
+        for key in keys
+        if len({_comparable(run.flat.get(key, MISSING)) for run in configured}) > 1
+    }
 
 
 def setting(key: str, value: Any) -> str:
@@ -188,11 +330,7 @@ def typed_keys(words: Iterable[str]) -> dict[str, str]:
 
 
 def is_incidental(key: str) -> bool:
-    """Whether a key may differ between runs that are the same experiment.
-
-    Scores that were measured in addition change none of the others, nor does what is left out where
-    a file is missing.
-    """
+    """Whether a key may differ between runs that are the same experiment."""
     optional = key.startswith("data.test.") and key.endswith(".optional")
     return optional or is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
@@ -201,58 +339,30 @@ def _comparable(value: Any) -> str:
     return "" if value is MISSING else json.dumps(value, sort_keys=True, default=str)
 
 
-def _by_seed(runs: list[FinishedRun]) -> list[str]:
-    seeds = [run.seed for run in runs]
-    if len(set(seeds)) == 1:
-        return [""] * len(runs)
-    return ["" if seed is None else f" seed {seed}" for seed in seeds]
+def separate_texts(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """The same runs, with a test set's name standing for one text in all of them.
 
-
-def _by_keys(runs: list[FinishedRun]) -> list[str]:
-    """The keys that tell the runs apart, each of which tells some apart that the others do not."""
-    few: dict[str, list[Any]] = {}
-    kinds = 1
-    for key, values in differing_keys(runs).items():
-        more = {**few, key: values}
-        told = {tuple(_comparable(each[i]) for each in more.values()) for i in range(len(runs))}
-        if len(told) > kinds and not is_incidental(key):
-            few, kinds = more, len(told)
-    parts = [
-        ", ".join(setting(key, values[i]) for key, values in few.items()) for i in range(len(runs))
-    ]
-    return [f" ({part})" if part else "" for part in parts]
-
-
-def _by_folder(runs: list[FinishedRun]) -> list[str]:
-    return [f" [{'/'.join(run.folder.parts[-2:])}]" if run.folder else "" for run in runs]
-
-
-def _by_number(runs: list[FinishedRun]) -> list[str]:
-    return [f" #{number}" if number > 1 else "" for number in range(1, len(runs) + 1)]
-
-
-def outside_system(
-    label: str,
-    sentences: Mapping[str, list[dict[str, Any]]],
-    settings: Mapping[str, EvaluationConfig],
-) -> FinishedRun:
-    """An outside system as a run without configuration, scored as runs are.
-
-    Args:
-        label: its name in tables and figures.
-        sentences: records of each test set, from `nmt.evaluation.external.read_external`.
-        settings: edges, side and intervals of the evaluation that it is compared with, by test set.
+    Runs of several corpora may all have a set `test`. The first text keeps the name; others become
+    `test-2` and so on, so that nothing pairs their sentences.
     """
-    scores = {name: summary.summarise(rows, settings[name]) for name, rows in sentences.items()}
-    chosen = dict.fromkeys(
-        score for each in settings.values() for score in choose_scores(each.scores)
-    )
-    content = {
-        "name": label,
-        "title": label,
-        "test": scores,
-        "scores": results.describe_scores(list(chosen), scores),
-    }
-    return FinishedRun(
-        label, content, lines={("translations", name): rows for name, rows in sentences.items()}
-    )
+    apart = list(runs)
+    for name in sets_of(runs):
+        texts: list[str] = []
+        for place, run in enumerate(runs):
+            text = _text_digest(run, name) if name in run.sets else ""
+            if text and text not in texts:
+                texts.append(text)
+            if text and texts.index(text):
+                stored = {**apart[place].stored, f"{name}-{texts.index(text) + 1}": name}
+                apart[place] = replace(apart[place], stored=stored)
+    return apart
+
+
+def _text_digest(run: FinishedRun, test_set: str) -> str:
+    """A digest of the letters of a test set, which no tokeniser changes; empty without records."""
+    digest = hashlib.sha256()
+    rows = run.translations(test_set)
+    for row in rows:
+        text = "".join([*row["source"], "\n", *row["reference"]])
+        digest.update("".join(filter(str.isalnum, text)).encode(errors="replace"))
+    return digest.hexdigest() if rows else ""

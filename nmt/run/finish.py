@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from pytorch_lightning.loggers import WandbLogger
 
 from nmt.config import Config
 from nmt.config.schema import scoring_of, to_containers
@@ -20,13 +19,14 @@ from nmt.evaluation.table import score_table, write_scores
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel
 from nmt.models.checkpoint import Checkpoint
+from nmt.report.comparison import compare_runs
 from nmt.report.figures import draw_run
 from nmt.report.live_file import FILE, write_live
+from nmt.report.loggers import log_run
 from nmt.report.page import build_page
 from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.report.runs import FinishedRun
-from nmt.report.test_scores import log_test_scores
-from nmt.report.wandb.panels import log_test, log_translations
+from nmt.report.tables import length_curve
 from nmt.run.run import Run
 from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
@@ -147,6 +147,7 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
             **described,
         )
     )
+    write_scores(folder.path, score_table(results.score_rows(content["test"])))
     finished = FinishedRun(config.name, content, folder.path)
     figures: list[Path] = []
     page: Path | None = None
@@ -155,17 +156,13 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
         figures = draw_run(finished, config.report, shown, run.left)
     title, making = f"{config.name} on {config.data.title}", f"making {folder.page.name}"
     with left_out(folder.page.name), timed("page"), Stage(making, shown=shown):
-        page = build_page([finished], folder.page, config.report, title=title)
+        page = build_page(compare_runs([finished]), folder.page, config.report, title=title)
     with Stage("logging the test", shown=shown):
-        for logger in run.loggers:
-            if isinstance(logger, WandbLogger):
-                log_translations(logger.experiment, finished, figures)
-                log_test(logger.experiment, content, figures, page)
-            else:
-                log_test_scores(logger, content, figures)
-    write_scores(folder.path, score_table(results.score_rows(content["test"])))
+        log_run(run.loggers, finished, figures, page)
     results.write(folder.path, content)
     made = ["results", *(["figures"] if figures else []), *([folder.page.name] if page else [])]
+    if curve := length_curve(finished):
+        log.info("%s", curve)
     log.info("%s: %s", ", ".join(made), folder.path)
 
 

@@ -18,24 +18,17 @@ def module(name, **content):
     sys.modules[name] = types.ModuleType(name)
     vars(sys.modules[name]).update(content)
 
-class Found:
-    def __init__(self, folder):
-        self.runs = sorted(f.parent.name for f in folder.glob("*/results.json"))
-        self.unfinished = [1]
+def compare(patterns, shown):
+    return sorted(f.parent.name for folder in patterns for f in folder.glob("*/results.json"))
 
-def build_page(runs, path, **kwargs):
-    with path.open("a") as file:
+def write_comparison(runs, folder, title):
+    with (folder / "comparison.html").open("a") as file:
         file.write(" ".join(runs) + ";")
     if "3" in runs:
         raise RuntimeError("no page of this")
 
-table = types.SimpleNamespace(title="BLEU", text=lambda: "folder\\n0")
-module("nmt.report.terminal", terminal_table=lambda runs, made, unfinished: table)
-module("nmt.report.comparison", compare_sets=lambda runs, shown: [0])
-module("nmt.report.page", build_page=build_page)
-module("nmt.report.finding", find_runs=lambda patterns: Found(*patterns))
-module("nmt.report.tables", write_tables=lambda runs, made, folder: folder.mkdir())
-module("nmt.report.disambiguation", disambiguate_test_sets=lambda runs, shown: runs)
+module("nmt.report.comparison", compare=compare)
+module("nmt.report.write", write_comparison=write_comparison)
 
 @hydra.main(version_base=None, config_path=None, config_name="app")
 def main(cfg):
@@ -73,8 +66,6 @@ def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
     code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "n=1,2")
     assert code == 0, output
     assert (tmp_path / "s/comparison.html").read_text() == "0 1;"
-    assert (tmp_path / "s/tables").is_dir()
-    assert f"{tmp_path}/s/comparison.html\nBLEU:\nfolder\n0\n" in output
     assert output.count("sweep: s\n") == 2
 
 

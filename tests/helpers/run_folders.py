@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sacrebleu.metrics import BLEU
 
 from nmt.config.keys import EDGES
-from nmt.evaluation.scores import REGISTERED
-
-"""A run folder of `regime=tiny` as nmt wrote it with a results.json of schema 1; its tests have 12 and 14 sentences."""
+from nmt.evaluation.table import score_table, write_scores
 
 MARKUP = "</script><script>document.title='broken'</script>"
 """A token that would run if it were ever taken for markup."""
@@ -115,10 +114,11 @@ def make_run(
     overrides = [f"+experiment={model.lower()}{max_length}", f"seed={seed}"]
     (folder / ".hydra").mkdir()
     (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {o}\n" for o in overrides))
-    tests = {}
+    tables = []
     for index, name in enumerate(sets):
         rows = corpus(pairs, index)
-        tests[name] = _test_set(folder, name, rows, draw, attention, max_length, kept)
+        tables.append(_test_set(folder, name, rows, draw, attention, max_length, kept))
+    write_scores(folder, score_table(pd.concat(tables).to_dict("records")))
     updates = list(range(400, 4001, 400))
     fall = [3.2 * math.exp(-u / 1500) for u in updates]
     results = {
@@ -161,21 +161,9 @@ def make_run(
             }
             for u, f in zip(updates, fall, strict=True)
         ],
-        "test": tests,
-        "scores": {
-            key: score.description()
-            for key, score in REGISTERED.items()
-            if score.default and (attention or key not in WITH_ATTENTION)
-        },
     }
     (folder / "results.json").write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
     return folder
-
-
-WITH_ATTENTION = {
-    *("attention_entropy", "eos_weight", "eos_share"),
-    *("alignment_error_rate", "precision", "recall"),
-}
 
 
 def _test_set(
@@ -186,7 +174,7 @@ def _test_set(
     attention: bool,
     cap: int,
     kept: int,
-) -> dict[str, Any]:
+) -> pd.DataFrame:
     (folder / "translations").mkdir(exist_ok=True)
     (folder / "alignments").mkdir(exist_ok=True)
     lengths = np.array([len(row["source"]) for row in rows])
@@ -195,7 +183,6 @@ def _test_set(
             np.linspace(0, len(rows) - 1, min(kept, len(rows))).astype(int)
         ]
     )
-    statistics, no_unk, nlls = [], [], []
     translations, alignments = [], []
     for number, row in enumerate(rows):
         length = len(row["source"])
@@ -235,95 +222,41 @@ def _test_set(
             alternative = [word for word in hypothesis if word != "<unk>"]
             record["hypothesis_no_unk"] = alternative
             record["bleu_stats_no_unk"] = ngram_statistics(alternative, row["reference"])
-            no_unk.append((length, record["bleu_stats_no_unk"]))
-        statistics.append(record["bleu_stats"])
-        nlls.append(nll)
         translations.append(record)
         if number in chosen:
             alignments.append(_alignment(record, order, draw, attention))
     _write_lines(folder / "translations" / f"{name}.jsonl", translations)
     _write_lines(folder / "alignments" / f"{name}.jsonl", alignments)
-    table, known_table = np.array(statistics), np.array([s for _, s in no_unk])
-    known_lengths = np.array([length for length, _ in no_unk])
-    by_length = []
-    for low, high in zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True):
-        inside = (lengths >= low) & (lengths <= (high or 10**6))
-        if not inside.any():
+    return pd.DataFrame(_score_rows(translations)).assign(set=name, interval="sentences")
+
+
+def _score_rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of scores.csv: BLEU by sacrebleu from the integer statistics, other scores made up."""
+    lengths = np.array([record["length"] for record in records])
+    buckets = zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True)
+    parts: list[tuple[Any, Any, np.ndarray]] = [(None, None, lengths > 0)]
+    parts += [(a, b, (lengths >= a) & (lengths <= (b or 10**6))) for a, b in buckets]
+    found = []
+    for low, high, inside in parts:
+        some = [record for record, chosen in zip(records, inside, strict=True) if chosen]
+        if not some:
             continue
-        known_inside = (known_lengths >= low) & (known_lengths <= (high or 10**6))
-        summed = table[inside].sum(0)
-        ratio = summed[8] / summed[9]
-        score = bleu(table[inside])
-        attended = {
-            "attention_entropy": _alone(0.4 + low / 100),
-            "eos_weight": _alone(0.02 + low / 1000),
-            "alignment_error_rate": {**_alone(0.08 + low / 400), "low": 0.07, "high": 0.3},
-            "precision": _alone(0.91 - low / 400),
-            "recall": _alone(0.9 - low / 400),
-            "eos_share": _alone(0.03),
-        }
-        by_length.append(
-            {
-                "from": low,
-                "to": high,
-                "sentences": int(inside.sum()),
-                "score": score,
-                "low": max(0.0, score - 1.4),
-                "high": min(100.0, score + 1.5),
-                "no_unk": _score(known_table[known_inside]) if known_inside.any() else None,
-                "mean_length": float(lengths[inside].mean()),
-                "sacrebleu": {"score": score - 1, "low": max(0.0, score - 2), "high": score + 1},
-                "chrf": {"score": score + 20, "low": score + 18, "high": score + 22},
-                "brevity_penalty": _alone(min(1.0, math.exp(1 - 1 / ratio))),
-                "length_ratio": _alone(float(ratio)),
-                "nll_per_word": _alone(
-                    float(np.array(nlls)[inside].sum() / (summed[9] + inside.sum()))
-                ),
-                **(attended if attention else {}),
-            }
-        )
-    result: dict[str, Any] = {
-        "pairs": len(rows),
-        "search": {"beam_size": 12},
-        "bleu": {"all": _score(table), "no_unk": _score(known_table)},
-        "sacrebleu": {
-            **_alone(bleu(table) - 1.1),
-            "signature": "nrefs:1|case:mixed|tok:13a|version:2.6.0",
-        },
-        "chrf": {**_alone(bleu(table) + 20), "signature": "nrefs:1|nc:6"},
-        "nll_per_sentence": _alone(float(np.mean(nlls))),
-        "nll_per_word": _alone(1.8),
-        "perplexity": _alone(6.1),
-        "length_ratio": _alone(float(table[:, 8].sum() / table[:, 9].sum())),
-        "brevity_penalty": _alone(0.98),
-        "by_length": by_length,
-        "bucket_by": "source",
-    }
-    if attention:
-        result |= {"attention_entropy": _alone(0.62), "eos_weight": _alone(0.04)}
-        result["alignment"] = {
-            "sentences": len(rows),
-            "alignment_error_rate": {"score": 0.11, "low": 0.1, "high": 0.13},
-            "precision": _alone(0.9),
-            "recall": _alone(0.88),
-            "eos_share": _alone(0.03),
-        }
-    return result
-
-
-def _alone(score: float) -> dict[str, Any]:
-    """A score whose interval is not known."""
-    return {"score": score, "low": None, "high": None}
-
-
-def _score(statistics: np.ndarray) -> dict[str, Any]:
-    score = bleu(statistics)
-    return {
-        "score": score,
-        "low": max(0.0, score - 0.7),
-        "high": min(100.0, score + 0.8),
-        "sentences": len(statistics),
-    }
+        where = {"from": low, "to": high}
+        for subset, key in (("all", "bleu_stats"), ("no_unk", "bleu_stats_no_unk")):
+            statistics = np.array([record[key] for record in some if key in record])
+            if len(statistics):
+                value = bleu(statistics)
+                ends = {"low": max(0.0, value - 0.7), "high": min(100.0, value + 0.8)}
+                row = {"subset": subset, "score": "bleu", "value": value, **ends}
+                found.append(where | row | {"sentences": len(statistics)})
+        words = sum(len(record["reference"]) + 1 for record in some)
+        others = {"nll_per_word": sum(record["nll"] for record in some) / words, "chrf": 40.0}
+        if "alignment_counts" in some[0]:
+            others |= {"attention_entropy": 0.4, "alignment_error_rate": 0.1}
+        for score, value in others.items():
+            row = {"subset": "all", "score": score, "value": value, "low": None, "high": None}
+            found.append(where | row | {"sentences": len(some)})
+    return found
 
 
 def _alignment(

@@ -142,7 +142,7 @@ def test_a_system_that_was_stopped_goes_on_with_its_tables(extra, tmp_path, monk
 @pytest.mark.slow
 def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
     from nmt import baseline
-    from nmt.report.finding import read_run
+    from nmt.report.runs import read_run
 
     options = {"logger": "none", "regime": "tiny", "data": "text", "data.cache": tmp_path / "cache"}
     for name, (count, seed) in {"train": (600, 1), "valid": (20, 2), "test.t": (30, 3)}.items():

@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.report.comparison import SetComparison, compare_set
-from nmt.report.finding import find_runs
-from nmt.report.runs import FinishedRun
+from nmt.report.comparison import Comparison, compare_runs
+from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.run_folders import make_run
 
 
@@ -22,9 +21,9 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def runs(sweep: Path) -> list[FinishedRun]:
-    return find_runs([sweep]).runs
+    return find_runs([sweep])[0]
 
 
 @pytest.fixture(scope="session")
-def comparison(runs: list[FinishedRun]) -> SetComparison:
-    return compare_set(runs, "newstest", resamples=200)
+def comparison(runs: list[FinishedRun]) -> Comparison:
+    return compare_runs(runs, resamples=200)

@@ -1,4 +1,8 @@
-"""Embeds data, styles and programs in an HTML file, escaped so that none is read as markup."""
+"""What a page holds besides its text: data, style and programs, and the policy that allows no others.
+
+Text enters a page in two ways only: jinja2 escapes it in the templates, and data are deflated JSON in
+base64, which the page's program puts into text nodes and attributes.
+"""
 
 from __future__ import annotations
 
@@ -9,48 +13,76 @@ import json
 import posixpath
 import re
 import zlib
+from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from nmt.report.page.markup import Markup, element
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from nmt.utils.files import write_text
+from nmt.utils.printable import printable
 
 _IMPORT = re.compile(r"""^import \{([^}]*)\} from "(\.[\w./-]+\.mjs)";$""", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function\*?|const|let|class) (\w+)", re.MULTILINE)
 
 
-def packed(identity: str, value: Any) -> Markup:
-    """A JSON payload deflated and in base64, which holds no markup; `unpack` of data.mjs reads it back."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return packed_text(identity, text)
+def write_page(path: str | Path, payloads: Mapping[str, str], **content: Any) -> Path:
+    """Fills the template `page.html` and writes the file.
+
+    Args:
+        payloads: packed data by the id of their element.
+        content: what the templates take: `title`, `subtitle`, `navigation`, `sections`, …
+    """
+    source = program("main.mjs")
+    sources = [source, *([chart_library()] if "library" in payloads else [])]
+    digests = [hashlib.sha256(each.encode()).digest() for each in sources]
+    allowed = (f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
+    page = _templates().get_template("page.html")
+    text = page.render(
+        payloads=payloads,
+        scripts=Markup(" ".join(allowed)),
+        workers="blob:" if "live-program" in payloads else Markup("'none'"),
+        style=Markup(stylesheet()),
+        program=Markup(source),
+        **content,
+    )
+    write_text(Path(path), text)
+    return Path(path)
 
 
-def packed_text(identity: str, text: str) -> Markup:
-    """Text deflated and in base64."""
-    return packed_bytes(identity, text.encode("utf-8", "replace"), 9)
+@functools.cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
 
 
-def packed_bytes(identity: str, content: bytes, level: int) -> Markup:
-    """Bytes deflated at a level of zlib's and in base64."""
-    written = base64.b64encode(zlib.compress(content, level)).decode("ascii")
-    return element("script", written, type="text/plain", id=identity)
+def packed(value: Any, level: int = 9) -> str:
+    """A value as JSON, text or bytes, deflated and in base64; js/bytes.mjs reads it back."""
+    if not isinstance(value, str | bytes):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    content = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    return base64.b64encode(zlib.compress(content, level)).decode("ascii")
 
 
-def asset(name: str) -> str:
-    """A file of this package."""
-    return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
-def stylesheet() -> Markup:
-    return element("style", Markup(asset("style.css")))
+def stylesheet() -> str:
+    return _asset("style.css")
 
 
 @functools.cache
 def program(main: str) -> str:
     """The JavaScript modules joined into one script, so that a page can name it by its hash.
 
-    Each becomes a function that returns what it exports, after those that it imports from; `main` is the last one.
-    Imports and exports must stand on one line each and by name, as in the files of `js`.
+    Each becomes a function that returns what it exports, after those that it imports from; `main` is
+    the last one. Imports and exports must stand on one line each and by name.
     """
     sources: dict[str, str] = {}
     imports: dict[str, list[str]] = {}
@@ -58,20 +90,31 @@ def program(main: str) -> str:
     while pending:
         name = pending.pop()
         if name not in sources:
-            sources[name] = asset(f"js/{name}")
+            sources[name] = _asset(f"js/{name}")
             imports[name] = [_beside(name, found[2]) for found in _IMPORT.finditer(sources[name])]
             pending += imports[name]
     parts = ['"use strict";', "const modules = {};"]
     for name in TopologicalSorter(imports).static_order():
         exported = ", ".join(found[2] for found in _EXPORT.finditer(sources[name]))
-        named = iter(imports[name])
-        body = _IMPORT.sub(
-            lambda found, named=named: f'const {{{found[1]}}} = modules["{next(named)}"];',  # type: ignore[misc]
-            sources[name],
-        )
+        body = sources[name]
+        for imported in imports[name]:
+            body = _IMPORT.sub(rf'const {{\1}} = modules["{imported}"];', body, count=1)
         body = _EXPORT.sub(r"\1 \2", body)
         parts.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();')
     return "\n".join(parts)
+
+
+@functools.cache
+def chart_library() -> str:
+    """Vega, Vega-Lite and vega-embed as one program that sets `window.vegaEmbed`."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+
+
+def _asset(name: str) -> str:
+    """A file of this package."""
+    return (resources.files(__package__) / name).read_text(encoding="utf-8")
 
 
 def _beside(name: str, imported: str) -> str:
@@ -81,28 +124,3 @@ def _beside(name: str, imported: str) -> str:
     'dom.mjs'
     """
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
-
-
-def script(source: str) -> Markup:
-    """A script that a page runs when all before it is there.
-
-    Raises:
-        ValueError: where the source would end its element.
-    """
-    if re.search(r"</script|<!--", source, re.IGNORECASE):
-        raise ValueError("a script holds what would end it")
-    return element("script", Markup(source), type="module")
-
-
-def allowed(*sources: str) -> str:
-    """Sources of scripts as a Content-Security-Policy allows them: by the hash of their text."""
-    digests = (hashlib.sha256(source.encode()).digest() for source in sources)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
-
-
-@functools.cache
-def chart_library() -> str:
-    """Vega, Vega-Lite and vega-embed as one program that sets `window.vegaEmbed`."""
-    import vl_convert
-
-    return vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")

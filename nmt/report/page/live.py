@@ -10,12 +10,10 @@ import numpy as np
 
 from nmt.config import PageConfig
 from nmt.data.tokenise import tokeniser
-from nmt.report.groups import grouped
 from nmt.report.live_file import FILE, LiveModel, read_live
 from nmt.report.page import embed
-from nmt.report.page.markup import Markup, together
-from nmt.report.page.sentences import spread
-from nmt.report.runs import FinishedRun
+from nmt.report.page.payload import spread
+from nmt.report.runs import FinishedRun, grouped
 
 FORMAT = 1
 """Of what the page holds; `nmt/report/page/js/live/models.mjs` names the one it reads."""
@@ -37,62 +35,54 @@ class LiveModels(NamedTuple):
     """What a page holds of its models.
 
     Attributes:
-        payloads: the program of the worker, the descriptions, and the weights of each model.
-        runs: the labels of the runs whose models are there.
-        left_out: a line for each run that is not, saying why.
+        payloads: packed program of the worker and weights of each model, by id of their element.
+        about: descriptions of the models and sentences to begin with; None without models.
+        left_out: why the models of other runs are not there, by label.
     """
 
-    payloads: Markup
-    runs: list[str]
-    left_out: list[str]
-
-
-NONE = LiveModels(Markup(""), [], [])
+    payloads: dict[str, str]
+    about: dict[str, Any] | None
+    left_out: dict[str, str]
 
 
 def fitted_models(runs: Sequence[FinishedRun], report: PageConfig) -> LiveModels:
     """The models of a page: one run a group, as many as fit.
 
-    With `report.live=auto` they come in turn from those with attention and those without, the ones
-    trained on the longest sentences first, as long as all together are within LIMIT.
+    With `report.live=auto` models with and without attention alternate, those with the largest
+    `max_length` first, as long as all together are within LIMIT.
 
     Raises:
         InputError: for a `live.bin` that is damaged, naming it.
     """
     if report.live is False:
-        return NONE
+        return LiveModels({}, None, {})
     groups = [members for members in grouped(runs).values() if not members[0].external]
     candidates = [next(filter(_has_model, members), members[0]) for members in groups]
-    payloads: list[Markup] = []
+    payloads: dict[str, str] = {}
     described: list[dict[str, Any]] = []
     room = LIMIT if report.live == "auto" else None
     left_out = {run.label: missing_because(run, room) for run in candidates if not _has_model(run)}
-    for run in _in_turn(filter(_has_model, candidates)):
+    for run in _alternating(filter(_has_model, candidates)):
         assert run.folder is not None
         model = read_live(run.folder)
         assert model is not None
-        payload = embed.packed_bytes(
-            f"live-{len(payloads)}", packed_weights(model, report.live_bits), _LEVEL
-        )
+        payload = embed.packed(packed_weights(model, report.live_bits), _LEVEL)
         if room is not None and len(payload) > room:
             left_out[run.label] = _too_large(model.parameters)
             continue
         room = None if room is None else room - len(payload)
-        payloads.append(payload)
+        payloads[f"live-{len(described)}"] = payload
         described.append({"label": run.label, **model.about, "rules": _rules(model)})
-    order = [run.label for run in candidates]
-    lines = [f"{label}: {left_out[label]}" for label in order if label in left_out]
     if not described:
-        return NONE._replace(left_out=lines)
-    head = {
+        return LiveModels({}, None, left_out)
+    about = {
         "format": FORMAT,
         "bits": report.live_bits,
         "models": described,
         "sentences": offered_sentences(runs, described[0]["languages"][0]),
     }
-    worker = embed.packed_text("live-program", embed.program("inference/worker.mjs"))
-    parts = together(worker, embed.packed("live", head), *payloads)
-    return LiveModels(parts, [each["label"] for each in described], lines)
+    payloads["live-program"] = embed.packed(embed.program("inference/worker.mjs"))
+    return LiveModels(payloads, about, left_out)
 
 
 def offered_sentences(runs: Sequence[FinishedRun], language: str) -> list[dict[str, Any]]:
@@ -139,8 +129,8 @@ def _has_model(run: FinishedRun) -> bool:
     return run.folder is not None and (run.folder / FILE).is_file()
 
 
-def _in_turn(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
-    """With attention, without, with, ...: of each kind those of the longest training sentences first."""
+def _alternating(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
+    """With attention, without, with, …; of each kind those with the largest `max_length` first."""
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     for run in runs:
         kinds["model.scoring._target_" in run.flat].append(run)

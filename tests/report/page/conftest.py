@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from nmt.report.comparison import compare_runs
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import CHROMIUM, Opened, until
@@ -21,11 +22,12 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def built(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    results = {"test": {"newstest": runs[0].results["test"]["newstest"]}}
     records = {("translations", "newstest"): runs[0].translations("newstest")}
-    moses = FinishedRun(f"Moses {MARKUP}", results, lines=records)
+    scores = runs[0].scores
+    table = scores[scores["set"] == "newstest"].drop(columns="run")
+    moses = FinishedRun(f"Moses {MARKUP}", {}, lines=records, table=table)
     path = tmp_path_factory.mktemp("page") / "comparison.html"
-    return build_page([*runs, moses], path, resamples=100)
+    return build_page(compare_runs([*runs, moses], resamples=100), path)
 
 
 @pytest.fixture

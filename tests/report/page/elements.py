@@ -12,6 +12,7 @@ class Elements(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.text = text
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.scripts: dict[str, str] = {}
         self._open: str | None = None

@@ -40,7 +40,7 @@ def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
 
 def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Path) -> None:
     options = page.locator("#metric option").all_inner_texts()
-    assert len(options) == 13
+    assert len(options) == 6
     for index in range(len(options)):
         drawn_after(page, "#length-chart", lambda i=index: page.select_option("#metric", index=i))
         assert lines(page) >= 2
@@ -50,7 +50,7 @@ def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Pa
     assert page.locator("#length-chart .mark-area path").count() == 0
     page.click("#length-section details:not(.fold) summary")
     table = page.inner_text("#length-data")
-    overview = Elements(built.read_text(encoding="utf-8")).packed("overview")
+    overview = Elements(built.read_text(encoding="utf-8")).packed("data")["overview"]
     row = overview["sets"]["newstest"]["rows"][0]
     assert f"{row['bleu'][0]:.2f} [{row['bleu'][1]:.2f}, {row['bleu'][2]:.2f}]" in table
     counts = page.locator("#length-chart .mark-text text").all_text_contents()
@@ -116,8 +116,6 @@ def test_the_matrix_is_of_the_chosen_score(page: Any) -> None:
     assert "NLL a word (nats)" in cell().get_attribute("aria-label")
     page.select_option("#tested", "attention_entropy")
     assert page.locator("#significance tbody tr").count() == 2
-    page.select_option("#tested", "perplexity")
-    assert page.locator("#bucket option").all_inner_texts() == ["the whole set"]
 
 
 def test_training_curves(page: Any) -> None:
@@ -175,14 +173,12 @@ def test_markup_in_text_is_shown_as_text(page: Any) -> None:
         page.select_option("#explorer-sentence", index=0)
         assert MARKUP in page.inner_text("#explorer-energies")
     assert page.title() == title
-    assert page.locator("script").count() == 6 + 1  # and the chart library, which the page starts
+    assert page.locator("script").count() == 3 + 1  # and the chart library, which the page starts
 
 
 def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
-    """Of few sentences nothing is said of the fall with length."""
     shown = page.locator("nav a:visible")
     links = [link.get_attribute("href") for link in shown.all()]
     assert "#length-section" in links
-    assert "#falls-section" not in links
     for link in links:
         assert page.is_visible(link), link

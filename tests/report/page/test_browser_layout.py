@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nmt.report.finding import find_runs, read_run
+from nmt.report.comparison import compare_runs
 from nmt.report.page import build_explorer, build_page
-from nmt.report.runs import FinishedRun
+from nmt.report.runs import FinishedRun, find_runs, read_run
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, drawn_after, lines
 from tests.helpers.run_folders import make_run, make_ten
 
@@ -121,11 +121,11 @@ def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
     assert "No sentence was kept" in empty.page.inner_text("#explorer-section")
     empty.close()
     bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}})
-    opened = Opened(chromium, build_page([bare], tmp_path / "bare.html"))
+    opened = Opened(chromium, build_page(compare_runs([bare]), tmp_path / "bare.html"))
     assert not opened.page.is_visible("#length-section")
     opened.close()
-    alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)]).runs
-    single = Opened(chromium, build_page(alone, tmp_path / "single.html"))
+    alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)])[0]
+    single = Opened(chromium, build_page(compare_runs(alone), tmp_path / "single.html"))
     assert lines(single.page) == 1
     assert not single.page.is_visible("#significance-section")
     single.close()
@@ -139,16 +139,18 @@ def test_bands_of_many_lines_are_drawn_only_when_asked_for(chromium: Any, tmp_pa
         for n in range(26)
     ]
     for count in (25, 26):
-        session = Opened(chromium, build_page(many[:count], tmp_path / "p.html", resamples=0))
+        session = Opened(
+            chromium, build_page(compare_runs(many[:count], resamples=0), tmp_path / "p.html")
+        )
         assert session.page.is_checked("#bands") is (count == 25)
         session.close()
 
 
 def test_ten_runs_of_three_thousand_sentences(chromium: Any, tmp_path: Path) -> None:
     make_ten(tmp_path / "sweep")
-    runs = find_runs([tmp_path / "sweep"]).runs
+    runs = find_runs([tmp_path / "sweep"])[0]
     started = time.process_time()  # of this process: other work on the machine is not the page's
-    path = build_page(runs, tmp_path / "ten.html")
+    path = build_page(compare_runs(runs), tmp_path / "ten.html")
     assert time.process_time() - started < 60
     assert path.stat().st_size < 3_000_000
     session = Opened(chromium, path, viewport={"width": 1600, "height": 1000})

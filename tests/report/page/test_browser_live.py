@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from nmt.report.finding import find_runs
+from nmt.report.comparison import compare_runs
 from nmt.report.live_file import write_live
 from nmt.report.page import build_page
-from nmt.report.runs import FinishedRun
+from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
 from tests.helpers.live import drawn_model, exported, laptop_model, rounded
 from tests.helpers.run_folders import ENGLISH, make_run
@@ -32,13 +32,13 @@ def live_runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     for name, trained in MODELS.items():
         run = make_run(folder / name, model=name.partition("-")[0], pairs=40, kept=4)
         write_live(run, exported(trained))
-    return find_runs([folder]).runs
+    return find_runs([folder])[0]
 
 
 @pytest.fixture(scope="module")
 def live_page(live_runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "live.html"
-    return build_page(live_runs, path, resamples=0)
+    return build_page(compare_runs(live_runs, resamples=0), path)
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_a_page_with_models_of_laptop_sizes_opens_and_stays_awake(
     for model in ("RNNencdec", "RNNsearch"):
         run = make_run(tmp_path / model, model=model, pairs=40, kept=4)
         write_live(run, exported(laptop_model(model)))
-    path = build_page(find_runs([tmp_path]).runs, tmp_path / "p.html", resamples=0)
+    path = build_page(compare_runs(find_runs([tmp_path])[0], resamples=0), tmp_path / "p.html")
     assert path.stat().st_size < 15_000_000
     opened = Opened(chromium, path)
     page = opened.page

@@ -24,11 +24,13 @@ export function config(theme) {
   };
 }
 
-/** One line a series over length buckets, its band, and the number of sentences of each bucket underneath. */
-export function lengthSpec({ rows, counts, names, look, title, digits, bands, zero, width, theme, words }) {
+/** One line a series over length buckets, its band, rules at the training caps, and the sentences of each bucket underneath. */
+export function lengthSpec({ rows, counts, caps, names, look, title, digits, bands, zero, width, theme, words }) {
   const { color, strokeDash, shape } = encodings(names, look, theme);
-  const domain = counts.map((count) => count.bucket);
-  const x = { field: "bucket", type: "ordinal", scale: { domain, padding: 0.5 }, axis: { labelAngle: 0, title: null, labelOverlap: true } };
+  const places = counts.map((_, place) => place);
+  const at = new Map(counts.map(({ bucket }, place) => [bucket, place]));
+  const axis = { values: places, labelExpr: `${JSON.stringify(counts.map(({ bucket }) => bucket))}[datum.value]`, labelAngle: 0, title: null, labelOverlap: true, grid: false };
+  const x = { field: "place", type: "quantitative", scale: { domain: [-0.5, counts.length - 0.5], nice: false }, axis };
   const y = { field: "value", type: "quantitative", title, scale: { zero, nice: true } };
   const tooltip = [
     { field: "series", title: "Run" },
@@ -46,20 +48,23 @@ export function lengthSpec({ rows, counts, names, look, title, digits, bands, ze
   };
   const line = { mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash } };
   const points = { mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } };
+  const cap = { data: { values: caps }, mark: { type: "rule", color: theme.text, strokeDash: DASHES[2], opacity: 0.6 }, encoding: { x, tooltip: { field: "cap", title: "Longest training sentence" } } };
+  const placed = (values) => values.map((row) => ({ ...row, place: at.get(row.bucket) }));
+  const bar = Math.max(4, Math.round((0.5 * width) / counts.length));
   return {
     description: `${title} by number of ${words}, ${names.length} lines`,
     config: config(theme),
     spacing: 6,
     resolve: { scale: { x: "shared" } },
     vconcat: [
-      { width, height: 300, data: { values: rows }, layer: [...(bands ? [band] : []), line, points] },
+      { width, height: 300, data: { values: placed(rows) }, layer: [...(caps.length ? [cap] : []), ...(bands ? [band] : []), line, points] },
       {
         width,
         height: 46,
-        data: { values: counts },
-        encoding: { x: { ...x, axis: { ...x.axis, title: `${words} a sentence` } } },
+        data: { values: placed(counts) },
+        encoding: { x: { ...x, axis: { ...axis, title: `${words} a sentence` } } },
         layer: [
-          { mark: { type: "bar", color: theme.bar, width: { band: 0.5 } }, encoding: { y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } } } },
+          { mark: { type: "bar", color: theme.bar, width: bar }, encoding: { y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } } } },
           { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
         ],
       },

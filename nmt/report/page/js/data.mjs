@@ -4,8 +4,7 @@ import { inflate } from "./bytes.mjs";
 import { byId } from "./dom.mjs";
 
 export async function unpack(identity) {
-  const element = byId(identity);
-  return element ? JSON.parse(await inflate(element.textContent)) : null;
+  return JSON.parse(await inflate(byId(identity).textContent));
 }
 
 /** Starts the chart library, which is kept deflated, once. */

@@ -19,21 +19,19 @@ function holdNamedSection() {
 
 async function start() {
   holdNamedSection();
-  const data = await unpack("overview");
-  const overview = data ? startOverview(data) : null;
+  const data = await unpack("data");
+  const overview = data.overview ? startOverview(data.overview) : null;
   let live = null;
   startTheme(() => {
     overview?.redraw();
     live?.redraw();
   });
   const drawn = overview?.changed();
-  const alignments = await unpack("alignments");
-  const explore = startExplorer(alignments);
-  const translations = await unpack("translations");
-  if (overview && translations) startTranslations(translations, overview, explore);
+  const explore = startExplorer(data.alignments);
+  if (overview && data.translations) startTranslations(data.translations, overview, explore);
   await drawn;
   document.documentElement.dataset.ready = "true";
-  live = await startLive(await unpack("live"));
+  live = await startLive(data.live);
 }
 
 start();

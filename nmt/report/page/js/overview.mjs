@@ -3,7 +3,7 @@
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { COLOURS, chartWidth, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { bucketCounts, countedWords, lengthRows, level, looks, passing, trainingRows } from "./series.mjs";
+import { bucketCounts, capPlaces, countedWords, lengthRows, looks, passing, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
@@ -88,12 +88,12 @@ export function startOverview(overview) {
     const counts = bucketCounts(overview, set.value, metric.value);
     const banded = bands.checked && rows.some((row) => row.low !== null);
     if (names.length === 0) erase(element);
-    else await draw(element, lengthSpec({ rows, counts, names, look: lookOf, title, digits, bands: banded, zero: !ratio, width: chartWidth(element), theme: theme(), words }));
+    else await draw(element, lengthSpec({ rows, counts, caps: capPlaces(overview, counts, on), names, look: lookOf, title, digits, bands: banded, zero: !ratio, width: chartWidth(element), theme: theme(), words }));
     legend(byId("length-legend"), names, lookOf);
     dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
-    const share = level(overview, set.value, on);
+    const share = overview.sets[set.value].level;
     const single = grouped.checked ? `Lines are means over seeds; bands are one standard deviation, or the ${share} interval where there is one run.` : `Bands are ${share} bootstrap intervals.`;
-    byId("length-note").textContent = rows.some((row) => row.low !== null) ? single : "This figure has no interval.";
+    byId("length-note").textContent = `${rows.some((row) => row.low !== null) ? single : "This score has no interval."} The vertical line is the longest training sentence.`;
   }
   async function trainingChart() {
     if (!training.value) return;

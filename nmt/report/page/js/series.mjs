@@ -37,12 +37,12 @@ export function deviation(values) {
 
 /** Rows of a by-length chart: {series, bucket, from, value, low, high, sentences, note}. */
 export function lengthRows(overview, set, metric, on, grouped) {
-  const { confidence } = overview.sets[set];
+  const { level } = overview.sets[set];
   const rows = overview.sets[set].rows.filter((row) => on.has(row.run) && row[metric]);
   if (!grouped) {
     return rows.map((row) => {
       const [value, low, high] = row[metric];
-      return { ...place(row, metric), series: row.run, value, low, high, note: low === null ? "" : `${confidence[row.run]} interval` };
+      return { ...place(row, metric), series: row.run, value, low, high, note: low === null ? "" : `${level} interval` };
     });
   }
   const groupOf = new Map(overview.runs.map((run) => [run.label, run.group]));
@@ -58,7 +58,7 @@ export function lengthRows(overview, set, metric, on, grouped) {
     const value = mean(values);
     if (values.length === 1) {
       const [, low, high] = members[0][metric];
-      return { ...place(members[0], metric), series, value, low, high, note: low === null ? "one run" : `one run, ${confidence[members[0].run]} interval` };
+      return { ...place(members[0], metric), series, value, low, high, note: low === null ? "one run" : `one run, ${level} interval` };
     }
     const sd = deviation(values);
     const note = `mean ± standard deviation of ${values.length} runs`;
@@ -66,15 +66,20 @@ export function lengthRows(overview, set, metric, on, grouped) {
   });
 }
 
-const place = (row, metric) => ({ bucket: row.bucket, from: row.from, sentences: row[metric]?.[3] ?? 0 });
+const place = (row, metric) => ({ bucket: row.bucket, from: row.from, to: row.to, sentences: row[metric]?.[3] ?? 0 });
 
 /** What the lengths of a test set count. */
 export const countedWords = (set) => (set?.bucket_by === "target" ? "reference words" : "source words");
 
-/** The confidence level of the intervals of the runs that are on; all of them where they differ. */
-export function level(overview, set, on) {
-  const found = Object.entries(overview.sets[set].confidence).filter(([run]) => on.has(run)).map(([, text]) => text);
-  return [...new Set(found)].sort().join("/");
+/** Where the training caps of the runs that are on stand among buckets [{from, to}] that are a place each: [{place, cap}]. */
+export function capPlaces(overview, buckets, on) {
+  const caps = new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap));
+  return [...caps].flatMap((cap) => {
+    const at = buckets.findIndex(({ from, to }) => from <= cap && to !== null && cap <= to);
+    if (at < 0) return [];
+    const { from, to } = buckets[at];
+    return [{ cap, place: at - 0.5 + (cap - from + 1) / (to - from + 1) }];
+  });
 }
 
 /** The buckets of a set in ascending order, with the sentences that a score is of: the most of any run. */

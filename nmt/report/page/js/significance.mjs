@@ -42,7 +42,7 @@ export function matrix(set, score, about, labels, shown) {
       if (!pair) return h("td", { class: "self", text: row === column ? "" : "–" });
       const mark = stars(pair.corrected);
       const state = mark ? verdict(pair.delta, about.higher_is_better) : "level";
-      const said = `${row} less ${column}: ${signed(pair.delta, about.digits)} ${about.title}, ${set.tested} interval ${fixed(pair.low, about.digits)} to ${fixed(pair.high, about.digits)}, p ${pValue(pair.corrected)}, ${pair.sentences} sentences`;
+      const said = `${row} less ${column}: ${signed(pair.delta, about.digits)} ${about.title}, ${set.level} interval ${fixed(pair.low, about.digits)} to ${fixed(pair.high, about.digits)}, p ${pValue(pair.corrected)}, ${pair.sentences} sentences`;
       return h("td", { class: state, title: said, "aria-label": said }, h("b", { text: `${signed(pair.delta, about.digits)}${mark}` }), h("small", { text: `p ${pValue(pair.corrected)}` }));
     })),
   );

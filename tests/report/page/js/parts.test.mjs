@@ -89,12 +89,11 @@ test("buckets are counted once each, shortest first, as each score counts", () =
   assert.equal(series.lengthRows(overview, "t", "bleu_no_unk", on, false)[0].sentences, 2);
 });
 
-test("bands have the confidence level of their run", () => {
-  assert.equal(series.level(overview, "t", on), "90 %/95 %");
-  assert.equal(series.level(overview, "t", new Set(["s1", "s2"])), "95 %");
-  const notes = (grouped) => series.lengthRows(overview, "t", "bleu", on, grouped).map((row) => row.note);
-  assert.deepEqual(notes(false), ["90 % interval", "95 % interval", "95 % interval", ""]);
-  assert.equal(notes(true)[0], "one run, 90 % interval");
+test("the longest training sentence stands inside its bucket", () => {
+  const buckets = [{ from: 1, to: 10 }, { from: 11, to: 20 }, { from: 21, to: null }];
+  const runs = [["a", 10], ["b", 15], ["c", 40], ["d", 12]].map(([label, cap]) => ({ label, cap }));
+  const found = series.capPlaces({ runs }, buckets, new Set(["a", "b", "c"]));
+  assert.deepEqual(found, [{ cap: 10, place: 0.5 }, { cap: 15, place: 1 }]);
 });
 
 test("training curves leave out what was not measured", () => {
@@ -114,11 +113,11 @@ test("specifications hold data only as data", () => {
   const theme = { text: "#000", grid: "#eee", axis: "#999", bar: "#888", font: "x", colours: ["#111", "#222"] };
   const look = () => ({ colour: 1, variant: 0 });
   const hostile = "datum['x'] <b>";
-  const rows = [{ series: hostile, bucket: "1-10", from: 1, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
-  const spec = lengthSpec({ rows, counts: rows, names: [hostile], look, title: "BLEU", digits: 2, bands: true, zero: true, width: 300, theme, words: "source words" });
+  const rows = [{ series: hostile, bucket: "1-10", from: 1, to: 10, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
+  const spec = lengthSpec({ rows, counts: rows, caps: [], names: [hostile], look, title: "BLEU", digits: 2, bands: true, zero: true, width: 300, theme, words: "source words" });
   assert.equal(spec.vconcat[0].layer.length, 3);
   assert.deepEqual(spec.vconcat[0].layer[1].encoding.color.scale.range, ["#222"]);
-  assert.deepEqual(spec.vconcat[1].data.values, rows);
+  assert.deepEqual(spec.vconcat[1].data.values, [{ ...rows[0], place: 0 }]);
   const places = new Set();
   (function walk(node, place) {
     if (node === hostile) places.add(place.replace(/\d+/g, "*").split(".").slice(-3).join("."));

@@ -1,0 +1,238 @@
+"""What loggers get at the end of a run: curves over length, scores, tables, figures, page.
+
+One interface, `Sink`, has three implementations: W&B, TensorBoard, and any other logger of
+Lightning's, whose run has the same as files. A logger that fails (no network, a full disk) is
+reported once and never stops a training.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
+
+from nmt.evaluation.scores import NO_UNK
+from nmt.evaluation.table import COLUMNS
+from nmt.report.comparison import only
+from nmt.report.heatmap import heatmap_figure
+from nmt.report.runs import FinishedRun, keys_of
+from nmt.report.style import style
+
+log = logging.getLogger(__name__)
+
+LENGTH = "length/words"
+UPDATE = "trainer/global_step"
+SCORES = "scores"
+TRANSLATIONS = "translations"
+PAGE = "page"
+FIGURES = "figures"
+CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # over length; the table has all scores
+PICTURED = 4  # sentences of each set whose heatmap stands in the table of translations
+
+_reported: set[str] = set()
+
+
+@contextmanager
+def warn_on_error(doing: str) -> Iterator[None]:
+    """Turns any error inside into a warning, the first time for each `doing`."""
+    try:
+        yield
+    except Exception as error:
+        if doing not in _reported:
+            _reported.add(doing)
+            log.warning("%s failed (%s: %s); continuing", doing, type(error).__name__, error)
+
+
+class Sink:
+    """A logger of any kind: it gets numbers; pictures and tables are files of the run."""
+
+    def __init__(self, logger: Any) -> None:
+        self.logger = logger
+
+    def curves(self, rows: Sequence[Mapping[str, float]], update: int) -> None:
+        """Curves over length, a row a bucket: `LENGTH` and the scores."""
+        for row in rows:
+            self.logger.log_metrics(dict(row), step=update)
+
+    def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
+        """Single numbers of the whole run, and its configuration."""
+        self.logger.log_metrics(_numbers(values), step=update)
+
+    def images(self, key: str, images: Mapping[str, Image.Image], update: int) -> None:
+        """Pictures by their caption."""
+
+    def table(self, key: str, table: pd.DataFrame) -> None:
+        """A table; a cell may be a PIL image or None."""
+
+    def page(self, path: Path) -> None:
+        """The page of the run."""
+
+    def close(self) -> None:
+        """Writes what is still held."""
+        self.logger.save()
+
+
+class TensorBoardSink(Sink):
+    """Curves over length have the length as their step."""
+
+    def curves(self, rows: Sequence[Mapping[str, float]], update: int) -> None:
+        for row in rows:
+            values = {key: value for key, value in row.items() if key != LENGTH}
+            self.logger.log_metrics(values, step=int(row[LENGTH]))
+
+    def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
+        self.logger.log_hyperparams(config, _numbers(values), step=update)
+
+    def images(self, key: str, images: Mapping[str, Image.Image], update: int) -> None:
+        for name, image in images.items():
+            pixels = np.asarray(image.convert("RGB"))
+            self.logger.experiment.add_image(f"{key}/{name}", pixels, update, dataformats="HWC")
+
+
+class WandbSink(Sink):
+    """W&B draws curves over length with `LENGTH` as their axis, so that they overlay runs."""
+
+    def curves(self, rows: Sequence[Mapping[str, float]], update: int) -> None:
+        run = self.logger.experiment
+        run.define_metric(LENGTH, summary="none")
+        for key in {key for row in rows for key in row} - {LENGTH}:
+            # by its whole name, after WandbLogger's rule for *; its last value is no summary
+            run.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
+        for row in rows:
+            run.log(dict(row))
+
+    def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
+        self.logger.experiment.summary.update(dict(values))
+
+    def images(self, key: str, images: Mapping[str, Image.Image], update: int) -> None:
+        import wandb
+
+        sizes = [image.size for image in images.values()]
+        width, height = (max(side) for side in zip(*sizes, strict=True))
+        found = []
+        for caption, image in images.items():  # W&B wants one size for all pictures of a key
+            canvas = Image.new("RGB", (width, height), "white")
+            canvas.paste(image)
+            found.append(wandb.Image(canvas, caption=caption))
+        self.logger.experiment.log({UPDATE: update, key: found})
+
+    def table(self, key: str, table: pd.DataFrame) -> None:
+        import wandb
+
+        found = wandb.Table(columns=list(table))
+        for row in table.itertuples(index=False, name=None):
+            found.add_data(*(wandb.Image(c) if isinstance(c, Image.Image) else c for c in row))
+        self.logger.experiment.log({key: found})
+
+    def page(self, path: Path) -> None:
+        import wandb
+
+        # inject=False: W&B would add a style sheet of its own servers
+        self.logger.experiment.log({PAGE: wandb.Html(path, inject=False)})
+
+
+def sinks(loggers: Iterable[Logger]) -> list[Sink]:
+    """The interface of each logger."""
+    kinds: dict[type, type[Sink]] = {WandbLogger: WandbSink, TensorBoardLogger: TensorBoardSink}
+    return [
+        next((sink for kind, sink in kinds.items() if isinstance(logger, kind)), Sink)(logger)
+        for logger in loggers
+    ]
+
+
+def log_run(
+    loggers: Iterable[Logger], run: FinishedRun, figures: Iterable[Path], page: Path | None
+) -> None:
+    """Logs the end of a run, once: curves over length, summary, tables, figures and page.
+
+    A curve is `length/<set>/<score>` over `length/words`, the last length of a bucket (of the open
+    one: as if it were as wide as the one before).
+
+    Args:
+        run: its results and scores.
+        figures: files of `draw_run`; the PNG among them are shown.
+        page: the run's own page.
+    """
+    update = int((run.results.get("train") or {}).get("updates") or 0)
+    pictures = {Path(f).stem: Path(f) for f in figures if Path(f).suffix == ".png"}
+    for sink in sinks(loggers):
+        with warn_on_error(f"logging the test to {type(sink.logger).__name__}"):
+            sink.curves(length_curves(run), update)
+            sink.summary(summary_of(run), run.config, update)
+            sink.table(
+                SCORES, run.scores[list(COLUMNS)].astype(object).where(lambda c: c.notna(), None)
+            )
+            if pictures:
+                sink.images(FIGURES, {n: Image.open(f) for n, f in pictures.items()}, update)
+            sink.table(TRANSLATIONS, _translations(run))
+            if page is not None:
+                sink.page(page)
+            sink.close()
+
+
+def length_curves(run: FinishedRun) -> list[dict[str, float]]:
+    """The curves of `CURVES` over length: a row a bucket with `LENGTH`."""
+    rows: dict[int, dict[str, float]] = {}
+    for name in run.sets:
+        frame = only(run).on(name)
+        frame = frame[frame["key"].isin(CURVES) & (frame["bucket"] != "all")].sort_values("from")
+        width = 10
+        for row in frame.to_dict("records"):
+            if not pd.isna(row["to"]):
+                width = int(row["to"] - row["from"] + 1)
+            words = int(row["from"]) - 1 + width
+            rows.setdefault(words, {LENGTH: words})[f"length/{name}/{row['key']}"] = row["value"]
+    return [rows[words] for words in sorted(rows)]
+
+
+def summary_of(run: FinishedRun) -> dict[str, Any]:
+    """The scores of whole sets (`test/<set>/<score>`), the best validation, and the run's size."""
+    whole = run.scores[run.scores["from"].isna()]
+    keys = [f"test/{name}/{key}" for name, key in zip(whole["set"], keys_of(whole), strict=True)]
+    values: dict[str, Any] = dict(zip(keys, whole["value"].tolist(), strict=True))
+    for name, value in (run.results.get("valid") or {}).items():
+        if isinstance(value, int | float):
+            values[f"best/{name}"] = value
+    for name in ("parameters", "max_length", "model", "scoring"):
+        values[name] = run.results.get(name)
+    for name in ("hours", "target_words_per_second", "peak_memory"):
+        values[f"train/{name}"] = (run.results.get("train") or {}).get(name)
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _translations(run: FinishedRun) -> pd.DataFrame:
+    """Kept sentences of each set with their translations and the pictures of their attention."""
+    columns = ["set", "id", "words", "source", "reference", "translation", "score", "attention"]
+    rows = []
+    for name in run.sets:
+        # force-decoded translations have <unk> where another word was put in its place
+        written = {row["id"]: row["hypothesis"] for row in run.translations(name)}
+        kept = sorted(run.alignments(name), key=lambda row: (row["length"], row["id"]))
+        for number, row in enumerate(kept):
+            texts = (
+                " ".join(words)
+                for words in (row["source"][:-1], row["reference"], written[row["id"]])
+            )
+            drawn = row["weights"] is not None and number % max(1, len(kept) // PICTURED) == 0
+            picture = _heatmap(row) if drawn else None
+            rows.append([name, row["id"], row["length"], *texts, row.get("score"), picture])
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if isinstance(value, int | float)}
+
+
+def _heatmap(row: Mapping[str, Any]) -> Image.Image:
+    drawn = io.BytesIO()
+    with style():
+        heatmap_figure(dict(row)).savefig(drawn, format="png", dpi=120, bbox_inches="tight")
+    return Image.open(drawn)

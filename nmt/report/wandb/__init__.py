@@ -1,1 +1,0 @@
-"""W&B: what a run logs, artifacts, lineage, and dashboards."""

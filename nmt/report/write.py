@@ -1,0 +1,53 @@
+"""Writes a comparison into a folder: page, tables, and figures for papers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.config import PageConfig
+from nmt.report.claims import Decided
+from nmt.report.comparison import Comparison
+from nmt.report.figures import draw_for_papers
+from nmt.report.page import build_page
+from nmt.report.tables import terminal_table, write_tables
+from nmt.utils.files import write_text
+from nmt.utils.progress import counted
+
+log = logging.getLogger(__name__)
+
+PAGE = "comparison.html"
+CLAIMS = "claims.md"
+
+
+def write_comparison(
+    comparison: Comparison,
+    folder: Path,
+    report: PageConfig | None = None,
+    *,
+    title: str | None = None,
+    figures: Sequence[str] = (),
+    claims: Decided | None = None,
+) -> Path:
+    """Writes comparison.html, tables/ and figures/, logs a table, and returns the page's path.
+
+    Args:
+        folder: is made if it does not exist.
+        report: what the page shows.
+        title: of the page; the names of the runs if None.
+        figures: formats of figures for papers; none are drawn if empty.
+        claims: written to claims.md and shown on the page.
+    """
+    report = report or PageConfig()
+    write_tables(comparison, folder / "tables")
+    if figures:
+        draw_for_papers(comparison, folder / "figures", figures, report.sentence)
+    if claims is not None:
+        write_text(folder / CLAIMS, claims.markdown())
+        log.info("claims: %s: %s", claims.summary, folder / CLAIMS)
+    page = build_page(comparison, folder / PAGE, report, title=title, claims=claims)
+    table = terminal_table(comparison)
+    runs = counted(len(comparison.runs), "run")
+    log.info("%s compared: %s\n%s:\n%s", runs, page, table.title, table.terminal())
+    return page

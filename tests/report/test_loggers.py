@@ -1,0 +1,119 @@
+"""The end of a run in W&B, TensorBoard and CSV: the same numbers everywhere."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
+
+from nmt.config import ReportConfig
+from nmt.report.figures import draw_run
+from nmt.report.loggers import LENGTH, length_curves, log_run, summary_of
+from nmt.report.runs import FinishedRun, read_run
+from tests.helpers.run_folders import make_run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, list[Path]]:
+    folder = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=6)
+    run = read_run(folder)
+    return run, draw_run(run, ReportConfig(heatmaps=0, figures=["png"]))
+
+
+def curve_of(run: FinishedRun) -> list[float]:
+    rows = run.scores.query("score == 'bleu' and subset == 'all'").dropna(subset="from")
+    return rows.sort_values("from")["value"].tolist()
+
+
+def whole_bleu(run: FinishedRun) -> float:
+    rows = run.scores.query("score == 'bleu' and subset == 'all'")
+    return float(rows[rows["from"].isna()]["value"].item())
+
+
+def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
+    run, _ = finished
+    rows = length_curves(run)
+    assert [row["length/newstest/bleu"] for row in rows] == curve_of(run)
+    assert [row[LENGTH] for row in rows] == [10, 20, 30, 40, 50, 60, 70][: len(rows)]
+    summary = summary_of(run)
+    assert summary["test/newstest/bleu"] == whole_bleu(run)
+    assert summary["best/bleu"] == 27.2
+    assert len(summary) <= 60
+
+
+def test_csv_has_the_scores_and_a_row_a_bucket(finished: Any, tmp_path: Path) -> None:
+    run, figures = finished
+    logger = CSVLogger(tmp_path, name="", version="")
+    log_run([logger], run, figures, None)
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["length/newstest/bleu"]) for row in rows if row[LENGTH]] == curve_of(run)
+    assert {float(row["test/newstest/bleu"]) for row in rows if row["test/newstest/bleu"]} == {
+        whole_bleu(run)
+    }
+
+
+def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run, figures = finished
+    logger = TensorBoardLogger(tmp_path, name="", version="t")
+    log_run([logger], run, figures, None)
+    events = EventAccumulator(str(tmp_path / "t")).Reload()
+    [score] = events.Scalars("test/newstest/bleu")
+    assert (score.value, score.step) == (pytest.approx(whole_bleu(run)), 4000)
+    points = events.Scalars("length/newstest/bleu")
+    assert [point.value for point in points] == pytest.approx(curve_of(run))
+    assert [point.step for point in points][:2] == [10, 20]
+    images = events.Tags()["images"]
+    assert f"figures/{figures[0].stem}" in images
+
+
+def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
+    finished: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    run, figures = finished
+    page = tmp_path / "report.html"
+    page.write_text("<!doctype html><title>é</title>", encoding="utf-8")
+    logger = WandbLogger(save_dir=tmp_path, offline=True, project="p")
+    try:
+        logger.log_metrics({"valid/bleu": 10.0}, step=5)
+        log_run([logger], run, figures, page)
+    finally:
+        wandb.finish()
+    [file] = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(file)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    records = [json.loads(line) for line in said.splitlines()]
+    metrics = [record["metric"] for record in records if record["type"] == "metric"]
+    axes = {each["name"]: each.get("step_metric") for each in metrics if "name" in each}
+    assert axes["length/newstest/bleu"] == LENGTH
+    rows = [record["history"]["item"] for record in records if record["type"] == "history"]
+    curve = [row["length/newstest/bleu"] for row in rows if "length/newstest/bleu" in row]
+    assert [float(value) for value in curve] == pytest.approx(curve_of(run))
+    logged = {name.partition(".")[0] for row in rows for name in row}
+    assert {"scores", "translations", "figures", "page", LENGTH} <= logged
+    assert len({name for name in logged if not name.startswith("_")}) <= 15
+    [table] = (file.parent / "files/media/table").glob("scores_*.table.json")
+    assert len(json.loads(table.read_text())["data"]) == len(run.scores)
+    [kept] = file.parent.glob("files/media/html/page_*.html")
+    assert kept.read_bytes() == page.read_bytes()
+
+
+def test_a_logger_that_fails_stops_nothing(finished: Any, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(CSVLogger):
+        def log_metrics(self, *given: Any, **named: Any) -> None:
+            raise ConnectionError("no route")
+
+    run, figures = finished
+    log_run([Broken("unused")], run, figures, None)
+    assert "no route" in caplog.text
