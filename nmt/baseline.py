@@ -20,11 +20,9 @@ def main(composed: DictConfig) -> None:
     from nmt.phrase_based.training import tuned_system
     from nmt.run import start, test
     from nmt.run.finish import Outcome, publish
-    from nmt.utils.files import check_utf8
 
     run = start.without_model(composed)
     check_installed()
-    check_utf8("hydra.run.dir", run.folder.path)
     text = start.prepare_text(run)
     tables = run.folder.path / "phrase_based"
     with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):

@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 def main(composed: DictConfig) -> None:
     from nmt.report.claims import decide_claims
     from nmt.report.comparison import compare
-    from nmt.report.write import PAGE, write_comparison
-    from nmt.utils.files import check_writable
+    from nmt.report.write import write_comparison
     from nmt.utils.locks import locked
     from nmt.utils.progress import Stage
 
@@ -32,7 +31,6 @@ def main(composed: DictConfig) -> None:
     config = OmegaConf.to_object(composed)
     assert isinstance(config, CompareConfig)
     output = Path(config.output)
-    check_writable("output", output / PAGE)
     if config.wandb is not None:
         from nmt.report import dashboards
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -31,20 +30,11 @@ def main(composed: DictConfig) -> None:
     from nmt.data.sources.lines import check_file, read_parallel
     from nmt.inference.output import pair_line
     from nmt.inference.scoring import PairScorer
-    from nmt.inference.trained import checkpoint_names
     from nmt.report.page import build_explorer
     from nmt.run import start
-    from nmt.utils.files import check_writable
     from nmt.utils.progress import Stage
 
     files = [check_file(composed[side], side) for side in ("source", "target")]
-    if composed.page:
-        inputs = {
-            "source": [files[0]],
-            "target": [files[1]],
-            "checkpoint": checkpoint_names(composed.checkpoint),
-        }
-        check_writable("page", Path(composed.page), inputs)
     trained = start.trained_model(composed, ScoreConfig)
     config = trained.config
     described = bool(composed.page or composed.alignments)

@@ -28,25 +28,14 @@ log = logging.getLogger(__name__)
 def main(composed: DictConfig) -> None:
     from nmt.inference.output import LineFormat
     from nmt.inference.stream import batches_of_lines
-    from nmt.inference.trained import checkpoint_names
     from nmt.inference.translation import LineTranslator
     from nmt.report.page import build_explorer
     from nmt.run import start
     from nmt.utils.errors import InputError
-    from nmt.utils.files import check_writable
     from nmt.utils.progress import Stage
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
-    if composed.page:
-        check_writable(
-            "page", Path(composed.page), {"checkpoint": checkpoint_names(composed.checkpoint)}
-        )
-    if composed.heatmap:
-        folder = Path(composed.heatmap).resolve()
-        check_writable("heatmap", folder / "line-1.png")
-        if composed.page and Path(composed.page).resolve() in (folder, *folder.parents):
-            raise InputError(f"page={composed.page}: is a folder of heatmap={composed.heatmap}")
     trained = start.trained_model(composed)
     config = trained.config
     if composed.heatmap and not trained.model.attends:

@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
-from nmt.utils.files import NO_ROOM, check_utf8
+from nmt.utils.files import NO_ROOM
 from nmt.utils.processes import signal_at_parents_death
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,6 @@ def build_once(
         RunError: where the disk is full.
     """
     folder = cache / name
-    check_utf8("data.cache", cache)
     try:
         if folder.is_dir() and damage(folder, whole=verify) is None:
             return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import time
@@ -19,7 +20,6 @@ from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
 from nmt.phrase_based.tuning import tune
 from nmt.utils.files import write_json
 from nmt.utils.progress import counted, timed
-from nmt.utils.untrusted import read_json
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def _trained(config: BaselineConfig, text: Prepared, folder: Path) -> float:
     about = {"text": text.fingerprint, "alignment": config.phrase_based.alignment}
     written = folder / "trained.json"  # when the tables are whole
     if written.is_file():
-        stored = read_json(written.read_bytes(), str(written))
+        stored = json.loads(written.read_text())
         if isinstance(stored, dict) and stored.items() >= about.items():
             log.info("continuing with the tables in %s", folder)
             return float(stored["hours"])

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from nmt.data.tokenise import LANGUAGES
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_atomically
-from nmt.utils.untrusted import bounded, check_against, read_json
 
 FILE = "live.bin"
 FORMAT = 1
@@ -193,9 +192,12 @@ def read_live(folder: str | Path) -> LiveModel | None:
     end = _HEADER.size + length
     if end > len(content):
         raise InputError(f"{path}: damaged: it ends within its description")
-    about = read_json(content[_HEADER.size : end], str(path))
-    bounded(about, str(path), len(content))
-    check_against(about, _DESCRIPTION, str(path))
+    try:
+        about: dict[str, Any] = dict(
+            _DESCRIPTION.validate_json(content[_HEADER.size : end], strict=True)
+        )
+    except ValidationError as error:
+        raise InputError(f"{path}: damaged ({'; '.join(str(error).splitlines()[1:3])})") from error
     _check(about, str(path))
     wanted = shapes(about)
     entries = sum(map(math.prod, wanted.values()))

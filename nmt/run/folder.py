@@ -8,7 +8,6 @@ from pathlib import Path
 from nmt.evaluation import results
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
-from nmt.utils.files import remove_partial
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,6 @@ class RunFolder:
     @property
     def page(self) -> Path:
         return self.path / "report.html"
-
-    def remove_partial(self) -> None:
-        """Removes partial files of a killed process; the folder must be locked by this process."""
-        own = ("checkpoints", "translations", "alignments", "figures", "wandb")
-        remove_partial([self.path, *(self.path / name for name in own)])
 
     def refuse_used(self) -> None:
         """Refuses to write over another run's results or checkpoints; raises InputError."""

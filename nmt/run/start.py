@@ -132,8 +132,6 @@ def prepare_text(run: Run) -> Prepared:
 @contextlib.contextmanager
 def at_work(run: Run) -> Iterator[None]:
     """Gives a run its loggers, which are closed at the end. From here on its folder changes."""
-    if not rank():
-        run.folder.remove_partial()
     with closing_wandb():
         trial = run.config.trainer.get("fast_dev_run")
         run.loggers = [] if trial else make_loggers(run.config, run.folder.path)

@@ -1,19 +1,12 @@
-"""The exceptions that end a command with a message and an exit code.
-
-Each carries a message of one or two lines for the user, which commands print without a traceback.
-"""
+"""The exceptions that end a command with a message and an exit code, without a traceback."""
 
 
 class InputError(Exception):
-    """The configuration or an input is wrong (exit code 2); as a rule nothing was started.
+    """The configuration or an input is wrong (exit code 2).
 
-    The message names the key, or the file and line, says what is wrong and what would be right.
-
-    Attributes:
-        at_work: the work had begun: the run's log tells of it.
+    The message has one or two lines. It names the key, or the file and line, and says what is wrong
+    and what to type instead.
     """
-
-    at_work = False
 
 
 class RunError(Exception):
@@ -32,7 +25,7 @@ class Interrupted(BaseException):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message; of one without a message the name of its type.
+    """The first line of an error's message, or the name of its type if it has none.
 
     >>> first_line(ValueError("\\n too long\\nby far")), first_line(KeyError())
     ('too long', 'KeyError')

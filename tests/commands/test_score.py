@@ -91,27 +91,6 @@ def test_files_out_of_step_are_refused(program, folder, typed, tmp_path):
     assert (ended.code, last_line(ended.err)) == (2, "nmt: target=nowhere: no such file")
 
 
-@pytest.mark.parametrize("side", ["source", "checkpoint"])
-def test_a_page_in_place_of_an_input_is_refused(program, folder, typed, side):
-    inputs = {"source": folder / "some.en", "checkpoint": folder / "1.ckpt"}
-    before = inputs[side].read_bytes()
-    for command in ("score", "translate") if side == "checkpoint" else ("score",):
-        files = typed if command == "score" else ()
-        named = f"checkpoint={folder}/1.ckpt"
-        ended = program(command, named, *files, f"page={inputs[side]}", stdin=b"a bird\n")
-        assert (ended.code, ended.out) == (2, "")
-        assert last_line(ended.err).endswith(f"is the file of {side}; name another")
-    assert inputs[side].read_bytes() == before
-
-
-@pytest.mark.parametrize("page", ["{0}", "{0}/.."])
-def test_a_page_in_place_of_the_heatmaps_folder_is_refused(program, folder, tmp_path, page):
-    name = page.format(tmp_path / "maps")
-    typed = (f"checkpoint={folder}/1.ckpt", f"heatmap={tmp_path}/maps", f"page={name}")
-    ended = program("translate", *typed, stdin=b"a bird\n")
-    assert (ended.code, ended.out) == (2, "")
-
-
 @pytest.mark.parametrize(("scale", "code"), [(1e4, 0), (float("nan"), 1)])
 @pytest.mark.parametrize("asked", [(), ("alignments=json",)])
 def test_weights_that_have_gone_astray(program, folder, typed, scale, code, asked):

@@ -88,13 +88,6 @@ class TestTranslate:
         assert ended.code == 0
         assert json.loads(ended.out)["source"][:3] == ["漢", "字", "é"]
 
-    def test_a_page_that_could_not_be_written_at_the_end(self, program, rnnsearch, tmp_path):
-        (tmp_path / "file").touch()
-        for typed in (f"page={tmp_path}/file/x.html", f"heatmap={tmp_path}/file/x"):
-            ended = program("translate", BEST, typed, stdin=b"the cat .\n")
-            assert (ended.code, ended.out) == (2, "")
-            assert "cannot be written, since" in last_line(ended.err)
-
     def test_several_translations_with_scores_and_links(self, program, rnnsearch):
         given = b"the cat sees the dog .\n\na bird sings .\n"
         typed = ("nbest=3", "scores=true", "alignments=pharaoh", "detokenise=false")
