@@ -31,12 +31,12 @@ def main(composed: DictConfig) -> None:
         publish(
             run,
             Outcome(train, valid),
+            scores,
             title="phrase-based (Thot)",
             model="PhraseBased",
             scoring="none",
             parameters=None,
             config={section: config[section] for section in BaselineConfig.sections},
-            test=scores,
         )
 
 

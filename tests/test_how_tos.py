@@ -29,6 +29,7 @@ from nmt.training.validation import is_logged
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
 from tests.helpers.processes import run
+from tests.helpers.produced import score
 from tests.report.page.elements import Elements
 
 QUICK = [page for page in PAGES if any(block.mark == "quick" for block in blocks(page.read_text()))]
@@ -70,6 +71,9 @@ class Played:
 
     def results(self, name: str) -> dict[str, Any]:
         return json.loads((self.folder / "runs" / name / "results.json").read_text())
+
+    def score(self, name: str, *place: Any, **where: Any) -> Any:
+        return score(self.folder / "runs" / name, *place, **where)
 
     def weights(self, name: str) -> dict[str, torch.Tensor]:
         path = self.folder / "runs" / name / "checkpoints/last.ckpt"
@@ -192,8 +196,7 @@ def test_the_readmes_python(play):
 class TestOwnCorpus:
     def test_the_named_files_are_the_text(self, play):
         played = play("own-corpus.md")
-        assert list(played.results("mine")["test"]) == ["mine"]
-        assert played.results("mine")["test"]["mine"]["pairs"] == LINES["test"]
+        assert played.score("mine", "mine", "bleu")["sentences"] == LINES["test"]
         source = (played.folder / "test.en").read_text().splitlines()[0]
         first = (played.folder / "runs/mine/translations/mine.jsonl").read_text().splitlines()[0]
         assert json.loads(first)["source"] == source.split()
@@ -257,17 +260,12 @@ class TestOwnScore:
         lines = (played.folder / "runs/search/translations/by_length.jsonl").read_text()
         score = played.module("my_scores").WordRecall()
         counts = [score.statistics(json.loads(line)) for line in lines.splitlines()]
-        result = found["test"]["by_length"]
         matched, words = map(sum, zip(*counts, strict=True))
-        assert 0 < result["word_recall"]["score"] == pytest.approx(matched / words)
-        rows = result["by_length"]
-        assert [row["word_recall"]["score"] for row in rows] == [
-            pytest.approx(matched / words) for matched, words in counts
-        ]
-        interval = result["word_recall"]
-        assert interval["low"] < interval["score"] < interval["high"]
+        result = played.score("search", "by_length", "word_recall")
+        assert 0 < result["value"] == pytest.approx(matched / words)
+        assert result["low"] < result["value"] < result["high"]
         assert "word_recall" not in played.results("encdec")["scores"]
-        assert "word_recall" in played.results("greedy")["test"]["test"]
+        assert played.score("greedy", "test", "word_recall")["value"] > 0
 
     def test_it_is_on_the_page_and_in_the_tables(self, play):
         folder = play("own-score.md").folder / "comparison"
@@ -341,8 +339,10 @@ class TestOwnTraining:
         shares = [1, (1 + 0.5**0.5) / 2, 0.5, (1 - 0.5**0.5) / 2]
         assert [row["lr"] for row in rows] == pytest.approx([3e-4 * share for share in shares])
         assert all(row["norm"] > 0 for row in rows)
-        first, again = (played.results(name)["test"]["test"] for name in ("lion", "again"))
-        assert again["nll_per_sentence"] == pytest.approx(first["nll_per_sentence"], rel=1e-6)
+        first, again = (
+            played.score(name, "test", "nll_per_sentence") for name in ("lion", "again")
+        )
+        assert again["value"] == pytest.approx(first["value"], rel=1e-6)
 
     def test_its_update_is_the_papers(self, play):
         module = play("own-training.md").module("my_training")
@@ -362,18 +362,18 @@ class TestOwnTraining:
 
 class TestReadingResults:
     def test_the_frames_hold_what_the_files_say(self, play):
-        names = play("reading-results.md").names
-        search = names["runs"]["search"]["test"]["by_length"]
-        scores = [bucket["score"] for bucket in search["by_length"]]
-        assert names["by_length"]["search"].tolist() == scores
-        assert list(names["table"].index) == ["encdec", "search"]
-        assert len(names["validations"]) == 4
+        played = play("reading-results.md")
+        rows = played.names["by_length"]
+        first = rows[rows["run"].str.startswith("RNNsearch")].iloc[0]
+        assert first["value"] == played.score("search", "by_length", "bleu", first=1)["value"]
 
     def test_sums_of_sentences_are_the_corpus_score(self, play):
-        names = play("reading-results.md").names
+        played = play("reading-results.md")
+        names = played.names
         rows = names["sentences"]["search"]
-        total = names["bleu"](names["pd"].DataFrame(rows["bleu_stats"].tolist()).sum())
-        expected = names["runs"]["search"]["test"]["by_length"]["bleu"]["all"]["score"]
+        bleu = importlib.import_module("nmt.evaluation.bleu").bleu
+        total = bleu(names["pd"].DataFrame(rows["bleu_stats"].tolist()).sum())
+        expected = played.score("search", "by_length", "bleu")["value"]
         assert total == pytest.approx(expected)
         assert names["gain"].notna().all()
 
@@ -391,13 +391,10 @@ class TestFirstHour:
     def test_the_frames_hold_what_the_files_say(self, play):
         played = play("first-hour.md")
         names = played.names
-        result = played.results("search")["test"]["by_length"]
+        result = played.score("search", "by_length", "bleu")
         both = names["both"].set_index(["run", "set", "score"])
         whole = both[both["from"].isna()]
-        assert (
-            whole.loc[("RNNsearch-50", "by_length", "bleu"), "value"]
-            == (result["bleu"]["all"]["score"])
-        )
+        assert whole.loc[("RNNsearch-50", "by_length", "bleu"), "value"] == result["value"]
         assert set(names["tests"]["set"]) == {"test", "by_length"}
 
 

@@ -1,8 +1,7 @@
 """Buckets of sentence length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,15 +28,6 @@ class Bucket:
     def row(self) -> dict[str, int | None]:
         """The head of a row of `by_length` in results.json."""
         return {"from": self.first, "to": self.last}
-
-
-def bucket_name(row: Mapping[str, Any]) -> str:
-    """The name of a row of `by_length`.
-
-    >>> bucket_name({"from": 1, "to": 10}), bucket_name({"from": 61, "to": None})
-    ('1-10', '61+')
-    """
-    return Bucket(row["from"], row.get("to")).name
 
 
 def buckets(edges: Sequence[int]) -> list[Bucket]:

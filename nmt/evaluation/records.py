@@ -68,7 +68,8 @@ def read_translations(folder: str | Path, name: str) -> list[Record]:
     Raises:
         InputError: naming the file, or the file and line, that cannot be read.
     """
-    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl")
+    needed = {"id", "source", "reference", "hypothesis", "detokenised", "length"}
+    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl", needed)
 
 
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
@@ -85,7 +86,8 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
     """Reads `alignments/<name>.jsonl` of a run folder; raises InputError as `read_translations`."""
-    rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl")
+    needed = {"id", "source", "target", "weights"}
+    rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", needed)
     for row in rows:
         row.setdefault("length", len(row["source"]) - 1)
     return rows
@@ -146,7 +148,7 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
     write_atomically(Path(path), lambda stream: stream.writelines(encoded))
 
 
-def _read_lines(path: Path) -> list[Record]:
+def _read_lines(path: Path, needed: set[str]) -> list[Record]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -157,7 +159,7 @@ def _read_lines(path: Path) -> list[Record]:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}:{number}: not JSON: {error}") from error
-        if not (isinstance(row, dict) and isinstance(row.get("id"), int)):
-            raise InputError(f"{path}:{number}: not a sentence")
+        if not (isinstance(row, dict) and needed <= row.keys()):
+            raise InputError(f"{path}:{number}: must be an object with {', '.join(sorted(needed))}")
         rows.append(row)
     return rows

@@ -12,7 +12,7 @@ Legend: N sentences, F numbers a sentence, R resamples.
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -121,10 +121,3 @@ def interval(
     if resamples == 0 or len(rows) < 2:
         return Interval(None, None)
     return interval_of(combine(resampled_sums(rows, resamples)), confidence)
-
-
-def scored(rows: np.ndarray, combine: Combine, resamples: int, confidence: float) -> dict[str, Any]:
-    """`score`, `low` and `high` of a set of sentences; see `interval`. None where undefined."""
-    value = float(combine(np.asarray(rows, dtype=np.float64).sum(axis=0)))
-    low, high = interval(rows, combine, resamples=resamples, confidence=confidence)
-    return {"score": value if np.isfinite(value) else None, "low": low, "high": high}

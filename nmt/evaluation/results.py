@@ -8,20 +8,18 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.scores import Score
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_json
 
 FILE = "results.json"
 
-SCORE_KEYS = ("score", "low", "high")
 PACKAGES = (
     "nmt",
     "torch",
@@ -34,41 +32,6 @@ PACKAGES = (
     "datasets",
     "numpy",
 )
-
-
-def describe_scores(scores: Sequence[Score], test: Mapping[str, Any]) -> dict[str, Any]:
-    """`scores` of results.json: how to show the scores that a test set has, in the given order."""
-    return {
-        score.key: score.description()
-        for score in scores
-        if any(score_of(result, score.key) is not None for result in test.values())
-    }
-
-
-def score_of(result: Mapping[str, Any], key: str) -> dict[str, Any] | None:
-    """A score of a test set: `score`, `low` and `high` (None where not known); None without it.
-
-    Args:
-        result: `test.<set>` of results.json.
-        key: of a score, or `bleu_no_unk`.
-    """
-    name = {"bleu": "all", "bleu_no_unk": "no_unk"}.get(key)
-    found = result["bleu"].get(name) if name else result.get(key)
-    if found is None:
-        found = (result.get("alignment") or {}).get(key)
-    known = isinstance(found, dict) and found.get("score") is not None
-    return found if known else None
-
-
-def bucket_score(row: Mapping[str, Any], key: str) -> dict[str, Any] | None:
-    """A score of a row of `by_length`, with its `sentences`; as `score_of`."""
-    found: Any = row if key == "bleu" else row.get("no_unk" if key == "bleu_no_unk" else key)
-    if not isinstance(found, Mapping) or found.get("score") is None:
-        return None
-    return {
-        **{name: found.get(name) for name in SCORE_KEYS},
-        "sentences": found.get("sentences", row["sentences"]),
-    }
 
 
 def versions() -> dict[str, str]:
@@ -128,27 +91,3 @@ def read(folder: str | Path) -> dict[str, Any]:
     if not (isinstance(content, dict) and "name" in content):
         raise InputError(f"{path}: not the results of a run")
     return content
-
-
-def score_rows(test: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of `scores.csv` from `test` of results.json."""
-    rows = []
-    for name, result in test.items():
-        aligned = result.get("alignment") or {}
-        keys = ["bleu", "bleu_no_unk", *result, *aligned]
-        for key in dict.fromkeys(keys):
-            subset = "no_unk" if key == "bleu_no_unk" else "all"
-            head = {"set": name, "subset": subset, "score": key.removesuffix("_no_unk")}
-            whole = score_of(result, key)
-            if key in aligned and whole is not None:
-                whole = {"sentences": aligned["sentences"], **whole}
-            found = [] if whole is None else [{"sentences": result["pairs"], **whole}]
-            found += [
-                {"from": bucket["from"], "to": bucket["to"], **inside}
-                for bucket in result["by_length"]
-                if (inside := bucket_score(bucket, key))
-            ]
-            for each in found:
-                interval = "" if each["low"] is None else "sentences"
-                rows.append({**head, **each, "value": each["score"], "interval": interval} | head)
-    return rows

@@ -1,6 +1,6 @@
-"""Computes all scores of a test set from its records: the object `test.<set>` of results.json."""
+"""All scores of a test set from its records: the rows of `scores.csv`."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,8 @@ import numpy as np
 from nmt.config import EvaluationConfig
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.resampling import scored
+from nmt.evaluation.resampling import interval
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
-
-MOST = 4  # unknown words: the last row of `by_unknown_words` has the pairs with at least so many
 
 
 def keep_statistics(
@@ -31,94 +29,53 @@ def keep_statistics(
             record["statistics"] = {**(record.get("statistics") or {}), **kept}
 
 
-def summarise(
+def score_set(
+    name: str,
     records: Iterable[Record],
     settings: EvaluationConfig,
-    search: dict[str, Any] | None = None,
     language: str | None = None,
-) -> dict[str, Any]:
-    """Every chosen score of a test set.
+) -> list[dict[str, Any]]:
+    """Every chosen score of a test set, as rows of `scores.csv`.
 
     The result is a function of the set of records: neither their order nor the number of processes
     they come from matters.
 
     Args:
+        name: of the test set.
         records: of `nmt.evaluation.records`; at least one.
         settings: scores, edges and side of the buckets, resamples and confidence of intervals.
-        search: the search settings that made the hypotheses, to stand beside the scores.
         language: of the target, for the tokenisers of text scores.
-
-    Returns:
-        `pairs`, `search`, `bucket_by`, `confidence`, `bleu` (`all`, and `no_unk` where there are
-        such pairs), every other score that some sentence has as `score`, `low` and `high` under its
-        key (those of `alignment` there), `by_length`, and `by_unknown_words` where there are
-        shortlists. Buckets without sentences are absent.
 
     Raises:
         ValueError: if there is no record, or one twice.
-        InputError: if a score cannot be computed.
     """
     measured = Measured(records, choose_scores(settings.scores, language=language), settings)
     if not len(measured.ids):
-        raise ValueError("no sentences to summarise")
+        raise ValueError("no sentences to score")
     everyone = np.ones(len(measured.ids), dtype=bool)
-    bleu = {"all": measured.of("bleu", everyone), "no_unk": measured.of(NO_UNK.key, everyone)}
-    result: dict[str, Any] = {
-        "pairs": len(measured.ids),
-        "search": search,
-        "bucket_by": settings.bucket_by,
-        "confidence": settings.confidence,
-        "bleu": {name: found for name, found in bleu.items() if found is not None},
-    }
-    for key in measured.others:
-        score, found = measured.scores[key], measured.of(key, everyone)
-        if found is None:
-            continue
-        sentences = found.pop("sentences")
-        if score.section:
-            result.setdefault(score.section, {"sentences": sentences})[key] = found
-        else:
-            signature = {} if score.signature is None else {"signature": score.signature}
-            result[key] = found | signature
-    result["by_length"] = by_length(measured, settings.edges)
-    if rows := by_unknown_words(measured):
-        result["by_unknown_words"] = rows
-    return result
-
-
-def by_length(measured: "Measured", edges: Sequence[int]) -> list[dict[str, Any]]:
-    """The rows of `by_length`: a bucket each, those without sentences left out."""
-    places = assign(measured.lengths, edges)
-    rows = []
-    for place, bucket in enumerate(buckets(edges)):
-        inside = places == place
-        if not inside.any():
-            continue
-        row: dict[str, Any] = {
-            **bucket.row(),
-            "sentences": int(inside.sum()),
-            **(measured.of("bleu", inside) or {}),
-            "no_unk": measured.of(NO_UNK.key, inside),
-            "mean_length": float(measured.lengths[inside].mean()),
-        }
-        for key in measured.others:
-            found = measured.of(key, inside) if measured.scores[key].by_length else None
-            if found is not None:
-                row[key] = found
-                del found["sentences"]
-        rows.append(row)
-    return rows
-
-
-def by_unknown_words(measured: "Measured") -> list[dict[str, Any]]:
-    """BLEU by the number of words of a pair that the shortlists lack; empty where it is not known."""
-    counts = np.minimum(measured.unknown, MOST)
-    found = {number: measured.of("bleu", counts == number) for number in range(MOST + 1)}
+    keys = measured.scores
     return [
-        {"from": number, "to": None if number == MOST else number, **bleu}
-        for number, bleu in found.items()
-        if bleu is not None
+        row for key in keys for row in score_rows(measured, name, key, everyone, settings.edges)
     ]
+
+
+def score_rows(
+    measured: "Measured", test_set: str, key: str, inside: np.ndarray, edges: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `scores.csv` of one score on a part of the sentences (N,): the part, then its buckets.
+
+    Where the score is undefined there is no row.
+    """
+    parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
+    if measured.scores[key].by_length:
+        places = assign(measured.lengths, edges)
+        parts += [(b.row(), inside & (places == n)) for n, b in enumerate(buckets(edges))]
+    subset = "no_unk" if key == NO_UNK.key else "all"
+    head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
+    for where, part in parts:
+        found = measured.of(key, part)
+        if found is not None:
+            yield head | where | found
 
 
 class Measured:
@@ -126,7 +83,6 @@ class Measured:
 
     Attributes:
         scores: by key; BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`) always, and first.
-        others: keys of all but these two.
         ids: (N,) of the sentences, ascending.
         lengths: (N,) that they are bucketed by.
         unknown: (N,) words of the pair that the shortlists lack; -1 where that is not known.
@@ -151,7 +107,6 @@ class Measured:
         self.resamples, self.confidence = settings.resamples, settings.confidence
         given = {score.key: score for score in scores}
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
-        self.others = tuple(key for key in given if key != "bleu")
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
         counts = [record.get("unknown_words") for record in ordered]
@@ -166,9 +121,20 @@ class Measured:
         return ~np.isnan(self.tables[key][:, 0])
 
     def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
-        """`score`, `low`, `high` and `sentences` of a part (N,); None where no sentence has it."""
+        """`value`, `low`, `high`, `sentences` and `interval` of a part (N,), as in `scores.csv`.
+
+        None where no sentence of the part has the score, or it is undefined.
+        """
         rows = self.tables[key][inside & self.has(key)]
-        if not len(rows):
+        combine = self.scores[key].combine
+        value = float(combine(rows.sum(axis=0))) if len(rows) else np.nan
+        if not np.isfinite(value):
             return None
-        values = self.scores[key].combine
-        return scored(rows, values, self.resamples, self.confidence) | {"sentences": len(rows)}
+        low, high = interval(rows, combine, resamples=self.resamples, confidence=self.confidence)
+        return {
+            "value": value,
+            "low": low,
+            "high": high,
+            "sentences": len(rows),
+            "interval": "" if low is None else "sentences",
+        }

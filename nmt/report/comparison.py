@@ -20,10 +20,10 @@ from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation import significance
-from nmt.evaluation.buckets import Bucket, assign, buckets
+from nmt.evaluation.buckets import Bucket, buckets
 from nmt.evaluation.external import read_external
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
-from nmt.evaluation.summary import Measured
+from nmt.evaluation.summary import Measured, score_rows
 from nmt.evaluation.table import score_table
 from nmt.report.runs import (
     FinishedRun,
@@ -297,7 +297,7 @@ class _SetComparison:
                 if found is not None:
                     name = f"{number}+" if number == MAX_UNKNOWN else str(number)
                     row = {"run": label, "set": self.name, "unknown": name}
-                    yield row | found | {"value": found["score"]}
+                    yield row | found
 
     def notes(self) -> list[str]:
         """What a reader must know of the scores on this set."""
@@ -345,23 +345,6 @@ class _SetComparison:
             f"Over {len(pairs)} runs AER and BLEU correlate by {r.statistic:.2f} "
             f"(Pearson's r, 95 % interval {low:.2f} to {high:.2f})."
         ]
-
-
-def score_rows(
-    measured: Measured, test_set: str, key: str, inside: np.ndarray, edges: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """Rows of `scores.csv` of one score on a part of the sentences (N,): the part, then its buckets."""
-    parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
-    if measured.scores[key].by_length:
-        places = assign(measured.lengths, edges)
-        parts += [(b.row(), inside & (places == n)) for n, b in enumerate(buckets(edges))]
-    subset = "no_unk" if key == NO_UNK.key else "all"
-    head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
-    for where, part in parts:
-        found = measured.of(key, part) if part.any() else None
-        if found is not None and found["score"] is not None:
-            interval = "" if found["low"] is None else "sentences"
-            yield {**where, **found, "value": found["score"], "interval": interval} | head
 
 
 def bucket_names(frame: pd.DataFrame) -> pd.Series:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,13 +72,15 @@ def named(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
 
-def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Outcome) -> None:
+def finish(
+    run: Run, trained: TrainedModel, scores: Sequence[Mapping[str, Any]], outcome: Outcome
+) -> None:
     """Writes the results of a run with a model of this program; on rank 0.
 
     Args:
         run: the run.
         trained: what was tested.
-        scores: of each test set.
+        scores: rows of `scores.csv`.
         outcome: of its training.
     """
     if rank():
@@ -90,12 +92,12 @@ def finish(run: Run, trained: TrainedModel, scores: dict[str, Any], outcome: Out
     publish(
         run,
         outcome,
+        scores,
         title=config.model.title,
         model=config.model._target_.rpartition(".")[2],
         scoring=scoring.rpartition(".")[2],
         parameters=parameters,
         config=to_containers(config),
-        test=scores,
     )
 
 
@@ -115,17 +117,22 @@ def export_live(run: Run, trained: TrainedModel, parameters: int) -> None:
         log.warning("%s cannot be written: %s; the page is without it", path.name, error.strerror)
 
 
-def publish(run: Run, outcome: Outcome, **described: Any) -> None:
+def publish(
+    run: Run, outcome: Outcome, scores: Sequence[Mapping[str, Any]], **described: Any
+) -> None:
     """Figures, page, W&B and, last of all, results.json: where it exists the run is finished.
 
     Args:
         run: the run.
         outcome: of its training.
-        described: further keys of results.json; `test` has the scores of each test set.
+        scores: rows of `scores.csv`.
+        described: further keys of results.json.
     """
     config, folder = run.config, run.folder
     shown = config.trainer["enable_progress_bar"]
-    scores = choose_scores(config.evaluation.scores, language=config.data.languages[1])
+    chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
+    table = score_table(scores)
+    known = set(table["score"])
     content = results.as_json(
         dict(
             name=config.name,
@@ -141,13 +148,13 @@ def publish(run: Run, outcome: Outcome, **described: Any) -> None:
             commit=run.commit,
             processor=processor(),
             text=run.text,
-            scores=results.describe_scores(scores, described["test"]),
+            scores={each.key: each.description() for each in chosen if each.key in known},
             versions=results.versions(),
             **({} if outcome.sources is None else {"sources": outcome.sources}),
             **described,
         )
     )
-    write_scores(folder.path, score_table(results.score_rows(content["test"])))
+    write_scores(folder.path, table)
     finished = FinishedRun(config.name, content, folder.path)
     figures: list[Path] = []
     page: Path | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,10 +17,9 @@ from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import unknown_words
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import gold_links
-from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
-from nmt.evaluation.results import bucket_score, score_of
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.stress import joined_name, stress_sets
 from nmt.inference.test_loop import run_test_set
@@ -34,6 +32,7 @@ from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
 
+Row = dict[str, Any]  # of scores.csv
 Sets = Mapping[str, Sequence[Example]]  # test sets by name
 
 
@@ -81,15 +80,16 @@ def chosen_sets(run: Run, names: Sequence[str]) -> Sets:
     return sets
 
 
-def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> dict[str, Any]:
-    """Translates and scores each test set; returns `test` of results.json (on rank 0).
+def evaluate_test_sets(run: Run, trained: TrainedModel, sets: Sets) -> list[Row]:
+    """Translates and scores each test set; returns the rows of `scores.csv` (on rank 0).
 
     Translations and alignments are written to the run folder.
     """
     expect_tests(run, sets)
 
-    def work() -> dict[str, Any]:
-        return {name: _evaluate(run, trained, name, examples) for name, examples in sets.items()}
+    def work() -> list[Row]:
+        scored = [_evaluate(run, trained, name, examples) for name, examples in sets.items()]
+        return [row for rows in scored for row in rows]
 
     assert run.trainer is not None
     return on_every_rank(run.trainer, trained.model, work)
@@ -101,9 +101,7 @@ def expect_tests(run: Run, sets: Sets) -> None:
     run.left.expect({"tests": words, "figures": len(sets), "page": 1})
 
 
-def _evaluate(
-    run: Run, trained: TrainedModel, name: str, examples: Sequence[Example]
-) -> dict[str, Any]:
+def _evaluate(run: Run, trained: TrainedModel, name: str, examples: Sequence[Example]) -> list[Row]:
     config = run.config
     log.info("translating %s: %s", name, counted(len(examples), "sentence"))
     assert run.trainer is not None
@@ -123,17 +121,17 @@ def _evaluate(
 
         made, alignments = run_test_set(trained, examples, kept=_kept(examples, config), done=done)
     if rank():
-        return {}
+        return []
     records.write_alignments(run.folder.path, name, alignments)
     with timed(f"{name} scored"):
-        return _scores(run, name, made, dataclasses.asdict(config.search))
+        return _scores(run, name, made)
 
 
 def evaluate_system(
     run: Run,
     translate: Callable[[Sequence[Sequence[str]], str | None], list[list[str]]],
     text: Prepared,
-) -> dict[str, Any]:
+) -> list[Row]:
     """As `evaluate_test_sets`, for a system that is not one of this program's models.
 
     Args:
@@ -143,7 +141,7 @@ def evaluate_system(
     """
     config = run.config
     moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
-    scores = {}
+    rows: list[Row] = []
     for name, split in text.test.items():
         pairs = list(split)
         title = f"translating {name}" if config.trainer["enable_progress_bar"] else None
@@ -163,48 +161,48 @@ def evaluate_system(
                 "unknown_words": unknown,
             }
             made.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
-        scores[name] = _scores(run, name, made)
-    return scores
+        rows += _scores(run, name, made)
+    return rows
 
 
-def _scores(
-    run: Run, name: str, made: list[records.Record], search: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def _scores(run: Run, name: str, made: list[records.Record]) -> list[Row]:
     """Writes the translations of a test set, scores them, and logs the scores."""
     with Stage(f"scoring {name}", shown=run.config.trainer["enable_progress_bar"]):
-        language = run.config.data.languages[1]
-        summary.keep_statistics(made, run.config.evaluation, language)
+        settings, language = run.config.evaluation, run.config.data.languages[1]
+        summary.keep_statistics(made, settings, language)
         records.write_translations(run.folder.path, name, made)
-        scores = summary.summarise(made, run.config.evaluation, search, language)
-    log_scores(name, scores)
-    return scores
+        rows = summary.score_set(name, made, settings, language)
+    log_scores(name, rows)
+    return rows
 
 
-def log_scores(name: str, scores: Mapping[str, Any]) -> None:
+def log_scores(name: str, rows: Sequence[Row]) -> None:
     """Logs the scores of a test set: one line, and one per length bucket."""
-    overall = scores["bleu"]["all"]
-    line = f"{name}: BLEU {overall['score']:.2f}"
-    if overall["low"] is not None:
-        line += f" [{overall['low']:.2f}, {overall['high']:.2f}]"
-    if "no_unk" in scores["bleu"]:
-        free = scores["bleu"]["no_unk"]
-        line += (
-            f", {free['score']:.2f} on {counted(free['sentences'], 'pair')} without unknown words"
-        )
-    for key, title in (("nll_per_sentence", "NLL/sentence"), ("alignment_error_rate", "AER")):
-        found = score_of(scores, key)
-        if found is not None:
-            line += f", {title} {found['score']:.{REGISTERED[key].digits}f}"
-    log.info(line)
-    for bucket in scores["by_length"]:
-        penalty = bucket_score(bucket, "brevity_penalty")
-        log.info(
-            "  %6s words: BLEU %6.2f%s  (%s)",
-            bucket_name(bucket),
-            bucket["score"],
-            "" if penalty is None else f"  brevity penalty {penalty['score']:.3f}",
-            counted(bucket["sentences"], "sentence"),
-        )
+    by_place = {(row["score"], row["subset"], row.get("from")): row for row in rows}
+    parts = []
+    for key, subset, title in (
+        ("bleu", "all", "BLEU"),
+        ("bleu", "no_unk", "BLEU without unknown words"),
+        ("nll_per_sentence", "all", "NLL/sentence"),
+        ("alignment_error_rate", "all", "AER"),
+    ):
+        if row := by_place.get((key, subset, None)):
+            digits = REGISTERED[key].digits
+            part = f"{title} {row['value']:.{digits}f}"
+            if row["low"] is not None:
+                part += f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+            parts.append(part)
+    log.info("%s: %s", name, ", ".join(parts))
+    for (key, subset, first), row in by_place.items():
+        if (key, subset) == ("bleu", "all") and first is not None:
+            penalty = by_place.get(("brevity_penalty", "all", first))
+            log.info(
+                "  %6s words: BLEU %6.2f%s  (%s)",
+                Bucket(first, row["to"]).name,
+                row["value"],
+                "" if penalty is None else f"  brevity penalty {penalty['value']:.3f}",
+                counted(row["sentences"], "sentence"),
+            )
 
 
 def training_sample(train: Split, pairs: int) -> Rows:

@@ -7,8 +7,9 @@ import hashlib
 import pytest
 
 import nmt
+from nmt.evaluation.table import read_scores
 from tests.helpers.models import small_checkpoint
-from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results
+from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results, score
 
 
 class TestEvaluate:
@@ -16,7 +17,8 @@ class TestEvaluate:
         ended = program("evaluate", BEST, "hydra.run.dir=again", *QUICK, figures=False)
         assert ended.code == 0, ended.err
         before, after = results(rnnsearch), results(program.folder / "again")
-        assert after["test"] == before["test"]
+        tables = [folder / "scores.csv" for folder in (rnnsearch, program.folder / "again")]
+        assert tables[0].read_bytes() == tables[1].read_bytes()
         assert after["parameters"] == before["parameters"]
         assert after["train"] == before["train"]
         file = rnnsearch / "checkpoints/best.ckpt"
@@ -49,7 +51,8 @@ class TestEvaluate:
         assert other["sha256"] == hashlib.sha256(files[1].read_bytes()).hexdigest()
         pairs = list(zip(*((tmp_path / f).read_text().splitlines() for f in "st"), strict=True))
         scores = [pair.score for pair in nmt.load(files).score(pairs)]
-        assert found["test"]["mine"]["nll_per_sentence"]["score"] == pytest.approx(-sum(scores) / 2)
+        nll = score(program.folder / "ensemble", "mine", "nll_per_sentence")["value"]
+        assert nll == pytest.approx(-sum(scores) / 2)
         made = lines(program.folder / "ensemble/translations/mine.jsonl")
         texts = [each.text for each in nmt.load(files).translate([pair[0] for pair in pairs])]
         assert [row["detokenised"] for row in made] == texts
@@ -80,12 +83,10 @@ class TestEvaluate:
         typed += ["sets=[mine]", "search=greedy", "hydra.run.dir=mine"]
         ended = program("evaluate", BEST, *typed, *QUICK, figures=False)
         assert ended.code == 0, ended.err
-        found = results(program.folder / "mine")["test"]
-        assert list(found) == ["mine"]
-        assert found["mine"]["pairs"] == 2
-        assert found["mine"]["search"]["beam_size"] == 1
-        assert found["mine"]["alignment"]["sentences"] == 2
-        assert found["mine"]["by_length"][0]["sentences"] == 2
+        assert results(program.folder / "mine")["config"]["search"]["beam_size"] == 1
+        for key in ("bleu", "alignment_error_rate"):
+            assert score(program.folder / "mine", "mine", key)["sentences"] == 2
+            assert score(program.folder / "mine", "mine", key, first=1)["sentences"] == 2
         records = lines(program.folder / "mine/translations/mine.jsonl")
         assert records[1]["source"] == ["a", "bird", "sings", "."]
 
@@ -106,7 +107,7 @@ class TestEvaluate:
         ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK, figures=False)
         assert ended.code == 0, ended.err
         assert "stress.lengths=[900]: test has too few sentences in a row to join" in ended.err
-        found = results(program.folder / "stress")["test"]
+        found = read_scores([program.folder / "stress"])["set"].unique()
         joined = [name for name in found if name != "test"]
         assert len(joined) == 2
         for name, length in zip(joined, (20, 40), strict=True):

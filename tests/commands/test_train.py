@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
 from nmt.data.load_vocabulary import load_vocabulary
-from tests.helpers.produced import QUICK, SETS, files, lines, results
+from nmt.evaluation.table import read_scores
+from tests.helpers.produced import QUICK, SETS, files, lines, results, score
 
 
 class TestTrain:
@@ -76,28 +78,26 @@ class TestTrain:
         assert found["valid"]["update"] in (6, 12)
         assert [entry["update"] for entry in found["history"]] == [6, 12]
         assert 4 < found["history"][1]["nll_per_word"] < 6.5
-        assert list(found["test"]) == list(SETS)
+        assert "test" not in found
+        assert found["scores"]["sacrebleu"]["signature"].startswith("nrefs:1")
+        table = read_scores([rnnsearch])
+        assert list(table["set"].unique()) == list(SETS)
         for name, pairs in (("test", 12), ("by_length", 14)):
-            scores = found["test"][name]
-            assert scores["pairs"] == scores["bleu"]["all"]["sentences"] == pairs
-            assert scores["search"]["beam_size"] == 2
-            bleu = scores["bleu"]["all"]
-            assert bleu["low"] <= bleu["score"] <= bleu["high"]
-            assert scores["sacrebleu"]["signature"].startswith("nrefs:1")
-            assert 1 < scores["nll_per_sentence"]["score"] < 1000
-            assert scores["perplexity"]["score"] > 1
-            rate = scores["alignment"]["alignment_error_rate"]
-            assert 0 <= rate["low"] <= rate["score"] <= rate["high"] <= 1
-            assert set(scores["alignment"]) >= {"precision", "recall", "eos_share"}
-            assert sum(bucket["sentences"] for bucket in scores["by_length"]) == pairs
-            for bucket in scores["by_length"]:
-                assert set(bucket) >= {
-                    *("from", "to", "sentences", "score", "low", "high", "no_unk", "mean_length"),
-                    *(key for key, about in found["scores"].items() if about["by_length"]),
-                } - {"bleu"}
-        buckets = found["test"]["by_length"]["by_length"]
-        assert [bucket["sentences"] for bucket in buckets] == [2] * 7
-        assert (buckets[-1]["from"], buckets[-1]["to"]) == (61, None)
+            rows = table[(table["set"] == name) & (table["subset"] == "all")]
+            whole = rows[rows["from"].isna()].set_index("score")
+            assert set(whole.index) == set(found["scores"]) >= {"precision", "recall", "eos_share"}
+            assert (whole["sentences"] == pairs).all()
+            assert (whole["interval"] == "sentences").all()
+            assert (whole["low"] <= whole["value"]).all()
+            assert (whole["value"] <= whole["high"]).all()
+            assert 1 < whole.loc["nll_per_sentence", "value"] < 1000
+            assert whole.loc["perplexity", "value"] > 1
+            assert 0 <= whole.loc["alignment_error_rate", "value"] <= 1
+            buckets = rows[rows["from"].notna() & (rows["score"] == "bleu")]
+            assert buckets["sentences"].sum() == pairs
+        assert buckets["sentences"].tolist() == [2] * 7
+        assert buckets["from"].iloc[-1] == 61
+        assert pd.isna(buckets["to"].iloc[-1])
 
     def test_parameters_are_counted(self, rnnsearch):
         weights = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)["state_dict"]
@@ -146,7 +146,7 @@ class TestTrain:
             assert row["weights"] is row["log_normaliser"] is row["attention_entropy"] is None
         found = results(rnnencdec)
         assert (found["model"], found["scoring"]) == ("RNNencdec", "none")
-        assert "alignment" not in found["test"]["test"]
+        assert "alignment_error_rate" not in found["scores"]
         figures = rnnencdec / "figures"
         assert {path.name for path in figures.iterdir()} >= {
             f"{n}-bleu-by-length.png" for n in SETS
@@ -178,9 +178,11 @@ class TestTrain:
             assert row["valid/eos_weight"] == pytest.approx(entry["eos_weight"])
         assert any("valid/bleu_by_length/11-20" in row for row in valid)
         curve = [row for row in rows if "length/by_length/bleu" in row]
-        buckets = measured["test"]["by_length"]["by_length"]
+        table = read_scores([rnnsearch])
+        bleu = table[(table["set"] == "by_length") & (table["score"] == "bleu")]
+        buckets = bleu[bleu["from"].notna() & (bleu["subset"] == "all")]
         assert [row["length/by_length/bleu"] for row in curve] == pytest.approx(
-            [bucket["score"] for bucket in buckets]
+            buckets["value"].tolist()
         )
         assert len({row["length/words"] for row in curve}) == 7
         content = run.parent / "files"
@@ -191,7 +193,7 @@ class TestTrain:
 
     def test_the_log_tells_the_scores(self, rnnsearch):
         log = (rnnsearch / "train.log").read_text()
-        bleu = results(rnnsearch)["test"]["by_length"]["bleu"]["all"]["score"]
+        bleu = score(rnnsearch, "by_length", "bleu")["value"]
         assert f"by_length: BLEU {bleu:.2f}" in log
         assert "Traceback" not in log
         assert not re.search(r"WARNING|ERROR", log)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+from nmt.evaluation.table import read_scores
 
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
 QUICK = ("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0")
@@ -12,6 +15,14 @@ SETS = ("test", "by_length")
 
 def results(folder: Path) -> dict:
     return json.loads((folder / "results.json").read_text())
+
+
+def score(folder: Path, name: str, key: str, subset: str = "all", first: int | None = None) -> Any:
+    """The row of `scores.csv` of a test set, or of the bucket that begins with a length."""
+    rows = read_scores([folder])
+    rows = rows[(rows["set"] == name) & (rows["score"] == key) & (rows["subset"] == subset)]
+    [row] = rows[rows["from"].isna() if first is None else rows["from"] == first].to_dict("records")
+    return row
 
 
 def lines(file: Path) -> list[dict]:

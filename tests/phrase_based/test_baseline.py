@@ -15,6 +15,7 @@ from nmt.config import BaselineConfig, PhraseBasedConfig
 from nmt.phrase_based import system, training
 from nmt.phrase_based.system import PhraseBased, _received, check_installed, train_system
 from nmt.utils.errors import InputError
+from tests.helpers.produced import score
 
 NOUNS = {"cat": "chat", "dog": "chien", "bird": "oiseau", "house": "livre", "||": "||"}
 COLOURS = {"red": "rouge", "black": "noir", "green": "vert"}
@@ -160,10 +161,10 @@ def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
     assert ended.value.code == 0
     run = read_run(tmp_path / "run")
     assert run.results["title"] == "phrase-based (Thot)" == run.label
-    scores = run.results["test"]["t"]
-    assert scores["pairs"] == 30
-    assert scores["bleu"]["all"]["score"] > 90
-    assert scores["bleu"]["no_unk"]["sentences"] == 30
+    bleu = score(tmp_path / "run", "t", "bleu")
+    assert bleu["sentences"] == 30
+    assert bleu["value"] > 90
+    assert score(tmp_path / "run", "t", "bleu", "no_unk")["sentences"] == 30
     assert run.results["valid"]["bleu"] > 90
     assert len(run.results["train"]["weights"]) == 8
     assert not (tmp_path / "run" / "phrase_based").exists()

@@ -294,10 +294,8 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
     monkeypatch.setattr(finish, "draw_run", fail)
     for name in ("write_scores", "compare_runs", "length_curve"):
         monkeypatch.setattr(finish, name, lambda *given: None)
-    monkeypatch.setattr(finish, "score_table", lambda rows: rows)
-    monkeypatch.setattr(finish.results, "score_rows", lambda test: [])
     monkeypatch.setattr(finish, "build_page", lambda *given, **named: made.append(given))
-    finish.publish(run, finish.Outcome(train={"updates": 1}), test={})
+    finish.publish(run, finish.Outcome(train={"updates": 1}), [])
     assert len(made) == len(written) == 1
     said = "figures: No space left on device; " if full else "figures: not all could be made; "
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]
