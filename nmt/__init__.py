@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt.api.model import open_model as load
     from nmt.api.plots import plot_alignment
     from nmt.api.runs import compare, scores
-    from nmt.data.sources.dataset import built_in_corpus
+    from nmt.data.built_in import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
     from nmt.utils.errors import InputError
 
@@ -40,7 +40,7 @@ _HOMES = {
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.api.model.Model",
     "ScoredSentence": "nmt.api.model.ScoredSentence",
-    "built_in_corpus": "nmt.data.sources.dataset.built_in_corpus",
+    "built_in_corpus": "nmt.data.built_in.built_in_corpus",
     "compare": "nmt.api.runs.compare",
     "configure": "nmt.api.configuration.configure",
     "load": "nmt.api.model.open_model",

@@ -18,7 +18,7 @@ from nmt.config.validation import load
 @command("prepare")
 def main(composed: DictConfig) -> None:
     from nmt.data.prepare import prepare
-    from nmt.data.sources.optional import leave_out_absent
+    from nmt.data.sources import leave_out_absent
     from nmt.utils.errors import InputError
 
     if composed.resume not in (None, "auto"):

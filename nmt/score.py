@@ -27,7 +27,7 @@ def main(composed: DictConfig) -> None:
     import numpy as np
 
     from nmt.config import ScoreConfig
-    from nmt.data.sources.lines import check_file, read_parallel
+    from nmt.data.lines import check_file, read_parallel
     from nmt.inference.output import pair_line
     from nmt.inference.scoring import PairScorer
     from nmt.report.page import build_explorer

@@ -11,7 +11,7 @@ from nmt.cli.composition import conf_folder, register_configs, with_plus
 from nmt.cli.errors import COMPOSING, explain
 from nmt.config import TrainConfig
 from nmt.config.validation import load
-from nmt.data.sources.optional import leave_out_absent
+from nmt.data.sources import leave_out_absent
 from nmt.utils.arguments import listed
 from nmt.utils.errors import InputError
 

@@ -13,9 +13,7 @@ from nmt.config.model import INITS
 class TextConfig:
     """One parallel text: line-aligned files, or a published set fetched by a library."""
 
-    source: str | None = key(
-        None, "file of source sentences, one per line (plain, .gz, .xz or .zst)"
-    )
+    source: str | None = key(None, "file of source sentences, one per line (plain or compressed)")
     target: str | None = key(
         None, "file of target sentences, line i the translation of line i of `source`"
     )
@@ -32,17 +30,11 @@ class TextConfig:
     )
     hub: str | None = key(
         None,
-        "name of a data set for datasets.load_dataset, such as wmt/wmt14, or a folder that "
+        "data set for datasets.load_dataset, such as wmt/wmt14 or wmt/wmt14@COMMIT, or a folder that "
         "save_to_disk wrote",
     )
-    hub_revision: str | None = key(
-        None, "commit, tag or branch of that data set; null: its main branch"
-    )
-    hub_config: str | None = key(
-        None, "its configuration, such as fr-en; pair: the entry of hub_pairs for data.languages"
-    )
-    hub_pairs: list[str] | None = key(
-        None, "its language pairs, such as [de-en, fr-en], in either direction"
+    hub_config: Any = key(
+        None, "its configuration; of several, [cs-en, fr-en], the one named after data.languages"
     )
     hub_split: str | None = key(None, "its split, such as train")
     sacrebleu: list[str] | None = key(
@@ -105,13 +97,6 @@ class FilterConfig:
         "leave out pairs whose source, target, or both (pair) occurred in an earlier pair",
         choices=("none", "pair", "source", "target"),
     )
-    other_language: float | None = key(
-        None,
-        "leave out pairs with a side identified as another language with more than this probability, "
-        "such as 0.5 (extra `languages`); null: none",
-        minimum=0,
-        below=1,
-    )
 
 
 @dataclass
@@ -150,19 +135,6 @@ class DataConfig:
         minimum=1,
         runtime=True,
     )
-    selection: str = key(
-        "none",
-        "axelrod: keep the training pairs most similar to data.in_domain, by the difference of "
-        "cross-entropies on both sides (Axelrod et al., 2011; extra `thot`)",
-        choices=("none", "axelrod"),
-    )
-    selection_target_words: int = key(
-        0, "most target words of the selected pairs together", minimum=0
-    )
-    selection_order: int = key(
-        4, "longest n-gram of the language models of data.selection", minimum=1, maximum=6
-    )
-    in_domain: TextConfig = key(TextConfig, "in-domain text of data.selection")
     max_length: int = key(
         50,
         "longest training sentence, in words of either side before any subword split",
@@ -205,12 +177,6 @@ class DataConfig:
     cache: str = key(
         "data", "folder of prepared (tokenised and encoded) text", path=True, runtime=True
     )
-    verify: bool = key(
-        False,
-        "compare all of the prepared text with its checksums at the start; otherwise what is larger "
-        "than 1 GB is compared in part",
-        runtime=True,
-    )
     workers: int = key(
         0,
         "worker processes that prepare batches; 0: the training process itself",
@@ -235,5 +201,9 @@ class TokenizerConfig:
     target_size: int = key(
         30000, "words (or subwords) of the target vocabulary, besides <unk> and </s>", minimum=1
     )
-    joint: bool = key(False, "bpe: one set of subwords learnt from both languages")
+    joint: bool = key(False, "one vocabulary of source_size learnt from both languages")
     normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
+    characters: bool = key(
+        False,
+        "each character of scripts without spaces (Chinese, Japanese, Thai, …) is a token",
+    )

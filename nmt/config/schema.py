@@ -139,7 +139,6 @@ class EvaluateConfig(Config):
         "data.test",
         "data.root",
         "data.cache",
-        "data.verify",
     )
 
     checkpoint: Any = key(MISSING, CHECKPOINT, path=True)

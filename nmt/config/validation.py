@@ -96,11 +96,6 @@ def check_text(data: DataConfig | DictConfig, tokenizer: TokenizerConfig | DictC
         raise InputError(
             f"data.languages=[{listed}]: must be a source and a target language, such as [en,fr]"
         )
-    if tokenizer.joint and tokenizer.source_size != tokenizer.target_size:
-        raise InputError(
-            f"tokenizer.joint=true: one set of subwords has one size, but source_size is"
-            f" {tokenizer.source_size} and target_size {tokenizer.target_size}"
-        )
 
 
 def _validate_together(config: DictConfig) -> None:

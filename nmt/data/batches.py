@@ -46,7 +46,8 @@ class TrainingSchedule:
     Args:
         sizes: (pairs, 2) length of source and target of every pair.
         batch_size: sentences an update, over all devices and accumulated micro-batches.
-        pool: number of batches whose pairs are sorted together.
+        pool: number of batches whose pairs are sorted together; at most as many as a pass over the
+            training set fills, so that no batch holds a pair twice unless it is larger than the set.
         order: `ascending` takes a pool's batches from the shortest to the longest, `random` in an
             order drawn from the seed.
         seed: of the order of the data.
@@ -66,7 +67,7 @@ class TrainingSchedule:
         if not len(sizes):
             raise ValueError("a schedule needs at least one pair")
         self.batch_size = batch_size
-        self.pool = pool
+        self.pool = max(1, min(pool, len(sizes) // batch_size))
         self.order = order
         self.seed = seed
         self._sizes = sizes
@@ -162,9 +163,10 @@ class TokenSchedule(TrainingSchedule):
         seed: int = 1,
     ) -> None:
         super().__init__(sizes, tokens, pool, order, seed)
-        self.tokens = tokens
+        self.tokens, self.pool = tokens, pool
         self._longer = sizes.max(axis=1)
-        self._pairs_of_pool = max(1, pool * tokens * len(sizes) // int(self._longer.sum(dtype=int)))
+        pairs = pool * tokens * len(sizes) // int(self._longer.sum(dtype=int))
+        self._pairs_of_pool = max(1, min(pairs, len(sizes)))
         self._starts = [0]  # number of the first update of each pool, as far as they were needed
 
     def sentences(self, update: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -12,49 +13,49 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from nmt.data.checksums import damage, write_checksums
 from nmt.utils.errors import InputError, RunError
-from nmt.utils.files import NO_ROOM
+from nmt.utils.files import NO_ROOM, write_json
 from nmt.utils.processes import signal_at_parents_death
 
 log = logging.getLogger(__name__)
+COMPLETE = "complete.json"  # written last: the folder's name, and the size of each of its files
 _building: list[Path] = []  # folders that this process is filling
 
 
-def build_once(
-    cache: Path, name: str, build: Callable[[Path], None], *, verify: bool = False
-) -> Path:
+def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
     """The folder `cache/name`, filled by `build` if it does not exist yet.
 
     `build` fills a temporary folder, which is renamed when it is complete. Of several processes one
-    builds and the others wait; the lock is dropped when that process and its children end.
+    builds and the others wait. A folder that lacks a file, has one of another size, or was copied
+    from another name is built again.
 
-    A damaged folder (`nmt.data.checksums`) is logged and built again. With `verify` all files are
-    read to find damage, however large they are.
+    Args:
+        cache: folder of prepared text.
+        name: contains a fingerprint of everything that the content depends on, the text included.
+        build: writes the files into the folder it is given.
 
     Raises:
-        InputError: where the cache cannot be written, or a file of `build` cannot be read.
-        RunError: where the disk is full.
+        InputError: if the cache cannot be written.
+        RunError: if the disk is full.
     """
     folder = cache / name
+    if is_complete(folder):
+        return folder
     try:
-        if folder.is_dir() and damage(folder, whole=verify) is None:
-            return folder
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / f".{name}.lock"):
-            if folder.is_dir():
-                found = damage(folder, whole=verify)
-                if found is None:
-                    return folder
-                log.warning("%s is damaged (%s); it is built again", folder, found)
-                folder.rename(Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache)) / "damaged")
+            if is_complete(folder):
+                return folder
+            if folder.exists():
+                log.warning("%s is damaged; it is built again", folder)
+                shutil.rmtree(folder)
             for abandoned in cache.glob(f".{name}-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
             unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache))
             _building.append(unfinished)
             try:
                 build(unfinished)
-                write_checksums(unfinished)
+                write_json(unfinished / COMPLETE, {"name": name, "files": _sizes(unfinished)})
                 unfinished.chmod(0o755)
                 unfinished.rename(folder)
             finally:
@@ -63,7 +64,7 @@ def build_once(
     except OSError as error:
         if error.errno in NO_ROOM or str(error).startswith("Not enough disk space"):  # datasets
             raise RunError(f"data.cache={cache}: no space left for prepared text") from error
-        if _is_elsewhere(error.filename, cache):  # it was read
+        if error.filename and not Path(error.filename).absolute().is_relative_to(cache.absolute()):
             raise InputError(f"{error.filename}: {error.strerror}") from error
         raise InputError(
             f"data.cache={cache}: cannot be written ({error.strerror or error})"
@@ -71,14 +72,22 @@ def build_once(
     return folder
 
 
-def _is_elsewhere(file: str | None, cache: Path) -> bool:
-    """Whether an error is about a file that is neither in the cache nor on the way to it."""
-    path, folder = Path(file or cache).absolute(), cache.absolute()
-    return not (path.is_relative_to(folder) or folder.is_relative_to(path))
+def is_complete(folder: Path) -> bool:
+    """Whether a folder has all the files that were written under its name."""
+    try:
+        listing = json.loads((folder / COMPLETE).read_text("utf-8"))
+        return bool(listing == {"name": folder.name, "files": _sizes(folder)})
+    except (OSError, ValueError):
+        return False
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    files = sorted(path for path in folder.iterdir() if path.name != COMPLETE)
+    return {path.name: path.stat().st_size for path in files}
 
 
 def _end_with_parent() -> None:
-    """Has a forked helper process end when the process that builds a folder is killed.
+    """Ends a forked helper process when the process that builds a folder is killed.
 
     It would otherwise wait for work forever, and keep its memory and the lock.
     """

@@ -16,26 +16,28 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config import TokenizerConfig
-from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.cache import build_once
-from nmt.data.load_vocabulary import load_vocabulary
-from nmt.data.sources.corpus import digest
+from nmt.data.corpus import digest
 from nmt.data.tokenised import TokenisedText, open_arrow, processes
-from nmt.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
-from nmt.data.word_vocabulary import WordVocabulary, rank_words
+from nmt.data.vocabulary import (
+    SPECIAL,
+    UNKNOWN,
+    BpeVocabulary,
+    Vocabularies,
+    Vocabulary,
+    WordVocabulary,
+    load_vocabulary,
+    rank_words,
+)
+from nmt.utils.files import write_json
 from nmt.utils.progress import Stage
 
-FORMAT = 1
+FORMAT = 2
 LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; longer is "longer than any cap"
-ENCODED = datasets.Features(
-    {
-        "source_ids": datasets.List(datasets.Value("int32")),
-        "target_ids": datasets.List(datasets.Value("int32")),
-    }
-)
+IDS = datasets.List(datasets.Value("int32"))
+ENCODED = datasets.Features({"source_ids": IDS, "target_ids": IDS})
 
-Vocabularies = tuple[Vocabulary, Vocabulary]  # of the source and of the target
-# a vocabulary, and the distinct words of the text that it was learnt from; None where they are not counted
+# a vocabulary, and the number of distinct words it was learnt from; None if they are not counted
 Counted = tuple[Vocabulary, int | None]
 
 
@@ -44,24 +46,20 @@ class EncodedText:
     """Training text with its vocabularies.
 
     Attributes:
-        folder: where it lies.
-        fingerprint: of the text and of the settings of the vocabularies, or of those that were given.
+        rows: a row a pair, `source_ids` and `target_ids`, memory-mapped.
+        fingerprint: of the text and of the settings of the vocabularies, or of the given ones.
         source_vocabulary: learnt from the whole text, or given.
         target_vocabulary: as `source_vocabulary`.
-        counts: `train` and `vocabulary`, as in `Prepared.manifest`.
+        counts: `vocabulary`, and `<side>_words` and `<side>_unknown` as in `Prepared.manifest`.
         lengths: (pairs, 4) words of source and target, ids of source and target, memory-mapped.
     """
 
-    folder: Path
+    rows: datasets.Dataset
     fingerprint: str
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     counts: dict[str, Any]
     lengths: npt.NDArray[np.uint16]
-
-    def ids(self) -> datasets.Dataset:
-        """A row a pair, `source_ids` and `target_ids`, memory-mapped."""
-        return open_arrow(self.folder)
 
 
 def encode_text(
@@ -69,7 +67,6 @@ def encode_text(
     tokenizer: TokenizerConfig,
     cache: Path,
     progress: bool,
-    verify: bool,
     given: Vocabularies | None = None,
 ) -> EncodedText:
     """Learns vocabularies from a text and encodes it, or takes both from the cache.
@@ -79,50 +76,41 @@ def encode_text(
         tokenizer: settings of the vocabularies.
         cache: folder that the result lies in.
         progress: show a progress bar.
-        verify: as in `build_once`.
         given: vocabularies to encode with; None: they are learnt.
     """
-    version = importlib.metadata.version("tokenizers")
-    sizes = [tokenizer.source_size, tokenizer.target_size]
-    settings: list[Any] = [tokenizer.kind, *sizes, tokenizer.joint, version]
+    settings: list[Any] = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size]
+    settings.append(tokenizer.joint)
     if given is not None:
-        settings = [*(vocabulary.state() for vocabulary in given), version]
-    fingerprint = digest(FORMAT, text.fingerprint, settings)
+        settings = [vocabulary.state() for vocabulary in given]
+    version = importlib.metadata.version("tokenizers")
+    fingerprint = digest(FORMAT, text.fingerprint, settings, version)
 
-    def vocabularies() -> tuple[Counted, Counted]:
+    def build(folder: Path) -> None:
         if given is None:
-            return _learn_both(text, tokenizer, progress)
-        source, target = given
-        return (source, None), (target, None)
+            source = _learn(text, "source", tokenizer, progress)
+            target = source if tokenizer.joint else _learn(text, "target", tokenizer, progress)
+        else:
+            source, target = (given[0], None), (given[1], None)
+        _encode(folder, fingerprint, text, source, target)
 
-    folder = build_once(
-        cache,
-        f"pairs-{fingerprint}",
-        lambda folder: _encode(folder, fingerprint, text, *vocabularies()),
-        verify=verify,
-    )
+    folder = build_once(cache, f"pairs-{fingerprint}", build)
     state = json.loads((folder / "vocabularies.json").read_text("utf-8"))
     return EncodedText(
-        folder,
+        open_arrow(folder),
         fingerprint,
         load_vocabulary(state["source"]),
         load_vocabulary(state["target"] or state["source"]),
-        json.loads((folder / "counts.json").read_text("utf-8")),
+        json.loads((folder / "manifest.json").read_text("utf-8")),
         np.load(folder / "lengths.npy", mmap_mode="r"),
     )
 
 
 def _encode(
-    folder: Path,
-    fingerprint: str,
-    text: TokenisedText,
-    counted_source: Counted,
-    counted_target: Counted,
+    folder: Path, fingerprint: str, text: TokenisedText, source: Counted, target: Counted
 ) -> None:
     """Fills a folder: vocabularies, encoded pairs, their lengths and counts."""
-    (source, _), (target, _) = vocabularies = counted_source, counted_target
     encoded = text.rows.map(
-        _Encoder(source, target),
+        _Encoder(source[0], target[0]),
         batched=True,
         remove_columns=text.rows.column_names,
         features=ENCODED,
@@ -132,54 +120,43 @@ def _encode(
         desc="encode data.train",
     )
     lengths = np.lib.format.open_memmap(folder / "lengths.npy", "w+", np.uint16, (len(encoded), 4))
-    counts: dict[str, Any] = {}
-    for side, name in enumerate(("source", "target")):
+    counts: dict[str, Any] = {
+        "lines": text.lines,
+        "empty": text.empty,
+        "dropped": dict(text.dropped),
+        "pairs": len(encoded),
+        "vocabulary": {},
+    }
+    for side, (name, (vocabulary, types)) in enumerate(
+        zip(("source", "target"), (source, target), strict=True)
+    ):
         words = text.rows.data.column(f"{name}_words").to_numpy()
         lengths[:, side] = np.minimum(words, LONGEST)
-        total = unknown = start = 0
+        unknown = start = total = 0
         for chunk in encoded.data.column(f"{name}_ids").chunks:
-            ids = np.diff(chunk.offsets.to_numpy())
-            lengths[start : start + len(chunk), 2 + side] = np.minimum(ids, LONGEST)
+            sizes = np.diff(chunk.offsets.to_numpy())
+            lengths[start : start + len(chunk), 2 + side] = np.minimum(sizes, LONGEST)
             start += len(chunk)
-            total += int(ids.sum()) - len(chunk)
+            total += int(sizes.sum()) - len(chunk)
             unknown += int(np.count_nonzero(chunk.flatten().to_numpy() == UNKNOWN))
         counts[f"{name}_words"] = int(words.sum(dtype=np.int64))
         counts[f"{name}_unknown"] = unknown / total
+        size = len(vocabulary) - len(SPECIAL)
+        counts["vocabulary"][name] = {"kind": vocabulary.kind, "size": size, "types": types}
     lengths.flush()
-    vocabulary = {
-        name: {"kind": side.kind, "size": len(side) - len(SPECIAL), "types": types}
-        for name, (side, types) in zip(("source", "target"), vocabularies, strict=True)
-    }
-    # A joint vocabulary is stored once.
-    state = {"source": source.state(), "target": None if target is source else target.state()}
+    joint = target[0] is source[0]  # stored once
+    state = {"source": source[0].state(), "target": None if joint else target[0].state()}
     (folder / "vocabularies.json").write_text(json.dumps(state, ensure_ascii=False), "utf-8")
-    (folder / "counts.json").write_text(json.dumps({"train": counts, "vocabulary": vocabulary}))
+    write_json(folder / "manifest.json", counts)
 
 
-def _learn_both(
-    text: TokenisedText, tokenizer: TokenizerConfig, progress: bool
-) -> tuple[Counted, Counted]:
-    """The vocabularies of both sides of a text; the same object twice for a joint one."""
-    source = _learn(text, ["source"], tokenizer, tokenizer.source_size, progress)
-    if tokenizer.joint:
-        return source, source
-    return source, _learn(text, ["target"], tokenizer, tokenizer.target_size, progress)
-
-
-def _learn(
-    text: TokenisedText,
-    sides: list[str],
-    tokenizer: TokenizerConfig,
-    size: int,
-    progress: bool,
-) -> Counted:
-    """The vocabulary of one side, or of both."""
-    subwords = tokenizer.kind == BpeVocabulary.kind
-    if subwords and tokenizer.joint:
-        sides = ["source", "target"]
+def _learn(text: TokenisedText, side: str, tokenizer: TokenizerConfig, progress: bool) -> Counted:
+    """The vocabulary of one side, or of both if `tokenizer.joint`."""
+    sides = ["source", "target"] if tokenizer.joint else [side]
+    size: int = getattr(tokenizer, f"{side}_size")
     title = f"learning the {' and '.join(sides)} vocabulary"
     with Stage(title, len(sides) * len(text.rows), "sentence", shown=progress) as stage:
-        if subwords:
+        if tokenizer.kind == BpeVocabulary.kind:
             return BpeVocabulary.learn(_sentences(text, sides, stage), size), None
         words = rank_words(_sentences(text, sides, stage))
     return WordVocabulary(words[:size]), len(words)

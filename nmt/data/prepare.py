@@ -1,31 +1,32 @@
 """Text preparation: tokenised, filtered and encoded once, then read memory-mapped from the cache.
 
 Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.tokenised`),
-`filtered-*` what filters left of one (`nmt.data.filtering.filters`), `pairs-*` training text encoded with the
-vocabularies learnt from it, or with given ones, with a manifest. The cap on length is applied when they are opened, and
-test sets are encoded in memory, so that runs which differ in either share the rest.
+`filtered-*` what filters left of one (`nmt.data.filters`), `pairs-*` training text encoded with the
+vocabularies learnt from it, or with given ones, with a manifest. The cap on length is applied when
+they are opened, and test sets are encoded in memory, so that runs which differ in either share the
+rest.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.validation import check_text
-from nmt.data import manifest
-from nmt.data.encode import Vocabularies, encode_text
-from nmt.data.filtering.filters import check_filters, filter_text
-from nmt.data.sources.corpus import digest
-from nmt.data.sources.open import open_corpus, text_sections
+from nmt.data.corpus import digest
+from nmt.data.encode import encode_text
+from nmt.data.filters import filter_text
+from nmt.data.sources import open_corpus, text_sections
 from nmt.data.splits import HeldOut, Train
 from nmt.data.tokenised import TokenisedText, tokenise_corpus
-from nmt.data.vocabulary import Vocabulary
+from nmt.data.vocabulary import UNKNOWN, WORDS, Vocabularies, Vocabulary
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, has_terminal
@@ -42,10 +43,10 @@ class Prepared:
         valid: development pairs.
         test: test sets by name, in the order of the configuration.
         manifest: counts, plain values: `vocabulary.<side>` (`kind`, `size`, `types`), `max_length`,
-            `selection`, and `splits.<name>`: `lines`, `empty` and `too_long` (left out), `pairs`
-            (kept), and for each side `<side>_words` and `<side>_unknown` (share of the words
-            outside the vocabulary; of the training split before the cap); of the training split
-            also `dropped`, by reason.
+            and `splits.<name>`: `lines`, `empty` and `too_long` (left out), `pairs` (kept), and for
+            each side `<side>_words` and `<side>_unknown` (share of the words outside the
+            vocabulary; of the training split before the cap); of the training split also
+            `dropped`, by reason.
         fingerprints: one for each split, by name (`train`, `valid`, `test.<name>`).
         fingerprint: of all that training depends on: training and development text, tokenisation
             and vocabularies. Test sets do not enter.
@@ -61,13 +62,13 @@ class Prepared:
     fingerprint: str
 
     def identified(self) -> dict[str, Any]:
-        """The fingerprints that results.json holds: of all that is learnt from, and of each test set."""
+        """The fingerprints that results.json holds: of the training text, and of each test set."""
         sets = {name: self.fingerprints[f"test.{name}"] for name in self.test}
         return {"training": self.fingerprint, "test": sets}
 
     def summary(self) -> str:
-        """A short table of counts, for people."""
-        return manifest.summary_table(self.manifest, self.fingerprint)
+        """A short table of counts."""
+        return summary_table(self.manifest, self.fingerprint)
 
 
 def prepare(
@@ -85,85 +86,49 @@ def prepare(
         vocabularies: of a trained model, to encode with; None: they are learnt from the text.
 
     Raises:
-        InputError: where the configuration or a text is wrong.
-        RunError: where the disk is full.
+        InputError: if the configuration or a text is wrong.
+        RunError: if the disk is full.
     """
     check_text(data, tokenizer)
-    check_filters(data)
+    cache = Path(data.cache)
     with progress_bars(progress):
-        normalise, in_domain = tokenizer.normalise, None
-        if data.selection != "none":  # the small text first: what is wrong with it shows at once
-            with _stage("preparing data.in_domain", progress):
-                in_domain = _tokenised(data.in_domain, data, "data.in_domain", normalise)
         with _stage("preparing data.train", progress):
-            text = _tokenised(data.train, data, "data.train", normalise)
+            text = _tokenised(data.train, data, "data.train", tokenizer)
         with _stage("filtering data.train", progress):
-            text = filter_text(text, data, in_domain)
+            text = filter_text(text, data.filters, cache)
         with _stage("encoding data.train", progress):
-            encoded = encode_text(
-                text, tokenizer, Path(data.cache), progress, data.verify, vocabularies
-            )
-        counts = encoded.counts
+            encoded = encode_text(text, tokenizer, cache, progress, vocabularies)
+        source, target = encoded.source_vocabulary, encoded.target_vocabulary
         train = Train(
-            cast(Any, text.rows),
-            encoded.source_vocabulary,
-            encoded.target_vocabulary,
-            encoded.ids(),
-            encoded.lengths,
-            data.max_length,
+            cast(Any, text.rows), source, target, encoded.rows, encoded.lengths, data.max_length
         )
-        words = encoded.lengths[:, :2]
-        manifest.write_manifest(encoded.folder, data, tokenizer, text, counts, words)
         if not len(train):
             raise InputError(
                 f"data.max_length={data.max_length}: no training pair is that short on both sides"
             )
         held_out = {
-            key: prepare_held_out(
-                section,
-                data,
-                key,
-                encoded.source_vocabulary,
-                encoded.target_vocabulary,
-                normalise=tokenizer.normalise,
-                progress=progress,
+            key.removeprefix("data."): prepare_held_out(
+                section, data, key, source, target, tokenizer=tokenizer, progress=progress
             )
             for key, section in text_sections(data).items()
-            if key not in ("data.train", "data.in_domain")
+            if key != "data.train"
         }
-    valid, *tests = held_out.values()
-    splits = {key.removeprefix("data."): split for key, (split, _) in held_out.items()}
-    counted = {
-        "vocabulary": counts["vocabulary"],
+    counts = dict(encoded.counts)
+    counts |= {"too_long": len(text.rows) - len(train), "pairs": len(train)}
+    manifest = {
+        "vocabulary": counts.pop("vocabulary"),
         "max_length": data.max_length,
-        "selection": data.selection,
-        "splits": {
-            "train": {
-                "lines": text.lines,
-                "empty": text.empty,
-                "dropped": dict(text.dropped),
-                "too_long": len(text.rows) - len(train),
-                "pairs": len(train),
-                **counts["train"],
-            },
-            **{
-                name: manifest.held_out_counts(split, tokenised)
-                for (name, split), (_, tokenised) in zip(
-                    splits.items(), held_out.values(), strict=True
-                )
-            },
-        },
+        "splits": {"train": counts} | {k: _counts(split, t) for k, (split, t) in held_out.items()},
     }
-    fingerprints = {"train": text.fingerprint} | {
-        key.removeprefix("data."): tokenised.fingerprint for key, (_, tokenised) in held_out.items()
-    }
+    fingerprints = {"train": text.fingerprint}
+    fingerprints |= {name: tokenised.fingerprint for name, (_, tokenised) in held_out.items()}
     return Prepared(
-        source_vocabulary=encoded.source_vocabulary,
-        target_vocabulary=encoded.target_vocabulary,
+        source_vocabulary=source,
+        target_vocabulary=target,
         train=train,
-        valid=valid[0],
-        test={split.name: split for split, _ in tests},
-        manifest=counted,
+        valid=held_out.pop("valid")[0],
+        test={split.name: split for split, _ in held_out.values()},
+        manifest=manifest,
         fingerprints=fingerprints,
         fingerprint=digest(encoded.fingerprint, fingerprints["valid"]),
     )
@@ -176,7 +141,7 @@ def prepare_held_out(
     source_vocabulary: Vocabulary,
     target_vocabulary: Vocabulary,
     *,
-    normalise: bool = True,
+    tokenizer: TokenizerConfig,
     progress: bool = True,
 ) -> tuple[HeldOut, TokenisedText]:
     """Pairs to measure a model on, encoded with the vocabularies that it was trained with.
@@ -188,23 +153,60 @@ def prepare_held_out(
             `data.valid` means the development pairs of the grammar.
         source_vocabulary: the model's.
         target_vocabulary: the model's.
-        normalise: as in training.
+        tokenizer: as in training.
         progress: show progress bars.
 
     Raises:
-        InputError: where the text cannot be had.
+        InputError: if the text cannot be read.
     """
     with progress_bars(progress), _stage(f"preparing {key}", progress):
-        tokenised = _tokenised(text, data, key, normalise)
+        tokenised = _tokenised(text, data, key, tokenizer)
     name = key.removeprefix("data.").removeprefix("test.")
     rows = cast(Any, tokenised.rows)
-    split = HeldOut(name, rows, source_vocabulary, target_vocabulary, tokenised.lines)
-    return split, tokenised
+    return HeldOut(name, rows, source_vocabulary, target_vocabulary, tokenised.lines), tokenised
+
+
+def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
+    """A short table of counts; `manifest` as `Prepared` has it."""
+    splits = manifest["splits"]
+    width = max(map(len, [*splits, "split"]))
+    lines = [
+        f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
+        f" {'words (source / target)':>23} {'unknown':>17}"
+    ]
+    for name, counts in splits.items():
+        words = f"{counts['source_words']:,} / {counts['target_words']:,}"
+        unknown = f"{100 * counts['source_unknown']:.2f} / {100 * counts['target_unknown']:.2f} %"
+        lines.append(
+            f"{name:<{width}} {counts['pairs']:>10,} {counts['empty']:>8,}"
+            f" {counts['too_long']:>9,} {words:>23} {unknown:>17}"
+        )
+    for side, counts in manifest["vocabulary"].items():
+        of = f" of {counts['types']:,} types" if counts["types"] else ""
+        symbols = "words" if counts["kind"] == WORDS else "subwords"
+        lines.append(f"{side} vocabulary: {counts['size']:,} {symbols}{of}, </s> and <unk>")
+    dropped = splits["train"]["dropped"].items()
+    filtered = ", ".join(f"{name} {count:,}" for name, count in dropped) or "none"
+    lines.append(f"training pairs left out by data.filters: {filtered}")
+    lines.append(f"fingerprint: {fingerprint}")
+    return "\n".join(lines)
+
+
+def _counts(split: HeldOut, text: TokenisedText) -> dict[str, Any]:
+    """Counts of a split that a model is measured on: nothing of it is filtered or too long."""
+    counts: dict[str, Any] = {"lines": text.lines, "empty": text.empty}
+    counts |= {"too_long": 0, "pairs": len(split)}
+    pairs = [split.ids(number) for number in range(len(split))]
+    for side, name in enumerate(("source", "target")):
+        ids = np.concatenate([pair[side] for pair in pairs])
+        counts[f"{name}_words"] = int(split.words[:, side].sum(dtype=np.int64))
+        counts[f"{name}_unknown"] = np.count_nonzero(ids == UNKNOWN) / (len(ids) - len(split))
+    return counts
 
 
 @contextlib.contextmanager
 def progress_bars(shown: bool) -> Iterator[None]:
-    """Whether `datasets` draws progress bars inside: on rank 0, where there is a terminal."""
+    """Whether `datasets` draws progress bars inside: on rank 0, if there is a terminal."""
     if (shown and has_terminal() and rank() == 0) or are_progress_bars_disabled():
         yield
         return
@@ -216,20 +218,16 @@ def progress_bars(shown: bool) -> Iterator[None]:
 
 
 def _stage(title: str, progress: bool) -> Stage:
-    """A stage of which lines are written where `datasets` draws no bars."""
+    """A stage that logs lines where `datasets` draws no bars."""
     return Stage(title, shown=progress and not has_terminal())
 
 
-def _tokenised(text: TextConfig, data: DataConfig, key: str, normalise: bool) -> TokenisedText:
-    split = {"data.train": "train", "data.in_domain": "train", "data.valid": "valid"}.get(
-        key, "test"
-    )
+def _tokenised(
+    text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig
+) -> TokenisedText:
+    split = {"data.train": "train", "data.valid": "valid"}.get(key, "test")
     source, target = data.languages
+    corpus = open_corpus(text, data, key, split)
     return tokenise_corpus(
-        open_corpus(text, data, key, split),
-        (source, target),
-        cache=Path(data.cache),
-        normalise=normalise,
-        raw=split != "train",
-        verify=data.verify,
+        corpus, (source, target), tokenizer, cache=Path(data.cache), raw=split != "train"
     )

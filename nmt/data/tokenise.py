@@ -1,7 +1,9 @@
 """Tokenisation and detokenisation by the rules of Moses (sacremoses).
 
-Nothing is escaped: `&` stays `&`. Invisible characters that would otherwise become words of their
-own are dropped, so that every token is visible, not empty and free of white space.
+A token is what a reader sees as one: text is normalised to composed characters (NFC), accents that
+have no composed form stay at their letter, and an emoji of several code points (flags, skin tones,
+joined figures, keycaps) is one token. Invisible characters are dropped, so that every token is
+visible, not empty and free of white space. Nothing is escaped: `&` stays `&`.
 """
 
 from __future__ import annotations
@@ -15,17 +17,15 @@ from typing import Any
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from nmt.utils.errors import InputError
-
-# Handled by sacremoses in the tokeniser itself, without a list of abbreviations.
+# Languages with Moses rules; sacremoses handles two of them without a list of abbreviations.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
-# C0 and C1 controls, soft hyphen, zero-width space, word joiner, byte order mark, directional
-# marks, interlinear and tag characters, lone surrogates. The joiners U+200C and U+200D stay inside
-# words of the languages below.
+# Default ignorable characters of Unicode (soft hyphens, variation selectors, directional marks, fillers, tags, …),
+# controls and lone surrogates. The joiners U+200C and U+200D stay inside words.
 INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
-    "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 # What other tools take for the end of a token of already tokenised text; `str.split` would also cut
 # at no-break spaces and put the tokens out of step with gold alignments.
@@ -33,46 +33,71 @@ ASCII_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 SPACE = re.compile(r"\s")
 VIRAMA = 9  # canonical combining class of the signs that kill a vowel
 JOINERS = "\u200c\u200d"
-# Languages whose spelling needs joiners; Moses takes them for signs between two words.
-JOINING = frozenset(["as", "bn", "gu", "hi", "kn", "ml", "mr", "or", "pa", "ta", "te"])
+MARKS = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c).startswith("M"))
+
+_SYMBOL = "[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff]"  # what emoji are made of
+_TONED = f"{_SYMBOL}[\U0001f3fb-\U0001f3ff]"
+# Characters that are one to a reader and of which Moses would make several tokens; and the private characters that
+# stand for them in the meantime.
+CLUSTER = re.compile(
+    f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
+    f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
+)
+# Each cluster holds one of these, or a private character; looking for them is fast.
+EXTENDING = frozenset(
+    MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
+)
+_PRIVATE = 0xF0000
+# Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, and their punctuation.
+UNSPACED = (
+    "\u3001-\u303f\uff01-\uff0f\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17dd\u3041-\u30ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
 
 
 class Tokeniser:
     """Moses normalisation, tokenisation and detokenisation of one language.
 
     Args:
-        language: code that Moses knows, such as `en` or `fr`.
+        language: code such as `en` or `fr`; one without Moses rules has those of English, as in
+            Moses.
         normalise: normalise punctuation before tokenising.
-
-    Raises:
-        InputError: for a language without Moses rules.
+        characters: every character of a script without spaces between words is a token.
     """
 
-    def __init__(self, language: str, normalise: bool = True) -> None:
-        if language not in LANGUAGES:
-            known = ", ".join(sorted(LANGUAGES))
-            raise InputError(f"data.languages: no Moses rules for {language!r}; known: {known}")
-        self.language = language
-        self._normaliser = MosesPunctNormalizer(language) if normalise else None
-        self._tokeniser = MosesTokenizer(language)
-        if language in JOINING:
-            alphanumeric = f"{self._tokeniser.IsAlnum}{JOINERS}"
-            pattern, padded = self._tokeniser.PAD_NOT_ISALNUM
-            pattern = re.compile(pattern.pattern.replace(self._tokeniser.IsAlnum, alphanumeric))
-            self._tokeniser.PAD_NOT_ISALNUM = pattern, padded
-        self._detokeniser = MosesDetokenizer(language)
+    def __init__(self, language: str, normalise: bool = True, characters: bool = False) -> None:
+        self.language = language if language in LANGUAGES else "en"
+        self._normaliser = MosesPunctNormalizer(self.language) if normalise else None
+        self._tokeniser = MosesTokenizer(self.language)
+        alphanumeric = self._tokeniser.IsAlnum + MARKS + JOINERS
+        pattern, padded = self._tokeniser.PAD_NOT_ISALNUM
+        pattern = re.compile(pattern.pattern.replace(self._tokeniser.IsAlnum, alphanumeric))
+        self._tokeniser.PAD_NOT_ISALNUM = pattern, padded
+        self._alphanumeric = alphanumeric
+        self._detokeniser = MosesDetokenizer(self.language)
+        self._characters = characters
 
     def tokenise(self, text: str) -> list[str]:
         """Words of one line of raw text; empty for a line without visible characters."""
         text = INVISIBLE.sub("", text)
+        clusters: list[str] = []
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
+            if not EXTENDING.isdisjoint(text) or max(text) >= chr(_PRIVATE):
+                text = CLUSTER.sub(lambda found: _stand_in(found[0], clusters), text)
+            if self._characters:
+                text = _character_ends().sub(" ", text)
         if self._normaliser is not None:
             text = self._normaliser.normalize(text)
         tokens = self._tokeniser.tokenize(text, escape=False)
+        if clusters:
+            tokens = [clusters[ord(t) - _PRIVATE] if _stands_in(t) else t for t in tokens]
         return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
-        """Words as a line of ordinary text."""
-        return str(self._detokeniser.detokenize(list(tokens), unescape=False))
+        """Words as a line of ordinary text; XML escapes of Moses' own tokeniser are undone."""
+        text = str(self._detokeniser.detokenize(list(tokens), unescape=True))
+        return _between_characters().sub("", text) if self._characters else text
 
     def rules(self) -> dict[str, Any]:
         """What another program needs to tokenise and detokenise alike.
@@ -80,21 +105,23 @@ class Tokeniser:
         Returns:
             `language`, `normalise`; `prefixes` (words that keep their full stop) and
             `numeric_prefixes` (those that keep it before a number only); and classes of characters as
-            `ranges`: `alnum`, `alpha`, `lower`, `number`, `vowel_killers` (which may end in a joiner)
-            for tokenising, `plain_alpha` and `currency` for detokenising.
+            `ranges`: `alnum`, `alpha`, `lower`, `number`, `vowel_killers` (which may end in a joiner),
+            `marks` for tokenising, `plain_alpha` and `currency` for detokenising.
         """
-        moses, joining = self._tokeniser, self.language in JOINING
-        killers = (chr(c) for c in range(0x110000) if unicodedata.combining(chr(c)) == VIRAMA)
+        moses = self._tokeniser
+        killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
         return {
             "language": self.language,
             "normalise": self._normaliser is not None,
             "prefixes": list(moses.NONBREAKING_PREFIXES),
             "numeric_prefixes": list(moses.NUMERIC_ONLY_PREFIXES),
-            "alnum": ranges(moses.IsAlnum + (JOINERS if joining else "")),
+            "alnum": ranges(self._alphanumeric),
             "alpha": ranges(moses.IsAlpha),
             "lower": ranges(moses.IsLower),
             "number": ranges(moses.IsN),
-            "vowel_killers": ranges(killers if joining else ""),
+            "vowel_killers": ranges(killers),
+            "marks": ranges(MARKS),
+            "characters": self._characters,
             "plain_alpha": ranges(self._detokeniser.IsAlpha),
             "currency": ranges(self._detokeniser.IsSc),
         }
@@ -127,15 +154,40 @@ def _without_outer_joiners(token: str) -> str:
     return token[: len(word) + 1] if ends_in_mark else word
 
 
+def _stand_in(cluster: str, clusters: list[str]) -> str:
+    """A private character that stands for a cluster, which is appended to `clusters`."""
+    clusters.append(cluster)
+    return chr(_PRIVATE + len(clusters) - 1)
+
+
+def _stands_in(token: str) -> bool:
+    return len(token) == 1 and ord(token) >= _PRIVATE
+
+
+@functools.cache
+def _character_ends() -> re.Pattern[str]:
+    """The places before and after each character of a script without spaces, its marks included."""
+    character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
+    return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?<![\\s])(?={character}){inside}")
+
+
+@functools.cache
+def _between_characters() -> re.Pattern[str]:
+    """A space between two characters of scripts without spaces."""
+    return re.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
+
+
 def split(text: str) -> list[str]:
     """Tokens of a line that is tokenised already; their number is that of the line.
 
     White space other than ASCII within a token (a no-break space in a number) becomes `_`.
     """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
     return [SPACE.sub("_", token) for token in ASCII_SPACE.split(text) if token]
 
 
 @functools.lru_cache(maxsize=16)
-def tokeniser(language: str, normalise: bool = True) -> Tokeniser:
-    """The process-wide tokeniser of a language; arguments and errors as `Tokeniser`."""
-    return Tokeniser(language, normalise)
+def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
+    """The process-wide tokeniser of a language; arguments as `Tokeniser`."""
+    return Tokeniser(language, normalise, characters)

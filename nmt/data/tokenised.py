@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import logging
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,14 +18,18 @@ from typing import Any
 
 import datasets
 
+from nmt.config import TokenizerConfig
 from nmt.data.cache import build_once
-from nmt.data.sources.corpus import PART, Corpus, Row, digest, read_parts
-from nmt.data.tokenise import split, tokeniser
+from nmt.data.corpus import PART, Corpus, Row, digest, read_parts
+from nmt.data.tokenise import LANGUAGES, UNSPACED, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.threads import shared_cores
 
-FORMAT = 1
+log = logging.getLogger(__name__)
+
+FORMAT = 2
 PARALLEL_FROM = 20_000  # rows below which starting processes costs more than it saves
+EXAMINED = 2_000  # rows in which marks of other tools and text without spaces are looked for
 
 RAW = datasets.Features({name: datasets.Value("string") for name in Row._fields})
 TOKENISED = datasets.Features(
@@ -37,13 +42,15 @@ TOKENISED = datasets.Features(
         "alignment": datasets.Value("string"),
     }
 )
-WITH_RAW = datasets.Features(
-    {
-        **TOKENISED,
-        "source_text": datasets.Value("string"),
-        "target_text": datasets.Value("string"),
-    }
-)
+TEXTS = {name: datasets.Value("string") for name in ("source_text", "target_text")}
+
+# Marks of other tools in tokenised text, and what they are.
+MARKS = {
+    r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);": "XML escapes of Moses' tokenizer.perl",
+    r"\S@@(?: |$)": "subwords of subword-nmt",
+    "▁": "subwords of SentencePiece",
+    "￭": "joiners of OpenNMT's tokenizer",
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,12 @@ class TokenisedText:
     """A tokenised corpus.
 
     Attributes:
-        rows: columns `line` (from 0, in the source), `source` and `target` (tokens joined by
-            spaces), `source_words` and `target_words` (their numbers), `alignment`, and, except
-            for training text, `source_text` and `target_text` (raw).
+        rows: columns `line` (number in the source file, from 0), `source` and `target` (tokens
+            joined by spaces), `source_words` and `target_words` (their numbers), `alignment`, and,
+            except for training text, `source_text` and `target_text` (raw).
         fingerprint: changes when a row could.
         lines: rows of the corpus, those with an empty side and those dropped included.
-        dropped: rows that filters left out, by reason (`nmt.data.filtering.filters`).
+        dropped: rows that filters left out, by reason (`nmt.data.filters`).
     """
 
     rows: datasets.Dataset
@@ -73,39 +80,38 @@ class TokenisedText:
 def tokenise_corpus(
     corpus: Corpus,
     languages: tuple[str, str],
+    tokenizer: TokenizerConfig,
     *,
     cache: Path,
-    normalise: bool = True,
     raw: bool = True,
-    verify: bool = False,
 ) -> TokenisedText:
     """The tokenised corpus, from the cache or made now.
 
     Args:
         corpus: what to tokenise.
         languages: of source and target, as Moses names them.
+        tokenizer: section `tokenizer`; how raw text becomes tokens.
         cache: folder of prepared text.
-        normalise: normalise punctuation first (raw text only).
         raw: keep the raw text beside the tokens.
-        verify: read all of a cached text to see that it is as it was written.
 
     Raises:
-        InputError: where the corpus is empty or cannot be read.
+        InputError: if the corpus is empty or cannot be read.
     """
-    for language in languages:
-        tokeniser(language, normalise)
+    tokenise = _Tokenise(
+        languages, tokenizer.normalise, tokenizer.characters, corpus.tokenised, raw, corpus.first
+    )
     version = importlib.metadata.version("sacremoses")
-    fingerprint = digest(FORMAT, corpus.identity, list(languages), normalise, raw, version)
+    fingerprint = digest(FORMAT, corpus.identity, version, *vars(tokenise).values())
 
     def build(folder: Path) -> None:
         scratch = folder / "scratch"
         lines = _read(corpus, scratch)
         rows = lines.map(
-            _Tokenise(languages, normalise, corpus.tokenised, raw),
+            tokenise,
             batched=True,
             with_indices=True,
             remove_columns=lines.column_names,
-            features=WITH_RAW if raw else TOKENISED,
+            features=datasets.Features({**TOKENISED, **TEXTS}) if raw else TOKENISED,
             num_proc=processes(len(lines)),
             cache_file_name=str(folder / "text.arrow"),
             new_fingerprint=fingerprint,
@@ -113,16 +119,18 @@ def tokenise_corpus(
         )
         if not len(rows):
             raise InputError(f"{corpus.key}: empty corpus; none of {len(lines)} pairs has words")
+        _warn(rows, corpus, languages)
         (folder / "text.json").write_text(json.dumps({"lines": len(lines)}))
         del rows, lines
         shutil.rmtree(scratch)
 
-    folder = build_once(cache, f"text-{fingerprint}", build, verify=verify)
+    folder = build_once(cache, f"text-{fingerprint}", build)
     lines = json.loads((folder / "text.json").read_text())["lines"]
     return TokenisedText(open_arrow(folder), fingerprint, lines)
 
 
 def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
+    """All rows of a corpus as an Arrow table in `scratch`."""
     if next(iter(corpus), None) is None:
         raise InputError(f"{corpus.key}: empty corpus; give at least one pair of sentences")
     parts = list(corpus.parts)
@@ -135,10 +143,13 @@ def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
             gen_kwargs={"parts": parts},
             num_proc=workers and min(workers, len(parts)),
             fingerprint=corpus.identity,
-            split=datasets.NamedSplit(re.sub(r"\W+", "_", corpus.key)),  # what its bar is of
+            split=datasets.NamedSplit(re.sub(r"\W+", "_", corpus.key)),  # title of its bar
         )
     except Exception as error:
-        raise _reason(error) from None
+        cause: BaseException | None = error  # the library wraps errors in its own
+        while cause is not None and not isinstance(cause, InputError | OSError):
+            cause = cause.__cause__ or cause.__context__
+        raise cause or error from None
 
 
 def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
@@ -146,51 +157,65 @@ def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
         yield row._asdict()
 
 
-def _reason(error: BaseException) -> BaseException:
-    """The InputError or OSError that `datasets` has wrapped in an error of its own."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, InputError | OSError):
-        cause = cause.__cause__ or cause.__context__
-    return cause or error
-
-
 @dataclass(frozen=True)
 class _Tokenise:
+    """Tokenises a batch of rows; rows with an empty side are left out."""
+
     languages: tuple[str, str]
     normalise: bool
+    characters: bool
     tokenised: bool
     raw: bool
+    first: int
 
-    def __call__(self, rows: dict[str, list[Any]], lines: list[int]) -> dict[str, list[Any]]:
-        result: dict[str, list[Any]] = {name: [] for name in (WITH_RAW if self.raw else TOKENISED)}
-        source_tool, target_tool = (tokeniser(name, self.normalise) for name in self.languages)
-        for line, source_text, target_text, alignment in zip(
-            lines, rows["source"], rows["target"], rows["alignment"], strict=True
-        ):
+    def __call__(self, rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
+        tools = [tokeniser(name, self.normalise, self.characters) for name in self.languages]
+        result: dict[str, list[Any]] = {name: [] for name in (*TOKENISED, *TEXTS)}
+        columns = (numbers, rows["source"], rows["target"], rows["alignment"])
+        for number, *texts, alignment in zip(*columns, strict=True):
             if self.tokenised:
-                source, target = split(source_text), split(target_text)
+                sides = [split(text) for text in texts]
             else:
-                source = source_tool.tokenise(source_text)
-                target = target_tool.tokenise(target_text)
-            if not source or not target:
+                sides = [tool.tokenise(text) for tool, text in zip(tools, texts, strict=True)]
+            if not all(sides):
                 continue
-            result["line"].append(line)
-            result["source"].append(" ".join(source))
-            result["target"].append(" ".join(target))
-            result["source_words"].append(len(source))
-            result["target_words"].append(len(target))
+            result["line"].append(self.first + number)
             result["alignment"].append(alignment)
+            for name, tokens in zip(("source", "target"), sides, strict=True):
+                result[name].append(" ".join(tokens))
+                result[f"{name}_words"].append(len(tokens))
             if self.raw:
                 if self.tokenised:
-                    source_text = source_tool.detokenise(source)
-                    target_text = target_tool.detokenise(target)
-                result["source_text"].append(source_text)
-                result["target_text"].append(target_text)
-        return result
+                    texts = [tool.detokenise(side) for tool, side in zip(tools, sides, strict=True)]
+                result["source_text"].append(texts[0])
+                result["target_text"].append(texts[1])
+        return result if self.raw else {name: result[name] for name in TOKENISED}
+
+
+def _warn(rows: datasets.Dataset, corpus: Corpus, languages: tuple[str, str]) -> None:
+    """Logs what makes tokens something else than words, from the first rows of a text."""
+    sample = rows[:EXAMINED]
+    for language, name in zip(languages, ("source", "target"), strict=True):
+        where, text = f"{corpus.key} ({name})", "\n".join(sample[name])
+        if not corpus.tokenised and language not in LANGUAGES:
+            log.warning("%s: Moses has no rules for %r; those of English are used", where, language)
+        for pattern, what in MARKS.items():
+            if corpus.tokenised and (found := re.findall(pattern, text, re.MULTILINE)):
+                log.warning("%s: holds %s (%s); undo them first", where, found[0].strip(), what)
+        # A word of these scripts has two to four characters, a sentence several words.
+        letters = sum(map(len, re.findall(f"[{UNSPACED}]", text)))
+        tokens = len(re.findall(f"[{UNSPACED}]+", text))
+        if letters > 5 * tokens:
+            log.warning(
+                "%s: few spaces between words, so that clauses count as words (buckets,"
+                " data.max_length); type tokenizer.characters=true to count characters, or"
+                " tokenizer=bpe",
+                where,
+            )
 
 
 def processes(rows: int) -> int | None:
-    """Number of processes for so many rows: one per core, or None where this process does it faster."""
+    """Number of processes for so many rows: one per core, or None if one process is faster."""
     cores = shared_cores()
     return cores if rows >= PARALLEL_FROM and cores > 1 else None
 

@@ -1,4 +1,4 @@
-"""The special symbols, and the interface of every vocabulary.
+"""The special symbols and the vocabularies: a shortlist of words, or subwords.
 
 Ids: 0 ends a sentence (`</s>`), 1 stands for every word outside the shortlist (`<unk>`), words or
 subwords follow. The two special symbols are ids only and never parsed from text: a word of the text
@@ -7,13 +7,24 @@ that is spelt `<unk>` is a word like any other.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from nmt.utils.errors import InputError
 
 END = 0
 UNKNOWN = 1
 END_SYMBOL, UNKNOWN_SYMBOL = SPECIAL = ("</s>", "<unk>")
 WORDS = "words"  # the kind of a shortlist of words
+SPACE = re.compile(r"\s")
+WORD_START = "Ġ"
+ALPHABET = frozenset(pre_tokenizers.ByteLevel.alphabet())  # a sign for each byte
+BYTES = len(ALPHABET)
+DECODER = decoders.ByteLevel()
 
 
 class Vocabulary(Protocol):
@@ -43,6 +54,193 @@ class Vocabulary(Protocol):
         """All of it as plain containers, for checkpoints and files."""
 
 
+Vocabularies = tuple[Vocabulary, Vocabulary]  # of the source and of the target
+
+
+class WordVocabulary:
+    """The shortlist of the most frequent words (section 4.1 of the paper).
+
+    Args:
+        words: distinct words, the most frequent first; word i has the id i + 2.
+    """
+
+    kind = WORDS
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self._ids = {word: index for index, word in enumerate(self.words, len(SPECIAL))}
+        if len(self._ids) != len(self.words):
+            raise InputError("vocabulary: a word occurs twice in the list")
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self.words)
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        ids = [self._ids.get(token, UNKNOWN) for token in tokens]
+        ids.append(END)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        return self.symbols(until_end(ids))
+
+    def word_index(self, ids: Iterable[int]) -> list[int]:
+        return [index for index, _ in enumerate(ids)]
+
+    def symbols(self, ids: Iterable[int]) -> list[str]:
+        return [
+            SPECIAL[index] if index < len(SPECIAL) else self.words[index - len(SPECIAL)]
+            for index in map(int, ids)
+        ]
+
+    def unknown(self, tokens: Iterable[str]) -> int:
+        return sum(token not in self._ids for token in tokens)
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": self.kind, "words": list(self.words)}
+
+
+def rank_words(sentences: Iterable[str]) -> list[str]:
+    """All words of tokenised sentences by decreasing frequency, ties in code point order.
+
+    Tokens are separated by spaces; the first entries are a shortlist. The `tokenizers` library
+    counts in parallel; memory holds the distinct words, not the text.
+    """
+    counter = Tokenizer(models.WordLevel())
+    counter.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=2**31 - 1, min_frequency=0, show_progress=False, special_tokens=[]
+    )
+    counter.train_from_iterator(sentences, trainer)
+    ids = counter.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
+
+
+class BpeVocabulary:
+    """Subwords by byte-pair encoding of one language, or of both (`tokenizer=bpe`).
+
+    The pairs merged are of bytes, so that no word is unknown and every word is given back exactly.
+    The first subword of a word carries the mark `Ġ`, which stands for the space before it; merges
+    never cross a word's boundary.
+
+    Args:
+        model: the model as `tokenizers` writes it (JSON).
+
+    Raises:
+        InputError: where `model` cannot be read.
+    """
+
+    kind = "bpe"
+
+    def __init__(self, model: str) -> None:
+        try:
+            self._model = Tokenizer.from_str(model)
+            ids = self._model.get_vocab()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of its Rust code is not an Exception
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"vocabulary: not a subword model: {reason}") from error
+        self._subwords = sorted(ids, key=ids.__getitem__)
+        numbered = all(ids[subword] == place for place, subword in enumerate(self._subwords))
+        if not numbered or not all(set(subword) <= ALPHABET for subword in self._subwords):
+            raise InputError("vocabulary: its subwords are not numbered bytes and their merges")
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> BpeVocabulary:
+        """`size` subwords from tokenised sentences (tokens joined by spaces).
+
+        Raises:
+            InputError: for a size that leaves no room beside the 256 bytes.
+        """
+        if size <= BYTES:
+            raise InputError(f"tokenizer: {size} subwords are too few; bpe needs more than {BYTES}")
+        model = Tokenizer(models.BPE())
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+        model.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), byte_level]
+        )
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            show_progress=False,
+            special_tokens=[],
+            initial_alphabet=sorted(ALPHABET),
+        )
+        model.train_from_iterator(sentences, trainer)
+        return cls(model.to_str())
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self._subwords)
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        encoding = self._model.encode(list(tokens), is_pretokenized=True)
+        return [index + len(SPECIAL) for index in encoding.ids] + [END]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        return [word for word, _ in self._words(until_end(ids))]
+
+    def word_index(self, ids: Iterable[int]) -> list[int]:
+        return [
+            number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
+        ]
+
+    def symbols(self, ids: Iterable[int]) -> list[str]:
+        return [
+            SPECIAL[index] if index < len(SPECIAL) else _text(self._subword(index)) or WORD_START
+            for index in map(int, ids)
+        ]
+
+    def unknown(self, tokens: Iterable[str]) -> int:
+        return 0
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": self.kind, "model": self._model.to_str()}
+
+    def _subword(self, index: int) -> str:
+        return self._subwords[index - len(SPECIAL)]
+
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
+        """Words that the ids spell, with the number of ids of each.
+
+        Ids generated by a model can decode to half a character or to nothing. Such a word is written with
+        U+FFFD, so that each group of ids stays one word.
+        """
+        ids = [int(index) for index in ids]
+        starts = [
+            place
+            for place, index in enumerate(ids)
+            if place == 0
+            or index in (END, UNKNOWN)
+            or ids[place - 1] in (END, UNKNOWN)
+            or self._subword(index).startswith(WORD_START)
+        ]
+        for start, stop in itertools.pairwise([*starts, len(ids)]):
+            if ids[start] in (END, UNKNOWN):
+                yield SPECIAL[ids[start]], stop - start
+            else:
+                spelt = "".join(map(self._subword, ids[start:stop]))
+                yield SPACE.sub("\ufffd", _text(spelt)) or "\ufffd", stop - start
+
+
+def _text(symbols: str) -> str:
+    return str(DECODER.decode([symbols.removeprefix(WORD_START)]))
+
+
+def load_vocabulary(state: Any) -> Vocabulary:
+    """The vocabulary that gave `state`, from a checkpoint or a cache.
+
+    Raises:
+        InputError: if `state` is not what `Vocabulary.state` returns.
+    """
+    kind = state.get("kind") if isinstance(state, dict) else None
+    if kind == WORDS:
+        words = state.get("words")
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            return WordVocabulary(words)
+    if kind == BpeVocabulary.kind and isinstance(state.get("model"), str):
+        return BpeVocabulary(state["model"])
+    raise InputError("vocabulary: neither a list of words nor a set of subwords")
+
+
 def unknown_words(
     source_vocabulary: Vocabulary,
     target_vocabulary: Vocabulary,
@@ -56,7 +254,7 @@ def unknown_words(
 
 
 def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:
-    """Words up to the first END; None where UNKNOWN stands, which a word spelt `<unk>` does not."""
+    """Words up to the first END; None for UNKNOWN, unlike for a word spelt `<unk>`."""
     numbered = zip(vocabulary.word_index(ids), ids, strict=True)
     unknown = {number for number, index in numbered if index == UNKNOWN}
     return [

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nmt.data.sources.lines import check_file, read_lines
+from nmt.data.lines import check_file, read_lines
 from nmt.data.tokenise import split
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.records import Record, in_order

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.data.bpe_vocabulary import BpeVocabulary
-from nmt.data.vocabulary import Vocabulary
-from nmt.data.word_vocabulary import WordVocabulary
+from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.fused import plain_class
 from nmt.inference.trained import TrainedModel
 from nmt.layers import (

@@ -21,10 +21,8 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.config import Config, TrainConfig
 from nmt.config.schema import to_containers
 from nmt.config.validation import load, validate
-from nmt.data.encode import Vocabularies
-from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.prepare import Prepared
-from nmt.data.vocabulary import Vocabulary
+from nmt.data.vocabulary import Vocabularies, Vocabulary, load_vocabulary
 from nmt.models.base import Translator
 from nmt.models.build import build_model, reject_untrusted_targets
 from nmt.utils.errors import InputError, first_line

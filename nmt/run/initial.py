@@ -7,7 +7,7 @@ from typing import Any
 from nmt.config import Config
 from nmt.config.keys import flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, named_initial, to_containers
-from nmt.data.encode import Vocabularies
+from nmt.data.vocabulary import Vocabularies
 from nmt.inference.trained import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.run.early_checks import own_code

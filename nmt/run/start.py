@@ -14,7 +14,7 @@ from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
-from nmt.data.sources.optional import leave_out_absent
+from nmt.data.sources import leave_out_absent
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
 from nmt.run.early_checks import check_early, own_code, refuse_untrusted_scores
 from nmt.run.folder import RunFolder

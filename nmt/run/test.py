@@ -73,7 +73,7 @@ def chosen_sets(run: Run, names: Sequence[str]) -> Sets:
             f"data.test.{name}",
             checkpoint.source_vocabulary,
             checkpoint.target_vocabulary,
-            normalise=config.tokenizer.normalise,
+            tokenizer=config.tokenizer,
             progress=config.trainer["enable_progress_bar"],
         )
         sets |= _with_stress(split, config)

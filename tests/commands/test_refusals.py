@@ -32,7 +32,10 @@ def refused(program):
         ("train trainer.max_steps=many", "trainer.max_steps=many: must be int"),
         ("train data=text", "data.train.source"),
         ("train resume=nowhere", "resume=nowhere"),
-        ("prepare data=wmt14 data.cache=elsewhere", "data.train.hub=wmt/wmt14: no connection to"),
+        (
+            "prepare data=wmt14 data.cache=elsewhere",
+            "type data.root=FOLDER with train.en and train.fr",
+        ),
         ("train evaluation.scores=[blue]", "evaluation.scores: no score 'blue'"),
         ("train evaluation.scores=[nowhere.Mine]", "evaluation.scores: nowhere.Mine"),
         ("train trainer.accelerator=gpu regime=tiny", "trainer.accelerator=gpu: no GPU found"),

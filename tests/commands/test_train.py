@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from nmt.data.load_vocabulary import load_vocabulary
+from nmt.data.vocabulary import load_vocabulary
 from nmt.evaluation.table import read_scores
 from tests.helpers.produced import QUICK, SETS, files, lines, results, score
 

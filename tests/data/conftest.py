@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config, TextConfig
 
@@ -33,7 +32,7 @@ def write(tmp_path: Path) -> Callable[[str, list[str]], str]:
 
 
 @pytest.fixture
-def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> DictConfig:
+def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> Config:
     """57 training pairs of 4 to 12 and 3 to 15 words, 7 development and 5 test pairs."""
     lines: dict[str, Any] = {}
     for name, pairs, offset in (("train", 57, 0), ("valid", 7, 100), ("test", 5, 200)):
@@ -43,7 +42,7 @@ def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> DictConfig
             target=write(f"{name}.fr", [sentence(k + 1, 3 + k * 7 % 13) for k in numbers]),
             tokenised=True,
         )
-    config = OmegaConf.structured(Config)
+    config = Config()
     config.data.train, config.data.valid = lines["train"], lines["valid"]
     config.data.test = {"mine": lines["test"]}
     config.data.cache = str(tmp_path / "cache")

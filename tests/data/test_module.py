@@ -16,13 +16,11 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-from omegaconf import DictConfig
 
-from nmt.config.validation import check_batch_size
+from nmt.config import Config
 from nmt.data.batch import Batch
 from nmt.data.module import MicroBatches, TranslationData
 from nmt.data.prepare import prepare
-from nmt.utils.errors import InputError
 from tests.helpers import ROOT
 
 
@@ -47,14 +45,18 @@ class Recorder(pl.LightningModule):
 
 
 def fit(
-    config: DictConfig, folder: Path, updates: int, checkpoint: str | None = None
+    config: Config,
+    folder: Path,
+    updates: int,
+    checkpoint: str | None = None,
+    accumulate: int = 1,
 ) -> tuple[Recorder, pl.Trainer]:
     data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
     trainer = pl.Trainer(
         max_steps=updates,
         max_epochs=-1,
-        accumulate_grad_batches=config.trainer["accumulate_grad_batches"],
-        val_check_interval=4 * config.trainer["accumulate_grad_batches"],
+        accumulate_grad_batches=accumulate,
+        val_check_interval=4 * accumulate,
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
@@ -75,15 +77,15 @@ def fit(
     [(0, 1, "sentences"), (2, 3, "sentences"), (2, 2, "tokens")],
 )
 def test_training_goes_on_with_the_batches_it_would_have_had(
-    config: DictConfig, tmp_path: Path, workers: int, accumulate: int, batch_by: str
+    config: Config, tmp_path: Path, workers: int, accumulate: int, batch_by: str
 ) -> None:
-    config.data.workers, config.trainer["accumulate_grad_batches"] = workers, accumulate
+    config.data.workers = workers
     config.data.batch_by, config.data.batch_tokens = batch_by, 70
-    whole, _ = fit(config, tmp_path, 23)
-    first, trainer = fit(config, tmp_path, 9)
+    whole, _ = fit(config, tmp_path, 23, accumulate=accumulate)
+    first, trainer = fit(config, tmp_path, 9, accumulate=accumulate)
     trainer.save_checkpoint(tmp_path / "last.ckpt")
     config.data.workers = 1
-    second, _ = fit(config, tmp_path, 23, str(tmp_path / "last.ckpt"))
+    second, _ = fit(config, tmp_path, 23, str(tmp_path / "last.ckpt"), accumulate)
     assert len(first.seen) == 9 * accumulate
     assert first.seen + second.seen == whole.seen
     assert torch.equal(second.weight, whole.weight)
@@ -93,7 +95,7 @@ def test_training_goes_on_with_the_batches_it_would_have_had(
     ]
 
 
-def test_every_validation_sees_every_pair_once(config: DictConfig, tmp_path: Path) -> None:
+def test_every_validation_sees_every_pair_once(config: Config, tmp_path: Path) -> None:
     model, _ = fit(config, tmp_path, 8)
     for step in (4, 8):
         rows = [rows for at, rows in model.validated if at == step]
@@ -104,7 +106,7 @@ def test_every_validation_sees_every_pair_once(config: DictConfig, tmp_path: Pat
 @pytest.mark.parametrize("tokens", [None, 70, 20])
 @pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 3), (3, 2)])
 def test_shares_add_up_to_the_mean_over_the_whole_batch(
-    config: DictConfig, world: int, accumulate: int, tokens: int | None
+    config: Config, world: int, accumulate: int, tokens: int | None
 ) -> None:
     """By tokens, too, where there may be fewer sentences than shares."""
     if tokens:
@@ -124,15 +126,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
     assert gradient == pytest.approx(np.mean(whole), rel=1e-6)
 
 
-def test_batch_that_cannot_be_shared_out_is_refused(config: DictConfig) -> None:
-    config.trainer["devices"], config.trainer["accumulate_grad_batches"] = 2, 2
-    with pytest.raises(InputError, match=r"data\.batch_size=6: must be a multiple .* = 4"):
-        check_batch_size(config)
-    config.data.batch_size = 8
-    check_batch_size(config)
-
-
-def test_loaders_leave_the_random_numbers_of_dropout_alone(config: DictConfig) -> None:
+def test_loaders_leave_the_random_numbers_of_dropout_alone(config: Config) -> None:
     data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
     state = torch.get_rng_state()
     for loader in (data.train_dataloader(), data.val_dataloader()):
@@ -140,12 +134,13 @@ def test_loaders_leave_the_random_numbers_of_dropout_alone(config: DictConfig) -
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_ranks_share_an_update_and_a_validation(config: DictConfig) -> None:
+def test_ranks_share_an_update_and_a_validation(config: Config) -> None:
     data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
     training, validation = [], []
     for rank in range(3):
         data.trainer = SimpleNamespace(  # type: ignore[assignment]
-            limit_train_batches=1.0,
+            accumulate_grad_batches=1,
+            overfit_batches=0,
             global_step=11,
             global_rank=rank,
             world_size=3,
@@ -159,7 +154,7 @@ def test_ranks_share_an_update_and_a_validation(config: DictConfig) -> None:
     assert sorted(itertools.chain(*validation)) == list(range(7))
 
 
-def test_loader_without_a_trainer_starts_at_the_beginning(config: DictConfig) -> None:
+def test_loader_without_a_trainer_starts_at_the_beginning(config: Config) -> None:
     prepared = prepare(config.data, config.tokenizer, progress=False)
     data = TranslationData(prepared, config)
     batch: Any = next(iter(data.train_dataloader()))

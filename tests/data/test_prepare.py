@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import multiprocessing
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,18 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from omegaconf import DictConfig
 
-from nmt.config import TextConfig
-from nmt.data.cache import build_once
-from nmt.data.load_vocabulary import load_vocabulary
+from nmt.config import Config, TextConfig
 from nmt.data.prepare import prepare, prepare_held_out
-from nmt.utils.errors import InputError, RunError
+from nmt.data.vocabulary import load_vocabulary
+from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]
 
 
-def folders(config: DictConfig, kind: str) -> set[str]:
+def folders(config: Config, kind: str) -> set[str]:
     return {path.name for path in Path(config.data.cache).glob(f"{kind}-*")}
 
 
@@ -31,7 +26,7 @@ def lengths(split: Iterable[dict[str, Any]]) -> list[int]:
     return [len(row[side]) for row in split for side in ("source", "target")]
 
 
-def raw_text(config: DictConfig, write: Write, pairs: list[tuple[str, str]]) -> None:
+def raw_text(config: Config, write: Write, pairs: list[tuple[str, str]]) -> None:
     """Replaces the training text by raw pairs."""
     sources, targets = zip(*pairs, strict=True)
     config.data.train = TextConfig(
@@ -39,7 +34,7 @@ def raw_text(config: DictConfig, write: Write, pairs: list[tuple[str, str]]) -> 
     )
 
 
-def test_pairs_are_encoded_and_counted(config: DictConfig, write: Write) -> None:
+def test_pairs_are_encoded_and_counted(config: Config, write: Write) -> None:
     raw_text(
         config,
         write,
@@ -74,7 +69,7 @@ def test_pairs_are_encoded_and_counted(config: DictConfig, write: Write) -> None
     assert batch.rows.tolist() == [1, 0]
 
 
-def test_held_out_pairs_are_never_left_out_for_their_length(config: DictConfig) -> None:
+def test_held_out_pairs_are_never_left_out_for_their_length(config: Config) -> None:
     config.data.max_length = 6
     prepared = prepare(config.data, config.tokenizer, progress=False)
     assert max(lengths(prepared.train)) == 6
@@ -88,14 +83,14 @@ def test_held_out_pairs_are_never_left_out_for_their_length(config: DictConfig) 
     assert len(row["target_ids"]) == len(row["target"]) + 1 == test.sizes[2, 1]
 
 
-def test_table_of_counts(config: DictConfig) -> None:
+def test_table_of_counts(config: Config) -> None:
     table = prepare(config.data, config.tokenizer, progress=False).summary().splitlines()
     assert table[1].split()[:4] == ["train", "57", "0", "0"]
     assert table[3].split()[:2] == ["test.mine", "5"]
     assert table[4] == "source vocabulary: 7 words of 10 types, </s> and <unk>"
 
 
-def test_only_what_changed_is_made_anew(config: DictConfig, write: Write) -> None:
+def test_only_what_changed_is_made_anew(config: Config, write: Write) -> None:
     first = prepare(config.data, config.tokenizer, progress=False)
     texts, pairs = folders(config, "text"), folders(config, "pairs")
     assert (len(texts), len(pairs)) == (3, 1)
@@ -123,9 +118,7 @@ def test_only_what_changed_is_made_anew(config: DictConfig, write: Write) -> Non
 
 
 @pytest.mark.parametrize("kind", ["words", "bpe"])
-def test_text_is_encoded_with_given_vocabularies(
-    config: DictConfig, write: Write, kind: str
-) -> None:
+def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, kind: str) -> None:
     """Those of another text; read from a checkpoint again, they find the same folder of the cache."""
     config.tokenizer.kind = kind
     config.tokenizer.source_size = config.tokenizer.target_size = 7 if kind == "words" else 270
@@ -157,15 +150,8 @@ def test_text_is_encoded_with_given_vocabularies(
     assert len(folders(config, "pairs") - pairs) == 1
 
 
-def test_vocabulary_does_not_depend_on_the_cap(config: DictConfig) -> None:
-    state = prepare(config.data, config.tokenizer, progress=False).source_vocabulary.state()
-    config.data.max_length = 5
-    again = prepare(config.data, config.tokenizer, progress=False).source_vocabulary.state()
-    assert state == again
-
-
 @pytest.mark.parametrize("joint", [False, True])
-def test_subwords(config: DictConfig, joint: bool) -> None:
+def test_subwords(config: Config, joint: bool) -> None:
     config.tokenizer.kind, config.tokenizer.joint = "bpe", joint
     config.tokenizer.source_size = config.tokenizer.target_size = 270
     config.data.max_length = 9
@@ -187,7 +173,7 @@ def test_subwords(config: DictConfig, joint: bool) -> None:
         assert batch.words < batch.target_mask.sum()
 
 
-def test_other_text_is_encoded_with_a_models_vocabulary(config: DictConfig, write: Write) -> None:
+def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: Write) -> None:
     prepared = prepare(config.data, config.tokenizer, progress=False)
     text = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["le chat"]))
     split, _ = prepare_held_out(
@@ -196,6 +182,7 @@ def test_other_text_is_encoded_with_a_models_vocabulary(config: DictConfig, writ
         "data.test.other",
         prepared.source_vocabulary,
         prepared.target_vocabulary,
+        tokenizer=config.tokenizer,
         progress=False,
     )
     assert split.name == "other"
@@ -203,7 +190,7 @@ def test_other_text_is_encoded_with_a_models_vocabulary(config: DictConfig, writ
     assert prepared.source_vocabulary.decode(split[0]["source_ids"])[:2] == ["<unk>", "<unk>"]
 
 
-def test_bad_text_is_refused_and_leaves_nothing(config: DictConfig, write: Write) -> None:
+def test_bad_text_is_refused_and_leaves_nothing(config: Config, write: Write) -> None:
     raw_text(config, write, [("a", "b"), ("", "c")])
     Path(config.data.train.target).write_bytes(b"b\n\xff\n")
     with pytest.raises(InputError, match=r"raw\.fr:2: not UTF-8"):
@@ -222,101 +209,61 @@ def test_bad_text_is_refused_and_leaves_nothing(config: DictConfig, write: Write
     assert [path.name for path in Path(config.data.cache).glob(".*-*-*")] == []
 
 
-def test_settings_that_cannot_be_are_refused(config: DictConfig) -> None:
-    config.tokenizer.joint = True
-    with pytest.raises(InputError, match=r"tokenizer\.joint=true: only with tokenizer=bpe"):
-        prepare(config.data, config.tokenizer)
-    config.tokenizer.kind = "bpe"
-    with pytest.raises(InputError, match=r"source_size is 7 and target_size 8"):
-        prepare(config.data, config.tokenizer)
-    config.tokenizer.joint, config.tokenizer.kind = False, "words"
+def test_settings_that_leave_nothing_are_refused(config: Config) -> None:
     config.data.max_length = 1
     with pytest.raises(InputError, match=r"data\.max_length=1: no training pair"):
-        prepare(config.data, config.tokenizer, progress=False)
-    config.data.languages = ["en", "xx"]
-    with pytest.raises(InputError, match=r"data\.languages: no Moses rules for 'xx'"):
         prepare(config.data, config.tokenizer, progress=False)
     config.data.languages = ["en"]
     with pytest.raises(InputError, match=r"data\.languages=\[en\]"):
         prepare(config.data, config.tokenizer, progress=False)
 
 
-def test_cache_that_cannot_be_written_is_refused(config: DictConfig, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for name in ("file/cache", "x" * 300):
-        config.data.cache = str(tmp_path / name)
-        with pytest.raises(InputError, match=r"data\.cache=.*: cannot be written \([^\[]+\)$"):
-            prepare(config.data, config.tokenizer, progress=False)
-    config.data.cache = str(tmp_path / os.fsdecode(b"\xff"))  # which Arrow cannot open
-    with pytest.raises(InputError, match=r"data\.cache=.*: a name that is no UTF-8"):
-        prepare(config.data, config.tokenizer, progress=False)
-
-
-def test_a_text_that_cannot_be_read_is_not_taken_for_the_cache(tmp_path: Path) -> None:
-    def build(folder: Path) -> None:
-        raise OSError(errno.EIO, "Input/output error", str(tmp_path / "text/train.arrow"))
-
-    with pytest.raises(InputError, match=r"text/train\.arrow: Input/output error$"):
-        build_once(tmp_path / "cache", "pairs-1", build)
-    with pytest.raises(InputError, match=r"data\.cache=.*: cannot be written"):
-        build_once(tmp_path / "cache", "pairs-1", lambda folder: (folder / "a/b").touch())
-
-
-def test_a_cache_that_is_made_twice_is_the_same_byte_for_byte(
-    config: DictConfig, tmp_path: Path
-) -> None:
-    config.data.filters.duplicates = "pair"
-    made = []
-    for name in ("one", "other"):
-        config.data.cache = str(tmp_path / name)
-        prepare(config.data, config.tokenizer, progress=False)
-        paths = (tmp_path / name).glob("*/*")
-        made.append({path.relative_to(tmp_path / name): path.read_bytes() for path in paths})
-    assert {path.parent.name.partition("-")[0] for path in made[0]} == {"text", "filtered", "pairs"}
-    assert made[0] == made[1]
-
-
 @pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "No space"), OSError("Not enough disk space. Needed: 1 GiB")]
+    ("lines", "tokenised", "warning"),
+    [
+        (["l&apos; homme dit"], True, "holds &apos; (XML escapes of Moses"),
+        (["un chi@@ en"], True, "holds i@@ (subwords of subword-nmt)"),
+        (["▁un ▁chien"], True, "(subwords of SentencePiece)"),
+        (["un ￭, chien"], True, "(joiners of OpenNMT"),
+        (["我们认为这个问题非常重要。"], False, "type tokenizer.characters=true to count"),
+        (["我们 认为 这个 问题"], True, None),
+        (["un chien"], False, None),
+    ],
 )
-def test_a_full_disk_is_called_one(tmp_path: Path, error: OSError) -> None:
-    """The second is that of `datasets`, which has no number."""
-
-    def fill(folder: Path) -> None:
-        raise error
-
-    with pytest.raises(RunError, match=r"data\.cache=.*: no space left for prepared text"):
-        build_once(tmp_path, "thing", fill)
-    assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
-
-
-def _build(cache: Path, built: str) -> None:
-    def fill(folder: Path) -> None:
-        with Path(built).open("a") as log:
-            log.write("x")
-        (folder / "content").write_text("whole")
-
-    assert (build_once(cache, "thing", fill) / "content").read_text() == "whole"
+def test_tokens_that_are_no_words_are_noticed(
+    config: Config, write: Write, caplog: Any, lines: list[str], tokenised: bool, warning: str
+) -> None:
+    config.data.languages = ["en", "zh"]
+    config.data.train = TextConfig(
+        source=write("a", ["a b"]), target=write("b", lines), tokenised=tokenised
+    )
+    prepare(config.data, config.tokenizer, progress=False)
+    assert len(caplog.messages) == (warning is not None)
+    assert not warning or warning in caplog.messages[0]
 
 
-def test_processes_build_a_folder_once(tmp_path: Path) -> None:
-    abandoned = tmp_path / "cache" / ".thing-killed"
-    abandoned.mkdir(parents=True)
-    built = tmp_path / "built"
-    context = multiprocessing.get_context("fork")
-    arguments = (tmp_path / "cache", str(built))
-    builders = [context.Process(target=_build, args=arguments) for _ in range(4)]
-    for builder in builders:
-        builder.start()
-    for builder in builders:
-        builder.join()
-    assert [builder.exitcode for builder in builders] == [0] * 4
-    assert built.read_text() == "x"
-    assert not abandoned.exists()
+def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
+    config: Config, write: Write, caplog: Any
+) -> None:
+    config.data.languages = ["en", "vi"]
+    prepare(config.data, config.tokenizer, progress=False)
+    assert not caplog.messages  # tokenised text needs no rules
+    raw_text(config, write, [("The cat.", "Con mèo.")])
+    prepared = prepare(config.data, config.tokenizer, progress=False)
+    assert "data.train (target): Moses has no rules for 'vi'" in caplog.messages[0]
+    assert prepared.train[0]["target"] == ["Con", "mèo", "."]
+
+
+def test_each_character_is_a_token(config: Config, write: Write) -> None:
+    raw_text(config, write, [("The cat.", "黑猫在睡觉。"), ("The dog.", "e\u0301 OK，狗")])
+    config.tokenizer.characters = True
+    train = prepare(config.data, config.tokenizer, progress=False).train
+    assert train[0]["target"] == list("黑猫在睡觉。")
+    assert train[1]["target"] == ["é", "OK", "，", "狗"]
 
 
 def test_encoded_text_does_not_depend_on_the_number_of_processes(
-    config: DictConfig, monkeypatch: pytest.MonkeyPatch
+    config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encoded() -> list[list[int]]:
         train = prepare(config.data, config.tokenizer, progress=False).train

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.tokenise import split, tokeniser
-from nmt.utils.errors import InputError
 
 HOSTILE = [
     "",
@@ -47,7 +46,7 @@ def test_detokenising_gives_ordinary_text_back() -> None:
     assert tokeniser("fr").detokenise(
         ["l'", "été", "d'", "avant", ",", "c'", "est", "tout", "."]
     ) == ("l'été d'avant, c'est tout.")
-    assert tool.detokenise(["a", "&amp;", "b"]) == "a &amp; b"
+    assert tool.detokenise(["a", "&amp;", "b", "&apos;s"]) == "a & b's"
 
 
 def test_normalisation_is_optional() -> None:
@@ -106,6 +105,37 @@ def test_splitting_keeps_the_number_of_tokens() -> None:
     assert split(" 10\u00a0000  francs\t. ") == ["10_000", "francs", "."]
 
 
-def test_unknown_language_is_refused() -> None:
-    with pytest.raises(InputError, match=r"data\.languages: no Moses rules for 'xx'; known: .*en"):
-        tokeniser("xx")
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("cafe\u0301s, ma\u0302t", ["cafés", ",", "mât"]),
+        ("Михаи\u0301л", ["Михаи\u0301л"]),
+        ("I \u2764\ufe0f you", ["I", "\u2764", "you"]),
+        ("ok👍🏽!👩\u200d👩\u200d👧x", ["ok", "👍🏽", "!", "👩\u200d👩\u200d👧", "x"]),
+        ("🇫🇷🇩🇪 1\ufe0f\u20e3", ["🇫🇷", "🇩🇪", "1\u20e3"]),
+        ("x \u2205\u0338 \U000f0001👍🏽", ["x", "\u2205\u0338", "\U000f0001", "👍🏽"]),
+    ],
+)
+def test_what_a_reader_sees_as_one_is_one_token(text: str, tokens: list[str]) -> None:
+    assert tokeniser("en").tokenise(text) == tokens
+    assert split(" ".join(tokens)) == tokens
+
+
+IGNORABLE = [0xAD, 0x34F, 0x115F, 0x17B4, 0x180B, 0x180F, 0x200B, 0x200D, 0x202A, 0x2060, 0x206F]
+
+
+@pytest.mark.parametrize("code", [*IGNORABLE, 0x3164, 0xFE00, 0xFE0F, 0xFEFF, 0xFFA0, 0xE0100])
+def test_ignorable_characters_are_no_words(code: int) -> None:
+    assert tokeniser("en").tokenise(f"heart {chr(code)} ok") == ["heart", "ok"]
+
+
+def test_characters_of_scripts_without_spaces() -> None:
+    tool = tokeniser("zh", characters=True)
+    assert tool.tokenise("我爱GPU，中国。") == ["我", "爱", "GPU", "，", "中", "国", "。"]
+    assert tool.detokenise(["我", "爱", "中", "国", "。"]) == "我爱中国。"
+    assert tokeniser("th", characters=True).tokenise("สวัสดี") == ["ส", "วั", "ส", "ดี"]
+
+
+def test_languages_without_rules_have_those_of_english() -> None:
+    text = "It's Mr. Smith's (old) dog."
+    assert tokeniser("xx").tokenise(text) == tokeniser("en").tokenise(text)

@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.bpe_vocabulary import BpeVocabulary
-from nmt.data.load_vocabulary import load_vocabulary
 from nmt.data.tokenise import split
-from nmt.data.vocabulary import END, UNKNOWN, written_words
-from nmt.data.word_vocabulary import WordVocabulary, rank_words
+from nmt.data.vocabulary import (
+    END,
+    UNKNOWN,
+    BpeVocabulary,
+    WordVocabulary,
+    load_vocabulary,
+    rank_words,
+    written_words,
+)
 from nmt.utils.errors import InputError
 
 SENTENCES = ["b a a", "c a b", "zz é", "</s> <unk> <unk> <unk>"]

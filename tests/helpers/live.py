@@ -14,10 +14,8 @@ import torch
 from omegaconf import OmegaConf
 
 from nmt.config import Config
-from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.tokenise import tokeniser
-from nmt.data.vocabulary import Vocabulary
-from nmt.data.word_vocabulary import WordVocabulary
+from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import TrainedModel, make_codec
 from nmt.models import build_model

@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.config import Config
 from nmt.config.schema import to_containers
 from nmt.config.validation import load
-from nmt.data.word_vocabulary import WordVocabulary
+from nmt.data.vocabulary import WordVocabulary
 from nmt.models import build_model
 
 ENGLISH = ("the", "red", "cat", "sees", "a", "bird", ".")

@@ -10,9 +10,7 @@ import torch
 
 from nmt.config import Config, EvaluationConfig, ModelConfig, SearchConfig
 from nmt.data.batch import collate
-from nmt.data.bpe_vocabulary import BpeVocabulary
-from nmt.data.vocabulary import UNKNOWN
-from nmt.data.word_vocabulary import WordVocabulary
+from nmt.data.vocabulary import UNKNOWN, BpeVocabulary, WordVocabulary
 from nmt.evaluation.alignment import Gold
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.examples import Example

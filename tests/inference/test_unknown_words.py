@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from nmt.config import Config
 from nmt.config.validation import validate
 from nmt.data.splits import HeldOut
-from nmt.data.word_vocabulary import WordVocabulary
+from nmt.data.vocabulary import WordVocabulary
 from nmt.inference.trained import Codec, TrainedModel
 from nmt.inference.unknown_words import (
     count_links,

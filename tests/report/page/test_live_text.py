@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.bpe_vocabulary import BpeVocabulary
 from nmt.data.tokenise import LANGUAGES, tokeniser
+from nmt.data.vocabulary import BpeVocabulary
 from tests.helpers.live import NODE, drawn_model, exported, in_node
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")

@@ -1,4 +1,4 @@
-// Words to ids and back (nmt/data/word_vocabulary.py and bpe_vocabulary.py). 0 is </s>, 1 is <unk>.
+// Words to ids and back (nmt/data/vocabulary.py). 0 is </s>, 1 is <unk>.
 
 import { SPACE } from "./characters.mjs";
 

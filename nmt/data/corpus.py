@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.data.sources.lines import Stamp, check_unchanged, read_parallel
-from nmt.utils.errors import InputError
+from nmt.data.lines import read_parallel
 
 PART = 5_000  # rows of a part, where a corpus can be read in parts by several processes
 
 
 class Row(NamedTuple):
-    """One pair as its source has it: raw text, or tokens joined by spaces where tokenised."""
+    """One pair as its source has it: raw text, or tokens joined by spaces if tokenised."""
 
     source: str
     target: str
@@ -32,13 +31,15 @@ class Corpus:
         key: configuration key it was described by, such as `data.train`.
         identity: digest of everything that its rows depend on.
         tokenised: the rows hold tokens, not raw text.
-        parts: what to read, one after the other; each part can be read by a process of its own.
+        parts: iterables of rows, read one after the other; each can be read by another process.
+        first: number of the first row in its source, from 0.
     """
 
     key: str
     identity: str
     tokenised: bool
     parts: tuple[Any, ...]
+    first: int = 0
 
     def __iter__(self) -> Iterator[Row]:
         return read_parts(self.parts)
@@ -46,37 +47,19 @@ class Corpus:
 
 def read_parts(parts: Sequence[Any]) -> Iterator[Row]:
     """Rows of some parts of a corpus, in order."""
-    for part in parts:
-        yield from part
+    return itertools.chain.from_iterable(parts)
 
 
 @dataclass(frozen=True)
 class LineAligned:
-    """Line i of two files, and of a third one with alignments where there is one.
-
-    It is made before the digests of the files are computed, and raises InputError for a file that has
-    changed since: the rows always belong to the digest.
-    """
+    """Line i of two files, and of a third one with alignments if there is one."""
 
     paths: tuple[Path, ...]
-    limit: int | None
-    stamps: tuple[Stamp, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stamps", self.stamps or tuple(map(Stamp.of, self.paths)))
+    limit: int | None = None
 
     def __iter__(self) -> Iterator[Row]:
-        try:
-            for source, target, *alignment in read_parallel(self.paths, self.limit):
-                yield Row(source, target, alignment[0] if alignment else None)
-        except InputError:
-            self._check()  # a file that is being written looks damaged, or out of step
-            raise
-        self._check()
-
-    def _check(self) -> None:
-        for path, stamp in zip(self.paths, self.stamps, strict=True):
-            check_unchanged(path, stamp)
+        for source, target, *alignment in read_parallel(self.paths, self.limit):
+            yield Row(source, target, alignment[0] if alignment else None)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.config import DataConfig, GrammarConfig, TextConfig
 from nmt.config.validation import section
-from nmt.data.sources.open import open_corpus
+from nmt.data.sources import open_corpus
 
 if TYPE_CHECKING:
     import datasets

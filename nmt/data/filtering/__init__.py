@@ -1,1 +1,0 @@
-"""Filters and data selection of training pairs."""

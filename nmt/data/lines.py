@@ -1,0 +1,150 @@
+"""Lines of text files and streams, plain or compressed, checked as they are read.
+
+Only a line feed ends a line (a carriage return before it is dropped): characters such as U+2028 or
+U+0085, at which `str.splitlines` also cuts, would put two files out of step.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import itertools
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from nmt.utils.errors import InputError
+
+BOM = "\ufeff"
+ENDINGS = (".gz", ".bz2", ".xz", ".zst")
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
+
+# The first bytes of a file, and what opens it; a text means that it is refused, and why.
+FORMATS: tuple[tuple[bytes, str, Callable[[Path], Any] | None], ...] = (
+    (b"\x1f\x8b", "gzip", gzip.open),
+    (b"BZh", "bzip2", bz2.open),
+    (b"\xfd7zXZ\0", "xz", lzma.open),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", lambda path: _open_zstandard(path)),
+    (b"PK\x03\x04", "a zip archive; unpack it", None),
+    (b"\xff\xfe", "UTF-16; convert it to UTF-8", None),
+    (b"\xfe\xff", "UTF-16; convert it to UTF-8", None),
+)
+
+
+def check_file(path: str | Path, key: str) -> Path:
+    """The path of a file that can be opened.
+
+    Raises:
+        InputError: naming `key` and what is wrong with the path.
+    """
+    try:
+        file = Path(path).expanduser()
+        if not file.exists():
+            raise InputError(f"{key}={path}: no such file")
+        if not file.is_file():
+            raise InputError(f"{key}={path}: not a file")
+        file.open("rb").close()
+    except (OSError, RuntimeError) as error:  # RuntimeError: the ~ of an unknown user
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{key}={path}: cannot be read ({reason})") from error
+    return file
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a UTF-8 file without their ends, one at a time.
+
+    The first bytes tell whether the file is compressed (gzip, bzip2, xz, Zstandard), not its name.
+
+    Raises:
+        InputError: naming file and line if the text is not UTF-8, holds a NUL byte, or is damaged.
+    """
+    number = 0
+    try:
+        with open_text(path) as stream:
+            for number, raw in enumerate(stream, 1):
+                yield decode_line(raw, str(path), number)
+    except DAMAGED as error:
+        raise InputError(f"{path}:{number + 1}: cannot be read further ({error})") from error
+
+
+def open_text(path: Path) -> Any:
+    """The bytes of a file as a stream, decompressed.
+
+    Raises:
+        InputError: for a format that is not text.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    for magic, name, opener in FORMATS:
+        if head.startswith(magic):
+            if opener is None:
+                raise InputError(f"{path}: this is {name}")
+            return opener(path)
+    return path.open("rb")
+
+
+def _open_zstandard(path: Path) -> io.BufferedReader:
+    frames = zstandard.ZstdDecompressor().stream_reader(
+        path.open("rb"), read_across_frames=True, closefd=True
+    )
+    return io.BufferedReader(frames, 1 << 20)
+
+
+def decode_line(raw: bytes, name: str, number: int) -> str:
+    """A line of UTF-8 as text, without its end and, in line 1, without a byte order mark.
+
+    Args:
+        raw: the line as it was read.
+        name: of the file or stream, for messages.
+        number: of the line, from 1.
+
+    Raises:
+        InputError: if the line is not text: another format, another encoding, or a NUL byte.
+    """
+    if number == 1:
+        for magic, format_name, opener in FORMATS:
+            if raw.startswith(magic):
+                hint = f"compressed with {format_name}; decompress it" if opener else format_name
+                raise InputError(f"{name}: this is {hint}")
+    if b"\0" in raw:
+        raise InputError(
+            f"{name}:{number}: NUL byte at column {raw.index(0) + 1}; a UTF-16 file must be"
+            " converted to UTF-8, a stray NUL removed"
+        )
+    try:
+        line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte, column = error.object[error.start], error.start + 1
+        raise InputError(
+            f"{name}:{number}: not UTF-8 (byte {byte:#04x} at column {column});"
+            " convert the text to UTF-8"
+        ) from error
+    return line.removeprefix(BOM) if number == 1 else line
+
+
+def read_parallel(paths: Sequence[Path], limit: int | None = None) -> Iterator[tuple[str, ...]]:
+    """Line i of every file, for every i.
+
+    Args:
+        paths: files of equally many lines.
+        limit: stop after this many lines; what follows is not read.
+
+    Raises:
+        InputError: if the files have unequal numbers of lines, with these numbers.
+    """
+    readers = [read_lines(path) for path in paths]
+    rows = itertools.zip_longest(*readers)
+    for number, row in enumerate(itertools.islice(rows, limit)):
+        if None in row:
+            counts = [
+                number + (line is not None) + sum(1 for _ in reader)
+                for line, reader in zip(row, readers, strict=True)
+            ]
+            listed = ", ".join(f"{path} has {n}" for path, n in zip(paths, counts, strict=True))
+            raise InputError(f"unequal numbers of lines: {listed} lines")
+        yield row

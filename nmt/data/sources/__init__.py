@@ -1,1 +1,0 @@
-"""Where parallel text comes from: files, remote data sets, the built-in grammar."""

@@ -1,0 +1,96 @@
+"""Reading line-aligned files: what a line is, and what is refused."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from nmt.data.lines import check_file, decode_line, read_lines, read_parallel
+from nmt.utils.errors import InputError
+
+
+def zipped(content: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("text", content)
+    return stream.getvalue()
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "Zstandard": zstandard.ZstdCompressor().compress,
+}
+TEXT = "\ufeffdéjà vu\nzwei\u2028Zeilen\x85?\r\n\nalone\rhere\n\ufeffno end"
+LINES = ["déjà vu", "zwei\u2028Zeilen\x85?", "", "alone\rhere", "\ufeffno end of it"]
+
+
+@pytest.mark.parametrize("format_name", COMPRESS)
+def test_only_line_feeds_end_lines_of_any_format(tmp_path: Path, format_name: str) -> None:
+    """The first bytes tell the format, not the name. Two members, as `cat a.gz b.gz` makes them."""
+    compress = COMPRESS[format_name]
+    path = tmp_path / "text"
+    path.write_bytes(compress(TEXT.encode()) + compress(b" of it\n"))
+    assert list(read_lines(path)) == LINES
+
+
+REFUSED = {
+    "Latin-1": (b"fine\nfine\nd\xe9j\xe0\n", r":3: not UTF-8 \(byte 0xe9 at column 2\)"),
+    "NUL": (b"fine\nf\0ne\n", ":2: NUL byte at column 2"),
+    "UTF-16": ("\ufefffine\n".encode("utf-16-le"), ": this is UTF-16; convert it"),
+    "UTF-16, big endian": ("\ufefffine\n".encode("utf-16-be"), ": this is UTF-16"),
+    "zip": (zipped(b"fine\n"), ": this is a zip archive; unpack it"),
+    "cut gzip": (gzip.compress(bytes(range(256)) * 99)[:-9], ":.: (cannot be read|NUL|not UTF-8)"),
+    "cut xz": (lzma.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
+    "cut bzip2": (bz2.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
+    "damaged": (b"\x28\xb5\x2f\xfdrubbish", ":1: cannot be read further"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_other_content_is_refused_by_file_and_line(tmp_path: Path, case: str) -> None:
+    content, message = REFUSED[case]
+    path = tmp_path / "text.en"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"text\.en{message}"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("case", ["Latin-1", "NUL", "UTF-16", "zip"])
+def test_streams_are_refused_as_files_are(case: str) -> None:
+    content, message = REFUSED[case]
+    numbered = enumerate(io.BytesIO(content), 1)
+    with pytest.raises(InputError, match=rf"input{message}"):
+        _ = [decode_line(raw, "input", number) for number, raw in numbered]
+    with pytest.raises(InputError, match="input: this is compressed with gzip; decompress it"):
+        decode_line(gzip.compress(b"fine\n"), "input", 1)
+
+
+def test_parallel_files_stay_in_step(tmp_path: Path) -> None:
+    left, right, longer = (tmp_path / name for name in ("left", "right", "longer"))
+    left.write_text("a\nb\nc\n")
+    right.write_text("1\n2\n3\n")
+    longer.write_text("1\n2\n3\n4\n5\n")
+    assert list(read_parallel([left, right])) == [("a", "1"), ("b", "2"), ("c", "3")]
+    assert list(read_parallel([left, longer], limit=2)) == [("a", "1"), ("b", "2")]
+    with pytest.raises(InputError, match=r"left has 3, .*longer has 5 lines"):
+        list(read_parallel([left, longer]))
+    with pytest.raises(InputError, match=r"longer has 5, .*left has 3 lines"):
+        list(read_parallel([longer, left]))
+
+
+def test_missing_file_and_folder_are_refused_by_key(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"data\.train\.source=.*nothing: no such file"):
+        check_file(tmp_path / "nothing", "data.train.source")
+    with pytest.raises(InputError, match=r"data\.train\.source=.*: not a file"):
+        check_file(tmp_path, "data.train.source")
