@@ -2,21 +2,27 @@
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
+    python -m benchmarks.peers                     # beside JoeyNMT and Marian
     python -m benchmarks.gpu                       # what only a GPU shows
 
-Versions take turns, so that a busy machine slows them alike; medians are printed, and ratios to the
-first line. On a CPU times are CPU seconds of one thread, but for the part `threads`: wall-clock time,
-best on a machine without other work.
+Prints a line of JSON a figure. Versions take turns, so that a busy machine slows them alike; figures
+are medians, and a ratio is that to the first version. On a CPU times are CPU seconds of one thread,
+but for the part `threads`: wall-clock time, best on a machine without other work.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 
+from benchmarks.lines import Line, resumable
 from benchmarks.memory import measure
 from benchmarks.threads import threads
 from benchmarks.work import (
@@ -29,96 +35,75 @@ from benchmarks.work import (
     Trainer,
     pool,
     rectangle,
+    search,
     seconds,
 )
-from nmt.config import SearchConfig
-from nmt.search import beam_search
 
 VERSIONS = [("plain", False), ("fused", False), ("plain", True), ("fused", True)]
 BEAMS = [1, 5, 12]
 LENGTHS = [50, 100, 200]
 
 
+def medians(
+    works: Mapping[Any, Callable[[], object]], rounds: int, device: str
+) -> dict[Any, float]:
+    """Seconds of each piece of work, which take turns; the first round warms up."""
+    times: dict[Any, list[float]] = {key: [] for key in works}
+    for turn in range(rounds + 1):
+        for key, work in works.items():
+            took = seconds(work, device)
+            if turn:
+                times[key].append(took)
+    return {key: statistics.median(found) for key, found in times.items()}
+
+
 def name(recurrence: str, bf16: bool) -> str:
     return f"{recurrence} {'bf16' if bf16 else 'float32'}"
 
 
-def training(size: Size, args: argparse.Namespace) -> None:
+def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Whole updates on the middle batch of a pool."""
     words = pool(size, args.device)[POOL // 2]
-    trainers = {
-        version: Trainer(
-            Net(size, version[0], args.scoring, args.device != "cpu"), size, version[1], args.device
-        )
-        for version in VERSIONS
-    }
-    for trainer in trainers.values():
-        trainer.update(words)
-    times: dict[tuple[str, bool], list[float]] = {version: [] for version in VERSIONS}
-    for _ in range(args.rounds):
-        for version, trainer in trainers.items():
-            times[version].append(seconds(partial(trainer.update, words), args.device))
-    shape = "x".join(str(part.shape[1]) for part in (words[0], words[2]))
-    symbols = int(words[3].sum())
-    print(f"\nTraining, {size.name} sizes, batch {BATCH}, {shape} symbols")
-    print(
-        f"{'':14} {'ms/update':>10} {'ratio':>6} {'sentences/s':>12} {'target words/s':>15} "
-        f"{'peak MiB':>9}"
-    )
-    base = statistics.median(times[VERSIONS[0]])
+    works = {}
     for version in VERSIONS:
-        median = statistics.median(times[version])
-        peak = measure(size.name, args.scoring, *version, words[2].shape[1], BATCH, args.device)
-        print(
-            f"{name(*version):14} {median * 1e3:10.1f} {base / median:6.2f} {BATCH / median:12.0f} "
-            f"{symbols / median:15.0f} {peak:9.0f}",
-            flush=True,
-        )
+        net = Net(size, version[0], args.scoring, args.device != "cpu")
+        works[version] = partial(Trainer(net, size, version[1], args.device).update, words)
+    found = medians(works, args.rounds, args.device)
+    for version, took in found.items():
+        yield {
+            "version": name(*version),
+            "ms": took * 1e3,
+            "ratio": found[VERSIONS[0]] / took,
+            "sentences_per_s": BATCH / took,
+            "target_words_per_s": int(words[3].sum()) / took,
+            "symbols": [words[0].shape[1], words[2].shape[1]],
+        }
 
 
-def decoding(size: Size, args: argparse.Namespace) -> None:
-    """Search of fixed length: no `</s>` before as many words as the source has, and no word more."""
-    length = round(size.words) + 1
-    source, mask = rectangle(size, 16, length, args.device)[:2]
+def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
+    """Searches of 16 sentences, which write as many words as the source has."""
+    words = rectangle(size, 16, round(size.words) + 1, args.device)
     net = Net(size, "fused", args.scoring).to(args.device).eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
-    times: dict[tuple[int, bool], list[float]] = {version: [] for version in versions}
-    for turn in range(args.rounds + 1):
-        for beam, bf16 in versions:
-            settings = SearchConfig(beam_size=beam, min_ratio=1.0, max_ratio=1.0)
-
-            def run(settings: SearchConfig = settings, bf16: bool = bf16) -> None:
-                with torch.autocast(args.device, torch.bfloat16, enabled=bf16):
-                    beam_search(net, source, mask, settings)
-
-            took = seconds(run, args.device)
-            if turn:
-                times[beam, bf16].append(took)
-    print(f"\nDecoding, {size.name} sizes, 16 sentences of {length} symbols at once")
-    print(f"{'':18} {'sentences/s':>12} {'ratio':>6}")
-    base = statistics.median(times[versions[0]])
-    for version in versions:
-        median = statistics.median(times[version])
-        beam, bf16 = version
-        searched = "greedy" if beam == 1 else f"beam {beam}"
-        label = f"{searched} {'bf16' if bf16 else 'float32'}"
-        print(f"{label:18} {len(source) / median:12.1f} {base / median:6.2f}", flush=True)
+    works = {version: partial(search, net, words, *version) for version in versions}
+    found = medians(works, args.rounds, args.device)
+    for (beam, bf16), took in found.items():
+        yield {
+            "version": name(f"beam {beam}", bf16),
+            "sentences_per_s": 16 / took,
+            "ratio": found[versions[0]] / took,
+        }
 
 
-def memory(size: Size, args: argparse.Namespace) -> None:
-    print(f"\nPeak memory of a training step, {size.name} sizes, batch {BATCH}, MiB")
-    print(f"{'':14}" + "".join(f" {f'{BATCH}x{length}':>9}" for length in LENGTHS))
+def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
+    """Peak memory of a training step, in processes of their own."""
     for version in (("plain", False), ("fused", False), ("fused", True)):
-        peaks = [measure(size.name, args.scoring, *version, n, BATCH, args.device) for n in LENGTHS]
-        print(f"{name(*version):14}" + "".join(f" {peak:9.0f}" for peak in peaks), flush=True)
+        for length in LENGTHS:
+            peak = measure(size.name, args.scoring, *version, length, args.device)
+            yield {"version": name(*version), "shape": f"{BATCH}x{length}", "peak_mib": peak}
 
 
-PARTS = {
-    "training": training,
-    "decoding": decoding,
-    "memory": memory,
-    "threads": threads,
-}
+PARTS = {"training": training, "decoding": decoding, "memory": memory, "threads": threads}
 
 
 def main() -> None:
@@ -130,12 +115,17 @@ def main() -> None:
     parser.add_argument("--scoring", choices=SCORING, default="additive")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--out", type=Path, default=Path(f"benchmarks-{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
+    )
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    for size in args.size:
-        for part in args.part:
-            PARTS[part](SIZES[size], args)
+    with resumable("benchmarks", args.out) as lines:
+        for size in args.size:
+            for part in args.part:
+                work = partial(PARTS[part], SIZES[size], args)
+                lines.measure(work, part=part, size=size, device=args.device)
 
 
 if __name__ == "__main__":

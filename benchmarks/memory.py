@@ -1,30 +1,26 @@
 """Peak memory of one training step, in a process of its own (Linux; on a GPU the allocator's).
 
-python -m benchmarks.memory --size laptop --recurrence fused --bf16 --rows 80 --length 50
+python -m benchmarks.memory laptop additive fused bf16 50 cpu
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
-from benchmarks.work import SCORING, SIZES, Net, Trainer, rectangle
+from benchmarks.work import BATCH, SIZES, Net, Trainer, rectangle
 
 
 def measure(
-    size: str, scoring: str, recurrence: str, bf16: bool, length: int, rows: int, device: str
+    size: str, scoring: str, recurrence: str, bf16: bool, length: int, device: str
 ) -> float:
-    """MiB that a step adds at its peak to what stands before it."""
-    command = [
-        sys.executable, "-m", "benchmarks.memory", "--size", size, "--recurrence", recurrence,
-        "--scoring", scoring, "--length", str(length), "--rows", str(rows), "--device", device,
-    ]  # fmt: skip
-    done = subprocess.run(command + ["--bf16"] * bf16, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    """MiB that a step on a batch of one length adds at its peak to what was held before."""
+    words = [size, scoring, recurrence, "bf16" if bf16 else "float32", str(length), device]
+    command = [sys.executable, "-m", "benchmarks.memory", *words]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def resident(field: str) -> float:
@@ -36,21 +32,13 @@ def resident(field: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="laptop")
-    parser.add_argument("--recurrence", choices=["plain", "fused"], default="fused")
-    parser.add_argument("--scoring", choices=SCORING, default="additive")
-    parser.add_argument("--bf16", action="store_true")
-    parser.add_argument("--rows", type=int, default=80)
-    parser.add_argument("--length", type=int, default=50)
-    parser.add_argument("--device", default="cpu")
-    args = parser.parse_args()
+    name, scoring, recurrence, precision, length, device = sys.argv[1:]
     torch.set_num_threads(1)
-    size = SIZES[args.size]
-    trainer = Trainer(Net(size, args.recurrence, args.scoring), size, args.bf16, args.device)
-    trainer.gradient(rectangle(size, 2, 3, args.device))  # gradients and libraries stand before
-    words = rectangle(size, args.rows, args.length, args.device)
-    if args.device == "cpu":
+    size = SIZES[name]
+    trainer = Trainer(Net(size, recurrence, scoring), size, precision == "bf16", device)
+    trainer.gradient(rectangle(size, 2, 3, device))  # allocates gradients, loads libraries
+    words = rectangle(size, BATCH, int(length), device)
+    if device == "cpu":
         before = resident("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
         trainer.gradient(words)

@@ -11,21 +11,20 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 
-from benchmarks.work import BATCH, Net, Size, Trainer, rectangle
-from nmt.config import SearchConfig
-from nmt.search import beam_search
+from benchmarks.lines import Line
+from benchmarks.work import BATCH, Net, Size, Trainer, rectangle, search
 from nmt.utils.devices import resolve_precision
 from nmt.utils.threads import physical_cores
 from nmt.utils.workers import map_batches
 
 SYMBOLS = 24  # of each sentence, on both sides
 UPDATES = 3  # timed together
-BEAM = 12
-SENTENCES = 16  # of a batch that is searched
+BEAM, SENTENCES = 12, 16  # of a batch that is searched
 
 
 @contextlib.contextmanager
@@ -43,66 +42,56 @@ def busy(processes: int) -> Iterator[None]:
             other.wait()
 
 
-def table(title: str, counts: list[int], rounds: int, work: Callable[[int], float]) -> None:
-    """Prints seconds a count, medians, and the medians of each round's ratio to the first count."""
-    for loaded in (False, True):
-        with busy(physical_cores() if loaded else 0):
-            took = [[work(count) for count in counts] for _ in range(rounds)]
-        state = f"{physical_cores()} other processes" if loaded else "as it is"
-        for place, count in enumerate(counts):
-            median = statistics.median(row[place] for row in took)
-            ratios = [row[0] / row[place] for row in took]
-            print(
-                f"{title:22} {state:18} {count:7} {median * 1e3:9.1f} "
-                f"{statistics.median(ratios):6.2f} {min(ratios):6.2f} {max(ratios):6.2f}",
-                flush=True,
-            )
-
-
-def threads(size: Size, args: argparse.Namespace) -> None:
-    """Updates with 1, 2 and as many threads as cores, and a beam search by as many workers."""
-    print(
-        f"\nThreads and workers, {size.name} sizes, batch {BATCH} of {SYMBOLS} symbols, wall time"
-    )
-    print(f"{'':22} {'machine':18} {'threads':>7} {'ms':>9} {'ratio':>6} {'from':>6} {'to':>6}")
+def threads(size: Size, args: argparse.Namespace) -> Iterable[Line]:
+    """Updates with 1, 2 and as many threads as cores, and beam searches by as many workers."""
     counts = sorted({1, 2, physical_cores()})
     for bf16 in (False, True) if resolve_precision("auto", "cpu") == "bf16-mixed" else (False,):
-        precision = "bf16" if bf16 else "float32"
-        trainer = Trainer(Net(size, "fused", args.scoring), size, bf16, "cpu")
-        table(f"update, {precision}", counts, args.rounds, updates_of(trainer, size))
-        search = search_of(trainer.net.eval(), size, bf16, 4 * max(counts))
-        table(f"beam {BEAM}, {precision}, a batch", counts, args.rounds, search)
+        net = Net(size, "fused", args.scoring)
+        update = partial(update_seconds, Trainer(net, size, bf16, "cpu"), size)
+        yield from compared("update", bf16, counts, args.rounds, update)
+        searched = partial(search_seconds, net.eval(), size, bf16, 4 * max(counts))
+        yield from compared(f"beam {BEAM}", bf16, counts, args.rounds, searched)
     torch.set_num_threads(1)
 
 
-def updates_of(trainer: Trainer, size: Size) -> Callable[[int], float]:
-    """A function of the number of threads: seconds an update."""
+def compared(
+    task: str, bf16: bool, counts: list[int], rounds: int, work: Callable[[int], float]
+) -> Iterable[Line]:
+    """Median seconds of each count, and the ratios to the first count over the rounds."""
+    for others in (0, physical_cores()):
+        with busy(others):
+            took = [[work(count) for count in counts] for _ in range(rounds)]
+        for place, count in enumerate(counts):
+            ratios = [row[0] / row[place] for row in took]
+            yield {
+                "task": task,
+                "precision": "bf16" if bf16 else "float32",
+                "other_processes": others,
+                "threads": count,
+                "ms": statistics.median(row[place] for row in took) * 1e3,
+                "ratio": statistics.median(ratios),
+                "ratio_range": [min(ratios), max(ratios)],
+            }
+
+
+def update_seconds(trainer: Trainer, size: Size, count: int) -> float:
+    """Seconds of an update with so many threads."""
     words = rectangle(size, BATCH, SYMBOLS)
-
-    def seconds(count: int) -> float:
-        torch.set_num_threads(count)
-        trainer.update(words)  # the threads are started
-        start = time.perf_counter()
-        for _ in range(UPDATES):
-            trainer.update(words)
-        return (time.perf_counter() - start) / UPDATES
-
-    return seconds
+    torch.set_num_threads(count)
+    trainer.update(words)  # starts the threads
+    start = time.perf_counter()
+    for _ in range(UPDATES):
+        trainer.update(words)
+    return (time.perf_counter() - start) / UPDATES
 
 
-def search_of(net: Net, size: Size, bf16: bool, batches: int) -> Callable[[int], float]:
-    """A function of the number of workers: seconds a batch of a search of fixed length."""
-    source, mask = rectangle(size, SENTENCES, round(size.words) + 1)[:2]
-    settings = SearchConfig(beam_size=BEAM, min_ratio=1.0, max_ratio=1.0)
+def search_seconds(net: Net, size: Size, bf16: bool, batches: int, count: int) -> float:
+    """Seconds of a batch that is searched by so many workers."""
+    words = rectangle(size, SENTENCES, round(size.words) + 1)
 
-    def search(batch: int) -> int:
-        return len(beam_search(net, source, mask, settings))
+    def one(batch: int) -> int:
+        return len(search(net, words, BEAM, bf16))
 
-    def seconds(count: int) -> float:
-        start = time.perf_counter()
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            found = map_batches(search, range(batches), count, torch.device("cpu"))
-            assert sum(found) == batches * SENTENCES
-        return (time.perf_counter() - start) / batches
-
-    return seconds
+    start = time.perf_counter()
+    assert sum(map_batches(one, range(batches), count, torch.device("cpu"))) == batches * SENTENCES
+    return (time.perf_counter() - start) / batches

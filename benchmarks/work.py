@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.config import OptimizerConfig
+from nmt.config import OptimizerConfig, SearchConfig
 from nmt.fused import fuse
 from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.layers import (
@@ -33,6 +33,8 @@ from nmt.layers import (
 )
 from nmt.layers.scoring import compared_sizes
 from nmt.models.optimizer import make_optimizer
+from nmt.search import beam_search
+from nmt.search.hypothesis import Hypothesis
 
 SCORING = {
     "additive": Additive,
@@ -159,6 +161,13 @@ def rectangle(size: Size, rows: int, length: int, device: str = "cpu") -> Words:
     """`rows` pairs, all of `length` symbols on both sides."""
     lengths = torch.full((rows,), length - 1)
     return batch(size, lengths, lengths, device)
+
+
+def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesis]]:
+    """A search that writes as many words as each source has: `</s>` comes neither earlier nor later."""
+    settings = SearchConfig(beam_size=beam, min_ratio=1.0, max_ratio=1.0)
+    with torch.autocast(words[0].device.type, torch.bfloat16, enabled=bf16):
+        return beam_search(net, *words[:2], settings)
 
 
 def seconds(

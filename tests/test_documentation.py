@@ -40,8 +40,7 @@ PLACEHOLDERS = {
 PROGRAMS = {  # of the commands that are not composed: the module whose `main` reads the arguments
     "benchmarks": "benchmarks.__main__",
     "benchmarks.gpu": "benchmarks.gpu.__main__",
-    "benchmarks.gpu.bundle": "benchmarks.gpu.bundle",
-    "benchmarks.joeynmt": "benchmarks.joeynmt.__main__",
+    "benchmarks.peers": "benchmarks.peers.__main__",
     "benchmarks.records": "benchmarks.records",
     "nmt.grammar": "nmt.grammar.__main__",
 }
@@ -269,7 +268,7 @@ def test_commands_are_found_wherever_they_stand():
         "just train sead=2",
         "torchrun --nprok-per-node=2 -m nmt.train trainer=ddp",
         "python -m benchmarks --size latpop",
-        "python -m benchmarks.joeynmt --round 5 6",
+        "python -m benchmarks.peers --round 5 6",
         "python -m benchmarks.gpu --only kernel",
         "python -m nmt.grammar --count 5",
     ],

@@ -1,180 +1,135 @@
 """Settles on a GPU what only a GPU shows; see docs/performance.md.
 
     python -m benchmarks.gpu                            # everything, under 10 minutes on one GPU
-    python -m benchmarks.gpu --only kernels,graphs      # some of it
+    python -m benchmarks.gpu --only kernels graphs      # some of it
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-One line of JSON an item is added to the output file as soon as the item has ended. What the file
-has a line of already is left out. The exit code is 1 if an item failed.
+Prints a line of JSON an item and adds it to the output file as soon as the item has ended. Items that
+are right in the file are left out. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
+import contextlib
 import json
+import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from benchmarks.gpu.items import ITEMS, Item
-from benchmarks.gpu.process import run_apart, run_item
-from benchmarks.gpu.setting import Setting
+import torch
 
-LEAST = 15.0  # seconds that must be left for an item to begin
+from benchmarks.gpu import commands, model, speed
+from benchmarks.gpu.setting import Findings, Setting
+from benchmarks.lines import Line, Lines, resumable
+
+# In the order in which they matter, with the seconds after which each is ended
+ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
+    "machine": (speed.machine, 60),
+    "kernels": (model.kernels, 120),
+    "gradients": (model.gradients, 60),
+    "graphs": (model.graphs, 120),
+    "updates": (speed.updates, 120),
+    "parts": (speed.parts, 60),
+    "search": (speed.search, 120),
+    "repeat": (model.repeat, 60),
+    "memory": (model.memory, 60),
+    "train": (commands.train, 180),
+    "resume": (commands.resume, 180),
+}
+LAST_LINES = 12  # of an error that are kept
 
 
 def main() -> None:
-    args = parse(sys.argv[1:])
-    if args.compile:
-        sys.exit(compile_kernels(args.target))
-    sys.exit(run(args))
-
-
-def parse(typed: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", type=names, default=list(ITEMS), metavar="ITEM[,ITEM]")
+    parser.add_argument("--only", choices=ITEMS, nargs="+", default=list(ITEMS), metavar="ITEM")
     parser.add_argument("--out", type=Path, metavar="FILE", help="gpu.jsonl, or rehearsal.jsonl")
-    parser.add_argument("--again", action="store_true", help="repeat items whose last line failed")
     parser.add_argument("--minutes", type=float, default=8.5, help="that it may take at most")
     parser.add_argument("--rehearse", action="store_true", help="toy sizes, on a CPU")
     parser.add_argument("--compile", action="store_true", help="compile all kernels, and no item")
     parser.add_argument("--target", default="sm_90", help="of --compile: sm_90, sm_80, gfx942")
-    args = parser.parse_args(typed)
-    args.out = args.out or Path("rehearsal.jsonl" if args.rehearse else "gpu.jsonl")
-    return args
+    args = parser.parse_args()
+    if args.compile:
+        if find_spec("triton") is None:
+            sys.exit("--compile: Triton is not installed")
+        from benchmarks.gpu.compile import main as compile_all
+
+        sys.exit(compile_all(args.target))
+    if not args.rehearse and not torch.cuda.is_available():
+        sys.exit("no GPU can be used; --rehearse needs none")
+    with resumable("benchmarks.gpu", args.out or Path(f"{kind(args.rehearse)}.jsonl")) as lines:
+        sys.exit(run(args.only, args.rehearse, args.minutes, lines))
 
 
-def names(typed: str) -> list[str]:
-    """The items of `--only`, in the order in which they matter."""
-    chosen = typed.split(",")
-    for name in set(chosen) - set(ITEMS):
-        raise argparse.ArgumentTypeError(f"{name}: must be among {', '.join(ITEMS)}")
-    return [name for name in ITEMS if name in chosen]
+def kind(rehearse: bool) -> str:
+    return "rehearsal" if rehearse else "gpu"
 
 
-def compile_kernels(target: str) -> int:
-    """Compiles all kernels for a GPU that need not be there; the exit code."""
-    from importlib.util import find_spec
-
-    if find_spec("benchmarks.gpu.compile") is None or find_spec("triton") is None:
-        print("--compile: Triton is not installed", file=sys.stderr)
-        return 1
-    from benchmarks.gpu.compile import main as compile_all
-
-    return int(compile_all(target))
-
-
-def run(args: argparse.Namespace) -> int:
-    """Runs the items that are left; 1 if one of those asked for failed."""
-    begun = time.monotonic()
-    import_libraries()
-    lines = earlier(args.out, args.rehearse)
-    start = "fork"
+def run(names: list[str], rehearse: bool, minutes: float, lines: Lines) -> int:
+    """Runs the items that are left; 1 if one failed."""
+    end = time.monotonic() + 60 * minutes
+    lines.kept = [line for line in lines.kept if line["ok"]]
+    passed = 0
     with tempfile.TemporaryDirectory() as folder:
-        shared = Path(folder)
-        if not args.rehearse:
-            probe = functools.partial(run_apart, device_name, (), 120, shared / "probe")
-            start = next((way for way in ("fork", "spawn") if not probe(way).code), "")
-            if not start:
-                said = (shared / "probe").read_text().strip().splitlines()[-1:]
-                print(f"no GPU can be used; --rehearse needs none: {said}", file=sys.stderr)
-                return 1
-        for name in args.only:
-            if name in lines and not (args.again and not lines[name]["ok"]):
-                print(f"{name:14} is in {args.out}", flush=True)
-                continue
-            left = 60 * args.minutes - (time.monotonic() - begun)
-            if left < LEAST:
-                print(f"{name:14} not begun, {args.minutes:g} minutes have passed", flush=True)
-                continue
-            lines[name] = carry_out(ITEMS[name], args, shared, start, left)
-    failed = [name for name in args.only if name in lines and not lines[name]["ok"]]
-    missing = [name for name in args.only if name not in lines]
-    done = len(args.only) - len(failed) - len(missing)
-    print(f"{done} passed, {len(failed)} failed, {len(missing)} not begun: {args.out}")
-    return int(bool(failed or missing))
+        for name in names:
+            # a machine that rehearses may be slow, and busy with other work
+            seconds = ITEMS[name][1] * (4 if rehearse else 1)
+
+            def work(name: str = name, seconds: float = seconds) -> list[Line]:
+                left = min(seconds, end - time.monotonic())
+                return [run_item(name, rehearse, Path(folder) / name, max(0.0, left))]
+
+            (line,) = lines.measure(work, item=name, kind=kind(rehearse))
+            passed += line["ok"]
+    print(f"{passed} of {len(names)} passed: {lines.path}", file=sys.stderr)
+    return int(passed < len(names))
 
 
-def carry_out(
-    item: Item, args: argparse.Namespace, shared: Path, start: str, left: float
-) -> dict[str, Any]:
-    """Runs an item, adds its line to the output file, and says how it ended."""
-    setting = functools.partial(make_setting, args.rehearse, shared, start)
-    # a machine that rehearses may be slow, and busy with other things
-    seconds = item.seconds * (4 if args.rehearse else 1)
-    line = run_item(item, setting, shared / item.name, min(seconds, left), start)
-    line = {"rehearsed": args.rehearse, **line}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    with args.out.open("a") as file:
-        file.write(json.dumps(line) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    print(f"{item.name:14} {summary(line)}", flush=True)
-    return line
+def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
+    """Runs an item in a process of its own: what it found, whether that is right, and its error."""
+    folder.mkdir()
+    found, log = folder / "found.json", folder / "log.txt"
+    process = multiprocessing.get_context("fork").Process(
+        target=_inside, args=(name, rehearse, folder, found, log)
+    )
+    began = time.monotonic()
+    process.start()
+    process.join(seconds)
+    alive = process.is_alive()
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # with what it has started
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.join()
+    error = [f"ended after {seconds:.0f} seconds" if alive else f"exit code {process.exitcode}"]
+    error = [*error, *log.read_text().splitlines()[-LAST_LINES:]] if process.exitcode else []
+    content = json.loads(found.read_text()) if found.exists() else {"failed": ["nothing found"]}
+    took = round(time.monotonic() - began, 1)
+    return {"ok": not error and not content["failed"], "seconds": took, **content, "error": error}
 
 
-def summary(line: dict[str, Any]) -> str:
-    """A line of an item for a person."""
-    said = [f"{'right' if line['ok'] else 'FAILED'} in {line['seconds']} s"]
-    if line["failed"]:
-        said.append("wrong: " + ", ".join(line["failed"]))
-    said += [f"{name} left out ({reason})" for name, reason in line["left_out"].items()]
-    missed = [
-        f"{name} {target['value']}" for name, target in line["targets"].items() if not target["met"]
-    ]
-    if missed:
-        said.append("missed: " + ", ".join(missed))
-    if line["error"]:
-        said.append(f"{line['error'][0]}: {line['error'][-1].strip()}")
-    return "; ".join(said)
-
-
-def earlier(out: Path, rehearsed: bool) -> dict[str, dict[str, Any]]:
-    """The last line of each item in the output file; a line that was cut off counts for nothing."""
-    found = {}
-    for text in out.read_text().splitlines() if out.exists() else []:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if line["rehearsed"] == rehearsed:
-            found[line["item"]] = line
-    return found
-
-
-def make_setting(rehearse: bool, shared: Path, start: str, folder: Path) -> Setting:
-    return Setting(rehearse, folder, shared, start)
-
-
-def import_libraries() -> None:
-    """Imports what the items need, so that their processes need not; the device is left alone."""
-    # asking for a GPU must not initialise CUDA here, or a fork could not use it
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    import importlib
-
-    for module in (
-        "nmt.run.fit",
-        "nmt.run.test",
-        "nmt.run.finish",
-        "nmt.translate",
-        "torch.profiler",
-    ):
-        importlib.import_module(module)
-
-
-def device_name() -> None:
-    """Uses the GPU; raises where it cannot be."""
-    import torch
-
-    print(torch.cuda.get_device_name(), float(torch.ones(2, device="cuda").sum()))
+def _inside(name: str, rehearse: bool, folder: Path, found: Path, log: Path) -> None:
+    """The process of an item; what it prints is kept in a file."""
+    os.setpgid(0, 0)
+    sys.stdout = sys.stderr = stream = log.open("w", buffering=1)
+    os.dup2(stream.fileno(), 1)
+    os.dup2(stream.fileno(), 2)
+    code = 1
+    try:
+        torch.set_num_threads(1)
+        ITEMS[name][0](Setting(rehearse, folder), Findings(found))
+        code = 0
+    except Exception:
+        traceback.print_exc()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,7 @@
     python -m benchmarks.gpu --compile                      # sm_90
     python -m benchmarks.gpu --compile --target gfx942
 
-Prints one JSON object for each specialisation: the name of the kernel, the target, the source length
-S and the type at which it was first needed, registers a thread, spills (bytes that do not fit in
-them), bytes of shared memory, and how many instructions load 16 bytes a thread from global memory.
-The exit status is 1 if one does not compile.
+Prints a line of JSON for each specialisation. The exit status is 1 if one does not compile.
 
 The recurrences run at paper sizes on tensors without memory (PyTorch's device `meta`), with the
 kernels in place of PyTorch's operations; a launch compiles and computes nothing. What the kernels
@@ -19,13 +16,14 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+from benchmarks.lines import Line
 
 LENGTHS = (8, 16, 32, 52, 200)  # S
 TYPES = ("float32", "bfloat16")
@@ -34,57 +32,19 @@ HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
 EMBEDDING, VOCABULARY = 620, 30002
 
 
-@dataclass
-class Specialisation:
-    """A kernel as it was compiled."""
-
-    kernel: str
-    target: str
-    S: int
-    dtype: str
-    registers: int | None = None
-    spills: int | None = None  # bytes a thread
-    shared: int | None = None  # bytes a program
-    vector_loads: int | None = None  # instructions that load 16 bytes from global memory
-    error: str | None = None  # why it does not compile
-
-
-class Pointer:
+def pointer(tensor: Any) -> Any:
     """What Triton asks of a tensor before it compiles; memory of a GPU begins at a multiple of 512."""
-
-    def __init__(self, tensor: Any) -> None:
-        self.dtype = tensor.dtype
-        self.offset = tensor.storage_offset() * tensor.element_size()
-
-    def data_ptr(self) -> int:
-        return 512 + self.offset
-
-
-class Device:
-    """What Triton asks of a driver before a launch: which device the kernels are for."""
-
-    def __init__(self, target: Any) -> None:
-        self.target = target
-
-    def get_current_target(self) -> Any:
-        return self.target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
+    start = 512 + tensor.storage_offset() * tensor.element_size()
+    return SimpleNamespace(dtype=tensor.dtype, data_ptr=lambda: start)
 
 
 def gpu_target(name: str) -> Any:
-    """`sm_90` or `gfx942` as Triton writes it; raises ValueError for another kind of name."""
+    """`sm_90` or `gfx942` as Triton writes it."""
     from triton.backends.compiler import GPUTarget
 
-    if name.startswith("sm_") and name[3:].isdigit():
-        return GPUTarget("cuda", int(name[3:]), 32)
-    if name.startswith("gfx9"):
+    if name.startswith("gfx"):
         return GPUTarget("hip", name, 64)
-    raise ValueError(f"the target {name!r} is neither sm_NN nor gfx9NN")
+    return GPUTarget("cuda", int(name.removeprefix("sm_")), 32)
 
 
 @contextmanager
@@ -97,16 +57,22 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
     launch = JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-        args = tuple(Pointer(x) if isinstance(x, Tensor) else x for x in args)
+        args = tuple(pointer(x) if isinstance(x, Tensor) else x for x in args)
         try:
             kernel = launch(self, *args, grid=grid, warmup=True, **options)
-        except Exception as error:  # of any kind: the compiler's own, its tools', its inputs'
+        except Exception as error:  # the compiler's, its tools', its inputs'
             failed.setdefault(self.fn.__name__, f"{type(error).__name__}: {error}")
             return None
         found.setdefault(kernel.hash, kernel)
         return kernel
 
-    driver.set_active(Device(target))
+    driver.set_active(
+        SimpleNamespace(
+            get_current_target=lambda: target,
+            get_current_device=lambda: 0,
+            get_current_stream=lambda device: 0,
+        )
+    )
     JITFunction.run = run
     try:
         yield
@@ -175,10 +141,17 @@ def runs(source: int, dtype: Any) -> None:
         optimizer.step()
 
 
-def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
-    """Compiles every specialisation that the recurrences launch at the lengths and types above.
+def compile_all(
+    target: str, lengths: Sequence[int] = LENGTHS, types: Sequence[str] = TYPES
+) -> Iterator[Line]:
+    """A line for each specialisation that the recurrences launch at these source lengths and types.
 
-    Raises RuntimeError in a process whose Triton is the interpreter.
+    `S` and `dtype` are those at which it was first needed, `registers` are counted a thread, `spills`
+    in bytes that do not fit in them, `shared` in bytes of shared memory, `vector_loads` in instructions
+    that load 16 bytes a thread from global memory. `error` says why a kernel does not compile.
+
+    Raises:
+        RuntimeError: in a process whose Triton is the interpreter, which compiles nothing.
     """
     import torch
 
@@ -191,23 +164,23 @@ def compile_all(target: str = "sm_90") -> Iterator[Specialisation]:
     backend.steps_for = lambda *tensors: kernels
     kernels.likelihood.WARPS = 1024 // gpu_target(target).warp_size
     try:
-        for dtype in TYPES:
-            for source in LENGTHS:
+        for dtype in types:
+            for source in lengths:
                 known = len(found)
                 failed: dict[str, str] = {}
                 with compiled_launches(gpu_target(target), found, failed), torch.no_grad():
                     runs(source, getattr(torch, dtype))
+                at = {"target": target, "S": source, "dtype": dtype}
                 for name, error in failed.items():
-                    yield Specialisation(name, target, source, dtype, error=error)
+                    yield {"kernel": name, **at, "error": error}
                 for kernel in list(found.values())[known:]:
-                    yield measured(kernel, target, source, dtype)
+                    yield {"kernel": kernel.metadata.name, **at, **measured(kernel, target)}
     finally:
         backend.steps_for, kernels.likelihood.WARPS = chosen, warps
 
 
-def measured(kernel: Any, target: str, source: int, dtype: str) -> Specialisation:
+def measured(kernel: Any, target: str) -> Line:
     """Registers, spills and loads of a compiled kernel."""
-    shared = kernel.metadata.shared
     if "ptx" in kernel.asm:
         registers, spills = resources_of_ptx(kernel.asm["ptx"], target)
         wide = r"ld\.global\S*\.(?:v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16)|cp\.async\.cg\."
@@ -217,8 +190,8 @@ def measured(kernel: Any, target: str, source: int, dtype: str) -> Specialisatio
         registers = total(r"\.vgpr_count:\s+(\d+)", assembly)
         spills = 4 * total(r"\.vgpr_spill_count:\s+(\d+)", assembly)
         loads = len(re.findall(r"(?:global|buffer)_load_dwordx4", assembly))
-    name = kernel.metadata.name
-    return Specialisation(name, target, source, dtype, registers, spills, shared, loads)
+    shared = kernel.metadata.shared
+    return {"registers": registers, "spills": spills, "shared": shared, "vector_loads": loads}
 
 
 def total(pattern: str, text: str) -> int:
@@ -244,18 +217,10 @@ def resources_of_ptx(ptx: str, target: str) -> tuple[int, int]:
     return total(r"Used (\d+) registers", log), total(r"(\d+) bytes spill (?:stores|loads)", log)
 
 
-def main(target: str = "sm_90") -> int:
-    """Prints a line for each specialisation; 1 if one does not compile, else 0."""
+def main(target: str, lengths: Sequence[int] = LENGTHS, types: Sequence[str] = TYPES) -> int:
+    """Prints the lines of `compile_all`; 1 if a kernel does not compile, else 0."""
     status = 0
-    for each in compile_all(target):
-        line = asdict(each)
-        if each.error is None:
-            del line["error"]
-        else:
-            status = 1
+    for line in compile_all(target, lengths, types):
+        status |= "error" in line
         print(json.dumps(line), flush=True)
-    return status
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    return int(status)

@@ -1,82 +1,88 @@
-"""What the items are carried out on: paper sizes on a GPU, or toy sizes on a CPU in a rehearsal."""
+"""What the items have in common: sizes and device, models with equal weights, and what was found."""
 
 from __future__ import annotations
 
 import functools
+import json
+import math
+import operator
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from benchmarks.gpu.recordings import rehearse_recordings
+from benchmarks.lines import rounded
 from benchmarks.work import SIZES, Net, Size, Trainer, Words, batch
+from nmt.fused import steps
+from nmt.fused.gpu import backend
 
 TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Sizes, shapes and device of a run of items.
+@dataclass
+class Findings:
+    """Figures and checks of an item, written to a file at every change; right if no check failed."""
 
-    Attributes:
-        rehearse: whether this is a CPU at toy sizes, with graphs that compute where they would replay.
-        folder: of an item, where it may write.
-        shared: of all items: prepared text.
-        start: how the item starts processes, see `benchmarks.gpu.process.run_apart`.
+    path: Path
+    figures: dict[str, Any] = field(default_factory=dict)
+    checks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def note(self, **figures: Any) -> None:
+        """Figures without a bound."""
+        self.figures |= figures
+        named = ("figures", "checks", "failed")
+        self.path.write_text(json.dumps({name: rounded(getattr(self, name)) for name in named}))
+
+    def check(self, name: str, value: Any, **bound: Any) -> None:
+        """Checks that a value is `at_most`, `at_least` or `equals` the bound; NaN fails."""
+        self.checks[name] = {"value": value, **bound}
+        ((kind, limit),) = bound.items()
+        holds = {"equals": operator.eq, "at_most": operator.le, "at_least": operator.ge}[kind]
+        if not holds(value, limit):
+            self.failed.append(name)
+        self.note()
+
+
+class Setting:
+    """Paper sizes on a GPU, or toy sizes on a CPU, where graphs compute instead of replaying.
+
+    Args:
+        rehearse: whether this is a CPU.
+        folder: the item may write into it.
     """
 
-    rehearse: bool
-    folder: Path
-    shared: Path
-    start: str = "fork"
-
-    @property
-    def device(self) -> str:
-        return "cpu" if self.rehearse else "cuda"
-
-    @property
-    def size(self) -> Size:
-        return TOY if self.rehearse else SIZES["paper"]
-
-    @property
-    def rows(self) -> int:
-        """Sentences of a batch."""
-        return 8 if self.rehearse else 80
-
-    @property
-    def shapes(self) -> list[tuple[int, int]]:
-        """Batch x length of both sides, of the table of speeds."""
-        return [(6, 5), (6, 9), (9, 5)] if self.rehearse else [(80, 30), (80, 50), (1024, 30)]
-
-    @property
-    def lengths(self) -> list[int]:
-        """Lengths of several batches; the first two are what graphs pad to, too."""
-        return [8, 12, 5, 7, 3] if self.rehearse else [32, 48, 30, 49, 11]
-
-    @property
-    def rounds(self) -> int:
-        """Measurements whose median is taken."""
-        return 2 if self.rehearse else 7
+    def __init__(self, rehearse: bool, folder: Path) -> None:
+        self.rehearse = rehearse
+        self.folder = folder
+        self.device = "cpu" if rehearse else "cuda"
+        self.size = TOY if rehearse else SIZES["paper"]
+        self.rows = 8 if rehearse else 80  # sentences of a batch
+        # sentences and symbols of both sides, of the batches that are timed
+        self.shapes = [(6, 5), (6, 9)] if rehearse else [(80, 30), (80, 50), (1024, 30)]
+        # of batches; graphs add no padding to the first two
+        self.lengths = [8, 12, 5, 7] if rehearse else [32, 48, 30, 49, 11]
+        self.rounds = 2 if rehearse else 7
 
     def net(
         self, recurrence: str = "fused", *, graphs: bool = False, scoring: str = "additive"
     ) -> Net:
-        """A model with the weights that every other one of its scoring has."""
+        """A model with the weights of every other one of its scoring."""
         with torch.device("meta"):
             net = Net(self.size, recurrence, scoring, graphs)
         net = net.to_empty(device=self.device)
         net.load_state_dict(weights(self.size, scoring, self.device))
-        if graphs and self.rehearse:
-            rehearse_recordings(net)
+        for cache in caches(net) if graphs and self.rehearse else ():
+            cache.eager = True
         return net
 
     def trainer(self, net: Net, *, bf16: bool) -> Trainer:
-        """What makes updates of a net, without anything around it."""
         return Trainer(net, self.size, bf16, self.device)
 
     def words(
@@ -84,27 +90,23 @@ class Setting:
     ) -> Words:
         """Random words: the first sentence has `length` symbols on both sides, others fewer if ragged."""
         torch.manual_seed(seed)
-        rows = rows or self.rows
         sides = []
         for _ in range(2):
-            side = torch.randint(1, length, (rows,)) if ragged else torch.full((rows,), length - 1)
+            full = torch.full((rows or self.rows,), length - 1)
+            side = torch.randint(1, length, full.shape) if ragged else full
             side[0] = length - 1
             sides.append(side)
-        source, target = sides
-        return batch(self.size, source, target, self.device)
-
-    def autocast(self, bf16: bool) -> AbstractContextManager[None]:
-        return torch.autocast(self.device, torch.bfloat16, enabled=bf16)
+        return batch(self.size, sides[0], sides[1], self.device)
 
     def wait(self) -> None:
-        """Until the device has done what it was asked."""
+        """Waits until the device has done what it was asked."""
         if self.device == "cuda":
             torch.cuda.synchronize()
 
-    def seconds(self, run: Callable[[], object], rounds: int | None = None) -> float:
+    def seconds(self, run: Callable[[], object]) -> float:
         """Median wall-clock seconds of a call, after two calls that compile and capture."""
         times = []
-        for turn in range(2 + (rounds or self.rounds)):
+        for turn in range(2 + self.rounds):
             self.wait()
             start = time.perf_counter()
             run()
@@ -114,54 +116,71 @@ class Setting:
         return median(times)
 
 
-def gradients(net: Net) -> dict[str, Tensor]:
-    """Copies of the gradients by name, as float64; zeros where there is none."""
+@functools.lru_cache
+def weights(size: Size, scoring: str, device: str) -> dict[str, Tensor]:
+    """The weights of a model, drawn once a process: at paper sizes that takes more than a second."""
+    torch.manual_seed(1)
+    net = Net(size, "fused", scoring)
+    # maxout units that nearly tie would be swapped by rounding, which is nobody's error
+    with torch.no_grad():
+        net.decoder.readout.bias[0::2] += 3
+    return net.to(device).state_dict()
+
+
+def copied_gradients(net: Net) -> dict[str, Tensor]:
+    """Copies of the gradients by name, in float64; zeros where there is none."""
     return {
         name: (torch.zeros_like(p) if p.grad is None else p.grad).detach().double().clone()
         for name, p in net.named_parameters()
     }
 
 
-def gradients_of(
-    setting: Setting, net: Net, words: Words, *, bf16: bool
-) -> tuple[float, dict[str, Tensor]]:
-    """Loss and gradients of a batch."""
-    net.zero_grad()
-    with setting.autocast(bf16):
-        loss = net.loss(*words) / len(words[0])
-    loss.backward()
-    return loss.item(), gradients(net)
+def gradients_of(setting: Setting, net: Net, words: Words, *, bf16: bool) -> dict[str, Tensor]:
+    """The gradients of a batch."""
+    setting.trainer(net, bf16=bf16).gradient(words)
+    return copied_gradients(net)
 
 
-def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[str, float]:
-    """The gradient that is furthest from what is expected, and how far: a share of its norm."""
-    apart = distances(found, expected)
-    name = max(apart, key=apart.__getitem__)
-    return name, apart[name]
-
-
-def distances(found: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
-    """|found - expected| / |expected| of each gradient; infinite where one is not a number."""
-    result = {}
+def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
+    """The largest |found - expected| / |expected| of a gradient, and its name; infinite for NaN."""
+    apart = []
     for name, wanted in expected.items():
-        norm = float(wanted.norm())
-        apart = float((found[name] - wanted).norm())
-        share = apart / norm if norm else apart
-        result[name] = share if share == share else float("inf")
-    return result
+        norm = float(wanted.norm()) or 1.0
+        # one number is a sum of terms of both signs, which may cancel out
+        share = float((found[name] - wanted).norm()) / norm / (4 if wanted.numel() == 1 else 1)
+        apart.append((share if math.isfinite(share) else math.inf, name))
+    return max(apart)
 
 
-def same_bits(found: dict[str, Tensor], expected: dict[str, Tensor]) -> list[str]:
-    """Names of the tensors that are not equal to the last bit."""
-    return [name for name, wanted in expected.items() if not torch.equal(found[name], wanted)]
+def caches(net: nn.Module) -> list[Any]:
+    """The caches of the CUDA graphs of a model's encoder and decoder."""
+    found = [getattr(part, "graph_cache", None) for part in net.modules()]
+    return [cache for cache in found if cache is not None]
 
 
-@functools.lru_cache
-def weights(size: Size, scoring: str, device: str) -> dict[str, Tensor]:
-    """The weights of a model, drawn once a process: at paper sizes that takes more than a second."""
-    torch.manual_seed(1)
-    net = Net(size, "fused", scoring)
-    # maxout units that nearly tie would be swapped by rounding, which is no error of anyone's
-    with torch.no_grad():
-        net.decoder.readout.bias[0::2] += 3
-    return net.to(device).state_dict()
+def recorded(net: nn.Module) -> int:
+    """The number of graphs that a model holds."""
+    return sum(len(cache.graphs) for cache in caches(net))
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Another attribute in the place of one."""
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def with_kernels() -> Any:
+    """Kernels wherever there are such, in Triton's interpreter too, inside it."""
+    from nmt.fused.gpu import kernels
+
+    return replaced(backend, "steps_for", lambda *tensors: kernels)
+
+
+def without_kernels() -> Any:
+    """PyTorch's operations in the place of kernels, inside it."""
+    return replaced(backend, "steps_for", lambda *tensors: steps)

@@ -1,197 +1,129 @@
-"""Forward and backward: what graphs and kernels bring, which part takes how long, and what runs."""
+"""Speeds: of the machine, of updates and their parts, and of searches."""
 
 from __future__ import annotations
 
+import platform
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from benchmarks.gpu.findings import Findings
-from benchmarks.gpu.recordings import products_apart, recorded, without_kernels
-from benchmarks.gpu.setting import Setting
-from benchmarks.work import gradients_of
+from benchmarks import work
+from benchmarks.gpu.setting import Findings, Setting, recorded, without_kernels
 
 # label: recurrence, bf16, CUDA graphs, what is otherwise
-VERSIONS: dict[str, tuple[str, bool, bool, Callable[[], AbstractContextManager[None]]]] = {
+VERSIONS: dict[str, tuple[str, bool, bool, Any]] = {
     "plain float32": ("plain", False, False, nullcontext),
     "plain bf16": ("plain", True, False, nullcontext),
     "fused bf16": ("fused", True, False, without_kernels),
     "with kernels": ("fused", True, False, nullcontext),
     "with graphs": ("fused", True, True, nullcontext),
-    "with graphs, products apart": ("fused", True, True, products_apart),
 }
-TARGETS = {"80x30": 7.0, "80x50": 12.0}  # ms of an H100 or H200
-OVER_PLAIN = 8.0  # times plain autocast
-FAST = ("H100", "H200")  # what the targets are of
+SCORE_LIMITS = {False: 1e-4, True: 0.02}  # of a translation's log-probability, in float32 and bf16
 
 
-def shapes(setting: Setting, findings: Findings) -> None:
-    """Milliseconds of forward and backward; versions take turns."""
-    fast = not setting.rehearse and any(name in torch.cuda.get_device_name() for name in FAST)
+def machine(setting: Setting, findings: Findings) -> None:
+    """Versions, bandwidth of a copy and speed of products."""
+    findings.note(torch=torch.__version__, python=platform.python_version())
+    if not setting.rehearse:
+        device = torch.cuda.get_device_properties(0)
+        findings.note(
+            device=device.name,
+            capability=list(torch.cuda.get_device_capability()),
+            memory_gib=device.total_memory / 2**30,
+        )
+        findings.check("bf16 is supported", torch.cuda.is_bf16_supported(), equals=True)
+    source = torch.randint(0, 255, (2**20 if setting.rehearse else 2**31,), dtype=torch.uint8)
+    source = source.to(setting.device)
+    target = torch.zeros_like(source)
+    took = setting.seconds(lambda: target.copy_(source))
+    findings.note(copy_gb_per_s=2 * len(source) / took / 1e9)
+    size = 64 if setting.rehearse else 8192
+    for dtype in (torch.float32, torch.bfloat16):
+        a, b = (torch.randn(size, size, device=setting.device).to(dtype) for _ in range(2))
+        took = setting.seconds(partial(torch.matmul, a, b))
+        findings.note(**{f"{dtype} tflops": 2 * size**3 / took / 1e12})
+
+
+def updates(setting: Setting, findings: Findings) -> None:
+    """Milliseconds of forward and backward; beside them cuDNN's LSTM of the same size."""
     for rows, length in setting.shapes:
         words = setting.words(length, rows=rows, ragged=False)
-        trainers = {
-            label: setting.trainer(setting.net(recurrence, graphs=graphs), bf16=bf16)
-            for label, (recurrence, bf16, graphs, _) in VERSIONS.items()
-        }
-        times: dict[str, list[float]] = {label: [] for label in VERSIONS}
-        for turn in range(setting.rounds + 2):  # compiles and captures in the first two
-            for label, trainer in trainers.items():
-                with VERSIONS[label][3]():
-                    took = one(setting, partial(trainer.gradient, words))
-                if turn > 1:
-                    times[label].append(took)
+        found = {}
+        for label, (recurrence, bf16, graphs, otherwise) in VERSIONS.items():
+            trainer = setting.trainer(setting.net(recurrence, graphs=graphs), bf16=bf16)
+            with otherwise():
+                found[label] = 1e3 * setting.seconds(partial(trainer.gradient, words))
         shape = f"{rows}x{length}"
-        found = {label: 1e3 * median(measured) for label, measured in times.items()}
-        findings.note(**{f"{shape} ms": found})
-        findings.check(f"{shape}: graphs held", recorded(trainers["with graphs"].net), at_least=1)
-        finite = all(g.isfinite().all() for g in gradients_of(trainers["with graphs"].net))
+        findings.check(f"{shape}: graphs held", recorded(trainer.net), at_least=1)
+        finite = all(gradient.isfinite().all() for gradient in work.gradients_of(trainer.net))
         findings.check(f"{shape}: gradients are finite", finite, equals=True)
-        if fast and shape in TARGETS:
-            findings.target(f"{shape} ms", found["with graphs"], at_most=TARGETS[shape])
-            over = found["plain bf16"] / found["with graphs"]
-            findings.target(f"{shape} times plain autocast", over, at_least=OVER_PLAIN)
-        del trainers
-        if setting.device == "cuda":
-            torch.cuda.empty_cache()
+        findings.note(
+            **{f"{shape} ms": found | {"cuDNN's LSTM": 1e3 * lstm(setting, rows, length)}}
+        )
 
 
-def one(setting: Setting, run: Callable[[], object]) -> float:
-    """Wall-clock seconds of a call."""
-    setting.wait()
-    start = time.perf_counter()
-    run()
-    setting.wait()
-    return time.perf_counter() - start
+def lstm(setting: Setting, rows: int, length: int) -> float:
+    """Seconds of PyTorch's bidirectional LSTM in bf16, forward and backward."""
+    layer = nn.LSTM(setting.size.embedding, setting.size.hidden, bidirectional=True)
+    layer = layer.to(setting.device)
+    words = torch.randn(length, rows, setting.size.embedding, device=setting.device)
 
+    def run() -> None:
+        with torch.autocast(setting.device, torch.bfloat16):
+            layer(words)[0].sum().backward()
 
-class Watch:
-    """Milliseconds of named parts, by events on the device's own clock."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.parts: dict[str, list[Any]] = {}
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        start = self._now()
-        yield
-        self.parts.setdefault(name, []).append((start, self._now()))
-
-    def _now(self) -> Any:
-        if self.setting.device == "cpu":
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def medians(self) -> dict[str, float]:
-        """Of each part, once the device is done."""
-        self.setting.wait()
-        return {
-            name: median(
-                1e3 * (end - start) if self.setting.device == "cpu" else start.elapsed_time(end)
-                for start, end in spans[2:]
-            )
-            for name, spans in self.parts.items()
-        }
+    return setting.seconds(run)
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Milliseconds of the parts of an update, each way."""
-    rows, length = setting.shapes[0]
-    words = setting.words(length, rows=rows, ragged=False)
-    net = setting.net(graphs=True)
-    trainer = setting.trainer(net, bf16=True)
-    watch = Watch(setting)
-    wanted = None
-    for _ in range(setting.rounds + 2):
-        net.zero_grad()
-        with watch("whole"):
-            in_parts(setting, net, words, watch)
-            with watch("clip"):
-                norm = trainer.clip()
-            wanted = wanted if wanted is not None else float(norm)
-            with watch("optimizer"):
-                trainer.optimizer.step()
-    medians = watch.medians()
-    findings.note(ms=medians, shape=f"{rows}x{length}")
-    # the parts make the gradient that the whole makes
-    twin = setting.net(graphs=True)
-    setting.trainer(twin, bf16=True).gradient(words)
-    expected = float(nn.utils.get_total_norm(gradients_of(twin)))
-    findings.check(
-        "norm of the gradient, share", abs(float(wanted or 0) / expected - 1), at_most=0.02
-    )
-    rest = medians["whole"] - sum(took for name, took in medians.items() if name != "whole")
-    findings.note(between_the_parts_ms=rest)
-
-
-def in_parts(setting: Setting, net: Any, words: tuple[Tensor, ...], watch: Watch) -> None:
-    """Forward and backward with a cut between encoder, decoder and output."""
-    source, source_mask, target, target_mask = words
-    with setting.autocast(True):
-        with watch("encoder forward"):
-            annotations, summary = net.encoder(source, source_mask)
-        cut = [x.detach().requires_grad_() for x in (annotations, summary)]
-        with watch("decoder forward"):
-            memory = net.decoder.memory(*cut, source_mask)
-            readout = net.decoder(target, target_mask, memory).readout
-        reached = readout.detach().requires_grad_()
-        with watch("output forward"):
-            loss = net.output.loss(reached, target, target_mask)[0] / len(source)
-    with watch("output backward"):
-        loss.backward()
-    with watch("decoder backward"):
-        readout.backward(reached.grad)
-    with watch("encoder backward"):
-        gradients = [torch.zeros_like(x) if x.grad is None else x.grad for x in cut]
-        torch.autograd.backward([annotations, summary], gradients)
-
-
-def profile(setting: Setting, findings: Findings) -> None:
-    """One update: its kernels, the longest of them, and the share of time that none ran."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as profiler
-
+    """Milliseconds of the parts of an update, and of its longest kernels with their number."""
     rows, length = setting.shapes[0]
     words = setting.words(length, rows=rows, ragged=False)
     trainer = setting.trainer(setting.net(graphs=True), bf16=True)
-    for _ in range(3):
-        trainer.update(words)
-    setting.wait()
-    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (not setting.rehearse)
-    with profiler(activities=activities) as profiled:
+    times: dict[str, list[float]] = {}
+    for _ in range(2 + setting.rounds):
+        start = time.perf_counter()
+        for name, part in (
+            ("forward and backward", partial(trainer.gradient, words)),
+            ("clip", trainer.clip),
+            ("optimizer", trainer.optimizer.step),
+        ):
+            part()
+            setting.wait()
+            times.setdefault(name, []).append(1e3 * (time.perf_counter() - start))
+            start = time.perf_counter()
+    findings.note(shape=f"{rows}x{length}", ms={name: median(t[2:]) for name, t in times.items()})
+    with torch.profiler.profile() as profiled:  # of the CPU, and of the GPU if there is one
         trainer.update(words)
         setting.wait()
-    device = torch.autograd.DeviceType.CPU if setting.rehearse else torch.autograd.DeviceType.CUDA
-    events = [
-        event
-        for event in profiled.events()
-        if event.device_type == device and not event.is_user_annotation
-    ]
-    spans = sorted((event.time_range.start, event.time_range.end) for event in events)
-    findings.check("events", len(spans), at_least=1)
-    if not spans:
-        return
-    busy, until = 0.0, spans[0][0]
-    for start, end in spans:
-        busy += max(0.0, end - max(start, until))
-        until = max(until, end)
-    whole = until - spans[0][0]
-    totals: dict[str, list[float]] = {}
-    for event in events:
-        totals.setdefault(event.name[:60], []).append(event.time_range.end - event.time_range.start)
-    longest = sorted(totals.items(), key=lambda entry: -sum(entry[1]))[:15]
+    which = "self_cpu_time_total" if setting.rehearse else "self_device_time_total"
+    events = {e.key[:60]: (getattr(e, which) / 1e3, e.count) for e in profiled.key_averages()}
+    longest = sorted((name for name in events if events[name][0]), key=lambda n: -events[n][0])
     findings.note(
-        kernels=len(spans),
-        device_ms=whole / 1e3,
-        idle_share=1 - busy / whole,
-        top={name: {"count": len(took), "ms": sum(took) / 1e3} for name, took in longest},
+        launches=sum(events[name][1] for name in longest),
+        device_ms=sum(events[name][0] for name in longest),
+        longest_ms={name: events[name] for name in longest[:15]},
     )
+
+
+def search(setting: Setting, findings: Findings) -> None:
+    """Sentences a second of greedy and beam search; probabilities with kernels and without."""
+    length = 6 if setting.rehearse else 25
+    net = setting.net().eval()
+    for rows in (16, 64):
+        words = setting.words(length + 1, rows=rows, ragged=False)
+        for beam in (1, 12):
+            for bf16 in (False, True):
+                name = f"beam {beam} {'bf16' if bf16 else 'float32'} at {rows}"
+                rate = rows / setting.seconds(partial(work.search, net, words, beam, bf16))
+                findings.note(**{f"{name}, sentences a second": rate})
+                with without_kernels():
+                    expected = [best[0].score for best in work.search(net, words, beam, bf16)]
+                found = [best[0].score for best in work.search(net, words, beam, bf16)]
+                apart = max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
+                findings.check(f"{name}: log-probability", apart, at_most=SCORE_LIMITS[bf16])

@@ -1,4 +1,4 @@
-"""JoeyNMT's side of `benchmarks.joeynmt`; runs in JoeyNMT's environment and imports nothing of nmt.
+"""JoeyNMT's side of `benchmarks.peers`; runs in JoeyNMT's environment and imports nothing of nmt.
 
 Reads a line of JSON for each piece of work, and answers with the seconds that it took.
 """
@@ -70,7 +70,7 @@ def batch_of(source: list[list[int]], target: list[list[int]] | None) -> Batch:
 
 def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) -> None:
     """One update, as its `TrainManager` makes it."""
-    batch = batch_of(work["source"], work["target"])
+    batch = batch_of(*work["train"])
     model.train()
     loss = model(return_type="loss", **vars(batch))[0]
     batch.normalize(loss, normalization="batch").backward()
@@ -105,7 +105,7 @@ def main() -> None:
             model = make(work["vocabulary"])
             optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         elif "train" in work:
-            train(model, optimizer, work["train"])
+            train(model, optimizer, work)
         else:
             translate(model, work)
         print(clock() - start, file=answers, flush=True)

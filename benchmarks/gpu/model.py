@@ -1,0 +1,126 @@
+"""Whole models: gradients, CUDA graphs, repeatability and memory."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import torch
+
+from benchmarks.gpu.setting import (
+    Findings,
+    Setting,
+    furthest,
+    gradients_of,
+    recorded,
+    with_kernels,
+    without_kernels,
+)
+from benchmarks.memory import resident
+from benchmarks.work import SCORING, pool
+
+LIMITS = {False: 1e-3, True: 0.05}  # against the plain loop in float32, in float32 and in bf16
+PADDED = {False: 1e-4, True: 0.02}  # with graphs against without, if they pad otherwise
+PRECISIONS = {False: "float32", True: "bf16"}
+TURNS = 3  # through the shapes: captured in the first, replayed in the others
+UPDATES = 20
+
+
+def kernels(setting: Setting, findings: Findings) -> None:
+    """Gradients and updates with kernels against PyTorch's operations, at several source lengths."""
+    if setting.rehearse and find_spec("triton") is None:
+        findings.note(left_out="Triton is not installed")
+        return
+    for scoring in ("additive", "dot", "scaled_dot", "none"):
+        net = setting.net(scoring=scoring)
+        for length in (18,) if setting.rehearse else (8, 16, 32, 52, 200):
+            words = setting.words(length, rows=2 if setting.rehearse else None)
+            for bf16 in (False, True):
+                with without_kernels():
+                    expected = gradients_of(setting, net, words, bf16=bf16)
+                with with_kernels():
+                    found = gradients_of(setting, net, words, bf16=bf16)
+                share, worst = furthest(found, expected)
+                name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"
+                findings.check(name, share, at_most=LIMITS[bf16])
+    if not setting.rehearse:
+        optimizer(setting, findings)
+
+
+def optimizer(setting: Setting, findings: Findings) -> None:
+    """Adadelta with clipping in one kernel against PyTorch's own, at the sizes of the whole model."""
+    nets = [setting.net(), setting.net()]
+    trainer = setting.trainer(nets[0], bf16=False)
+    rule = torch.optim.Adadelta(nets[1].parameters(), lr=1.0, rho=0.95, eps=1e-6)
+    for _ in range(TURNS):
+        for net in nets:
+            torch.manual_seed(5)
+            for parameter in net.parameters():
+                parameter.grad = torch.randn_like(parameter)
+        trainer.clip()
+        trainer.optimizer.step()
+        torch.nn.utils.clip_grad_norm_(nets[1].parameters(), 1.0)
+        rule.step()
+    share, worst = furthest(*(dict(net.state_dict()) for net in nets))
+    findings.check(f"adadelta: {worst}", share, at_most=1e-5)
+
+
+def gradients(setting: Setting, findings: Findings) -> None:
+    """Fused and bf16 gradients against the plain loop in float32, parameter by parameter."""
+    words = setting.words(setting.lengths[0])
+    for scoring in (*SCORING, "none"):
+        expected = gradients_of(setting, setting.net("plain", scoring=scoring), words, bf16=False)
+        for bf16 in (False, True):
+            net = setting.net(scoring=scoring)
+            share, worst = furthest(gradients_of(setting, net, words, bf16=bf16), expected)
+            name = f"{scoring} {PRECISIONS[bf16]}: {worst}"
+            findings.check(name, share, at_most=LIMITS[bf16])
+
+
+def graphs(setting: Setting, findings: Findings) -> None:
+    """With graphs against without: equal bits, if the graph adds no padding."""
+    for scoring in ("additive", "dot", "none"):
+        for bf16 in (False, True):
+            bare, net = (setting.net(graphs=on, scoring=scoring) for on in (False, True))
+            different, share, worst = [], 0.0, ""
+            for turn in range(TURNS):
+                for length in setting.lengths:
+                    words = setting.words(length, seed=10 * turn + length)
+                    expected = gradients_of(setting, bare, words, bf16=bf16)
+                    found = gradients_of(setting, net, words, bf16=bf16)
+                    if length in setting.lengths[:2] and scoring != "none":
+                        different += [
+                            n for n, g in expected.items() if not torch.equal(g, found[n])
+                        ]
+                    share, worst = max((share, worst), furthest(found, expected))
+            name = f"{scoring} {PRECISIONS[bf16]}"
+            findings.check(f"{name}: other bits", sorted(set(different)), equals=[])
+            findings.check(f"{name}, padded: {worst}", share, at_most=PADDED[bf16])
+            findings.check(f"{name}: graphs held", recorded(net), at_least=1)
+
+
+def repeat(setting: Setting, findings: Findings) -> None:
+    """The same updates from the same weights end with equal bits, with graphs."""
+    for bf16 in (False, True):
+        ends = []
+        for _ in range(2):
+            net = setting.net(graphs=True)
+            trainer = setting.trainer(net, bf16=bf16)
+            for update in range(UPDATES):
+                length = setting.lengths[update % len(setting.lengths)]
+                trainer.update(setting.words(length, seed=update))
+            ends.append(net.state_dict())
+        different = [n for n, value in ends[0].items() if not torch.equal(value, ends[1][n])]
+        findings.check(f"{PRECISIONS[bf16]}: other bits", different, equals=[])
+
+
+def memory(setting: Setting, findings: Findings) -> None:
+    """MiB that updates on all shapes of a pool hold at most with graphs: a second pool adds nothing."""
+    trainer = setting.trainer(setting.net(graphs=True), bf16=True)
+    held = []
+    for _ in range(2):
+        for batch in pool(setting.size, setting.device)[:: 5 if setting.rehearse else 1]:
+            trainer.update(batch)
+        setting.wait()
+        held.append(resident("VmHWM") if setting.rehearse else torch.cuda.max_memory_allocated())
+    findings.note(largest_after_each_pool=held)
+    findings.check("a second pool / the first", held[1] / held[0], at_most=1.05)

@@ -1,0 +1,114 @@
+"""Training and beam search beside JoeyNMT and Marian: the same words, batches and sizes.
+
+    python -m benchmarks.peers
+    python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
+
+The first call installs each toolkit into an environment of its own. Toolkits take turns, a round each.
+Prints a line of JSON a figure:
+
+- `peer`, `system`: the toolkit that is compared, and who did the work: the peer or `nmt`
+- `task`: `training` (target words a second) or `beam 12` (sentences a second)
+- `order`: `mixed` batches hold sentences as they come, `sorted` ones sentences of like length
+- `rate`: the median, per second of the processor for one thread, of the wall clock for several
+- `ratio`: the median over the rounds of the rate divided by the peer's rate with batches of its own order
+- `multiply_adds`: of matrix products a target word, forward
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from benchmarks.lines import Line, resumable
+from benchmarks.peers.toolkits import TOOLKITS, own_multiply_adds
+from benchmarks.work import SIZES, Net, Trainer, pool, rectangle, search, seconds
+
+SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # of the search
+VERSIONS = {
+    "plain float32": ("plain", False),
+    "float32": ("fused", False),
+    "bf16": ("fused", True),
+}
+
+
+def compare(name: str, threads: int, rounds: int, folder: Path) -> Iterable[Line]:
+    """The figures of one toolkit and of this program, which take turns."""
+    size = SIZES["laptop"]
+    toolkit = TOOLKITS[name]
+    peer = toolkit(folder / name, size, threads)
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    trainers = {
+        label: Trainer(Net(size, recurrence), size, bf16, "cpu")
+        for label, (recurrence, bf16) in VERSIONS.items()
+    }
+    pools = {order: pool(size, ordered=order == "sorted") for order in ("mixed", "sorted")}
+    sources = rectangle(size, SENTENCES, SYMBOLS)
+    rates: dict[tuple[str, str, str, str], list[float]] = {}
+
+    def add(turn: int, work: int, took: float, *key: str) -> None:
+        if turn:  # the first turn warms up
+            rates.setdefault(key, []).append(work / took)  # type: ignore[arg-type]
+
+    def own(label: str, work: Callable[[Trainer], object]) -> float:
+        return seconds(partial(work, trainers[label]), "cpu", clock)
+
+    for turn in range(rounds + 1):
+        for order, batches in pools.items():
+            words = batches[(turn * 7 + 3) % len(batches)]
+            count = int(words[3].sum())
+            add(turn, count, peer.train(words), name, "training", order, "float32")
+            for label in VERSIONS:
+                took = own(label, lambda trainer, words=words: trainer.update(words))  # type: ignore[misc]
+                add(turn, count, took, "nmt", "training", order, label)
+        task = f"beam {BEAM}"
+        add(turn, SENTENCES, peer.search(sources, BEAM), name, task, "", "float32")
+        for label in ("float32", "bf16"):
+            bf16 = VERSIONS[label][1]
+            took = own(label, lambda t, bf16=bf16: search(t.net.eval(), sources, BEAM, bf16))  # type: ignore[misc]
+            trainers[label].net.train()
+            add(turn, SENTENCES, took, "nmt", task, "", label)
+    for (system, task, order, precision), found in rates.items():
+        own_order = toolkit.own_order if order else ""
+        base = rates[name, task, own_order, "float32"]
+        products = own_multiply_adds if system == "nmt" else toolkit.multiply_adds
+        yield {
+            "version": toolkit.version,
+            "system": system,
+            "task": task,
+            "order": order,
+            "precision": precision,
+            "rate": statistics.median(found),
+            "ratio": statistics.median(a / b for a, b in zip(found, base, strict=True)),
+            "multiply_adds": products(size, SYMBOLS),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=TOOLKITS, nargs="+", default=list(TOOLKITS))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--environments", type=Path, default=Path("build/peers"))
+    parser.add_argument(
+        "--out", type=Path, default=Path(f"peers-{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
+    )
+    args = parser.parse_args()
+    with resumable("benchmarks.peers", args.out) as lines:
+        for name in args.only:
+            for threads in args.threads:
+                work = partial(compare, name, threads, args.rounds, args.environments)
+                lines.measure(work, peer=name, threads=threads)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""The toolkits that are compared: how each is installed, and how it does a piece of work.
+
+The models are those nearest to RNNsearch that each offers, with one embedding size E, H hidden units
+and V words a language; what differs is in `multiply_adds`.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import venv
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.work import Size, Words
+
+WORKER = Path(__file__).with_name("joeynmt_worker.py")
+REPEATS = 3  # updates on one batch by which Marian's time is measured
+
+
+def install(folder: Path, requirements: list[str], *, borrow: bool) -> Path:
+    """The Python of an environment in a folder, which is made if it is not there yet.
+
+    Args:
+        folder: of the environment.
+        requirements: packages to install.
+        borrow: whether it can import the packages of this environment, such as torch.
+    """
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        if borrow:  # before anything is installed, so that torch is not installed again
+            (packages,) = folder.glob("lib/python*/site-packages")
+            (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+        command = [str(python), "-m", "pip", "install", "-q", *requirements]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+        (folder / "ready").touch()
+    return python
+
+
+class Toolkit(ABC):
+    """A toolkit that trains on batches of words and searches.
+
+    Attributes:
+        version: of its package.
+        own_order: `mixed` or `sorted`: how it makes its batches by itself.
+    """
+
+    version: ClassVar[str]
+    own_order: ClassVar[str]
+
+    @abstractmethod
+    def __init__(self, folder: Path, size: Size, threads: int) -> None: ...
+
+    @abstractmethod
+    def train(self, words: Words) -> float:
+        """Seconds of an update: of the processor for one thread, else of the wall clock."""
+
+    @abstractmethod
+    def search(self, words: Words, beam: int) -> float:
+        """Seconds of a search that writes as many words as the sources have."""
+
+    @staticmethod
+    @abstractmethod
+    def multiply_adds(size: Size, source: int) -> int:
+        """Multiply-adds of matrix products a target word, forward, if both sides have `source` words."""
+
+
+class JoeyNMT(Toolkit):
+    """JoeyNMT in a process of its own, which answers each piece of work with its seconds."""
+
+    version, own_order = "2.3.0", "mixed"
+
+    def __init__(self, folder: Path, size: Size, threads: int) -> None:
+        # importlib_metadata is a dependency that it does not declare
+        python = install(folder, [f"joeynmt=={self.version}", "importlib_metadata"], borrow=True)
+        self.process = subprocess.Popen(
+            [python, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.ask({"vocabulary": size.vocabulary, "threads": threads})
+
+    def ask(self, work: dict[str, Any]) -> float:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(work), file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+    def train(self, words: Words) -> float:
+        return self.ask({"train": [sentences(*words[:2]), sentences(*words[2:])]})
+
+    def search(self, words: Words, beam: int) -> float:
+        source = sentences(*words[:2])
+        return self.ask({"search": source, "steps": len(source[0]), "beam": beam})
+
+    @staticmethod
+    def multiply_adds(size: Size, source: int) -> int:
+        E, H, V = size.embedding, size.hidden, size.vocabulary
+        encoder = 2 * 3 * H * (E + H)
+        attention = 2 * H * H + H * H + source * (H + 2 * H)
+        decoder = 3 * H * (E + H + H) + 3 * H * H  # input feeding
+        return encoder + attention + decoder + H * V
+
+
+class Marian(Toolkit):
+    """Marian's program, started for each piece of work: the time of several updates less that of one."""
+
+    version, own_order = "1.12.42", "sorted"
+
+    def __init__(self, folder: Path, size: Size, threads: int) -> None:
+        python = install(folder, [f"pymarian=={self.version}"], borrow=False)
+        self.program = python.with_name("pymarian")
+        self.threads = threads
+        self.size = size
+        self.folder = Path(tempfile.mkdtemp(prefix="marian-"))
+        words = "".join(f"w{word}: {word}\n" for word in range(2, size.vocabulary))
+        (self.folder / "vocabulary.yml").write_text(f"</s>: 0\n<unk>: 1\n{words}")
+
+    def run(self, command: str, **options: object) -> float:
+        """Seconds of a command; an option `a_b` is typed as `--a-b`."""
+        common = {
+            "vocabs": "vocabulary.yml vocabulary.yml", "cpu_threads": self.threads,
+            "maxi_batch": 1, "workspace": 1000,
+        }  # fmt: skip
+        typed = [str(self.program.absolute()), command, "--quiet"]
+        for name, value in {**common, **options}.items():
+            typed += [f"--{name.replace('_', '-')}", *str(value).split()]
+        used, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run(typed, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+        return processor if self.threads == 1 else wall
+
+    def updates(self, words: Words, count: int, rate: float = 1e-3) -> float:
+        for name, side in (("source", words[:2]), ("target", words[2:])):
+            lines = [" ".join(f"w{w}" for w in row[:-1]) for row in sentences(*side)]
+            (self.folder / name).write_text("".join(f"{line}\n" for line in lines * count))
+        (self.folder / "model.npz").unlink(missing_ok=True)
+        return self.run(
+            "train", type="s2s", train_sets="source target", model="model.npz", after=f"{count}u",
+            dim_vocabs=f"{self.size.vocabulary} {self.size.vocabulary}", dim_emb=self.size.embedding,
+            dim_rnn=self.size.hidden, mini_batch=len(words[0]), max_length=100, shuffle="none",
+            optimizer="adam", learn_rate=rate, clip_norm=1, dropout_rnn=0,
+        )  # fmt: skip
+
+    def train(self, words: Words) -> float:
+        return (self.updates(words, 1 + REPEATS) - self.updates(words, 1)) / REPEATS
+
+    def search(self, words: Words, beam: int) -> float:
+        self.updates(words, 1, rate=1e-12)  # an untrained model does not end its sentences early
+        times = []
+        for repeats in (1, 1 + REPEATS):
+            lines = (self.folder / "source").read_text() * repeats
+            (self.folder / "input").write_text(lines)
+            times.append(
+                self.run(
+                    "decode", models="model.npz", input="input", output="output", beam_size=beam,
+                    mini_batch=len(words[0]), max_length_factor=1,
+                )
+            )  # fmt: skip
+        return (times[1] - times[0]) / REPEATS
+
+    @staticmethod
+    def multiply_adds(size: Size, source: int) -> int:
+        E, H, V = size.embedding, size.hidden, size.vocabulary
+        encoder = 2 * 3 * H * (E + H)
+        attention = 2 * H * 2 * H + H * 2 * H + source * (2 * H + 2 * H)
+        decoder = 3 * H * (E + H) + 3 * H * (2 * H + H)  # two steps of a unit a word
+        return encoder + attention + decoder + (H + E + 2 * H) * E + E * V
+
+
+TOOLKITS: dict[str, type[Toolkit]] = {"joeynmt": JoeyNMT, "marian": Marian}
+
+
+def own_multiply_adds(size: Size, source: int) -> int:
+    """`Toolkit.multiply_adds` of RNNsearch here."""
+    E, H, N, M, V = size.embedding, size.hidden, size.alignment, size.maxout, size.vocabulary
+    encoder = 2 * 3 * H * (E + H)
+    attention = 2 * H * N + H * N + source * (N + 2 * H)
+    decoder = 3 * H * (E + H + 2 * H)
+    return encoder + attention + decoder + (H + E + 2 * H) * 2 * M + M * V
+
+
+def sentences(words: Any, mask: Any) -> list[list[int]]:
+    """The ids of each sentence of a batch, without padding."""
+    return [row[: int(real.sum())].tolist() for row, real in zip(words, mask, strict=True)]
