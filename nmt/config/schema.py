@@ -235,7 +235,10 @@ class CompareConfig:
         "also draw figures for papers: pdf, or several as [pdf,svg]",
         choices=("png", "svg", "pdf"),
     )
-    wandb: str | None = key(None, "ENTITY/PROJECT: also save a W&B workspace and report there")
+    wandb: str | None = key(
+        None,
+        "ENTITY/PROJECT: also save a W&B workspace and report there; preview: write them as files",
+    )
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 

@@ -4,7 +4,7 @@ The file holds, one after another:
 
     MAGIC          8 bytes, the number of the format in the last
     length         of the description in bytes, 4 bytes, the lowest first
-    description    JSON in UTF-8, see `LiveDescription`
+    description    JSON in UTF-8: `about` of `LiveModel`
     weights        float16, the lowest byte first, the tensors of `shapes` in that order
 
 Names and shapes of the tensors are those of a checkpoint (`nmt.layers`); they are not in the file, since the
@@ -18,77 +18,16 @@ import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
 
-from nmt.data.tokenise import LANGUAGES
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_atomically
 
 FILE = "live.bin"
-FORMAT = 1
-MAGIC = b"nmtlive" + bytes([FORMAT])
+MAGIC = b"nmtlive1"
 _HEADER = struct.Struct("<8sI")
-
-_Size = Annotated[int, Field(ge=1, le=100_000)]
-_Ratio = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
-_Text = Annotated[str, Field(max_length=1000)]
-
-
-class Sizes(TypedDict):
-    """Entries of a state, an embedded word, the alignment space (none: null) and the maxout layer."""
-
-    hidden: _Size
-    embedding: _Size
-    alignment: _Size | None
-    maxout: _Size
-
-
-class Words(TypedDict):
-    """A shortlist: word i has the id i + 2."""
-
-    kind: Literal["words"]
-    words: list[_Text]
-
-
-class Subwords(TypedDict):
-    """Byte-pair encoding: subword i has the id i + 2; merges are pairs of places in `subwords`, the first first."""
-
-    kind: Literal["bpe"]
-    subwords: list[_Text]
-    merges: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
-
-
-class SearchSettings(TypedDict):
-    """What of `search` a page starts with."""
-
-    beam_size: Annotated[int, Field(ge=1, le=1000)]
-    max_ratio: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
-    min_ratio: _Ratio
-    length_penalty: _Ratio
-    replace_unk: Literal["none", "copy", "dictionary"]
-
-
-@with_config(ConfigDict(extra="forbid"))
-class LiveDescription(TypedDict):
-    """All of a model but its weights."""
-
-    model: Literal["RNNencdec", "RNNsearch"]
-    scoring: Literal["additive", "dot", "scaled_dot"] | None
-    state_input: Literal["previous", "current"]
-    sizes: Sizes
-    languages: Annotated[list[_Text], Field(min_length=2, max_length=2)]
-    normalise: bool
-    search: SearchSettings
-    source_vocabulary: Annotated[Words | Subwords, Field(discriminator="kind")]
-    target_vocabulary: Annotated[Words | Subwords, Field(discriminator="kind")]
-    dictionary: dict[_Text, _Text] | None
-
-
-_DESCRIPTION = TypeAdapter(LiveDescription)
 
 
 @dataclass(frozen=True)
@@ -96,7 +35,10 @@ class LiveModel:
     """A model as a page takes it.
 
     Attributes:
-        about: all but the weights.
+        about: all but the weights: `model`, `scoring`, `state_input`, `sizes` (hidden, embedding,
+            alignment, maxout), `languages`, `normalise`, `search`, `source_vocabulary` and
+            `target_vocabulary` (`kind` words with `words`, or bpe with `subwords` and `merges`, whose
+            entry i has the id i + 2), `dictionary`.
         weights: float16 arrays by name, in the order of `shapes(about)`.
     """
 
@@ -175,61 +117,28 @@ def write_live(folder: str | Path, model: LiveModel) -> Path:
 
 
 def read_live(folder: str | Path) -> LiveModel | None:
-    """Reads `live.bin` of a run folder that a stranger may have written; None where there is none.
+    """Reads `live.bin` of a run folder; None where there is none.
 
     Raises:
-        InputError: naming the file, and what in it is missing, too much or wrong.
+        InputError: naming the file, if it is not as described above or not complete.
     """
     path = Path(folder) / FILE
     if not path.is_file():
         return None
-    content = path.read_bytes()
-    if len(content) < _HEADER.size or content[: len(MAGIC) - 1] != MAGIC[:-1]:
-        raise InputError(f"{path}: damaged: not a model for pages")
-    magic, length = _HEADER.unpack_from(content)
-    if magic != MAGIC:
-        raise InputError(f"{path}: its format is {magic[-1]}, not {FORMAT}")
-    end = _HEADER.size + length
-    if end > len(content):
-        raise InputError(f"{path}: damaged: it ends within its description")
     try:
-        about: dict[str, Any] = dict(
-            _DESCRIPTION.validate_json(content[_HEADER.size : end], strict=True)
-        )
-    except ValidationError as error:
-        raise InputError(f"{path}: damaged ({'; '.join(str(error).splitlines()[1:3])})") from error
-    _check(about, str(path))
-    wanted = shapes(about)
-    entries = sum(map(math.prod, wanted.values()))
-    if len(content) - end != 2 * entries:
-        raise InputError(
-            f"{path}: damaged: its sizes say {2 * entries} bytes of weights, "
-            f"it has {len(content) - end}"
-        )
-    numbers = np.frombuffer(content, "<f2", offset=end)
-    if not np.isfinite(numbers).all():
-        raise InputError(f"{path}: damaged: a weight is not a finite number")
+        content = path.read_bytes()
+        magic, length = _HEADER.unpack_from(content)
+        end = _HEADER.size + length
+        about = json.loads(content[_HEADER.size : end])
+        numbers = np.frombuffer(content, "<f2", offset=end)
+        wanted = shapes(about)
+        complete = len(numbers) == sum(map(math.prod, wanted.values()))
+        if magic != MAGIC or not complete or not np.isfinite(numbers).all():
+            raise ValueError("not complete")
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise InputError(f"{path}: not a model for pages: {first_line(error)}") from error
     weights, start = {}, 0
     for name, shape in wanted.items():
         weights[name] = numbers[start : start + math.prod(shape)].reshape(shape)
         start += math.prod(shape)
     return LiveModel(about, weights)
-
-
-def _check(about: dict[str, Any], where: str) -> None:
-    """What types cannot say; raises InputError naming file and field."""
-    attends = about["model"] == "RNNsearch"
-    if attends != (about["scoring"] is not None):
-        raise InputError(f"{where}: scoring={about['scoring']}: does not fit {about['model']}")
-    if attends != (about["sizes"]["alignment"] is not None):
-        raise InputError(f"{where}: sizes.alignment: does not fit {about['model']}")
-    for language in about["languages"]:
-        if language not in LANGUAGES:
-            raise InputError(f"{where}: languages: no Moses rules for {language!r:.40}")
-    for side in ("source_vocabulary", "target_vocabulary"):
-        entries = entries_of(about[side])
-        if len(set(entries)) != len(entries):
-            raise InputError(f"{where}: {side}: an entry occurs twice")
-        for pair in about[side].get("merges", ()):
-            if not all(0 <= place < len(entries) for place in pair):
-                raise InputError(f"{where}: {side}.merges: {pair} names no subword")

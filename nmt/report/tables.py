@@ -12,14 +12,12 @@ import pandas as pd
 
 from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
-from nmt.evaluation.significance import FEWEST
 from nmt.report.comparison import MAX_PAIRED, Comparison, bleu_by_length, only
 from nmt.report.runs import MISSING, FinishedRun, differing_keys, sets_of
 from nmt.utils.files import write_text
 from nmt.utils.printable import printable
 from nmt.utils.progress import enumeration
 
-MAX_ROWS = 1000  # of a table that people read; longer ones are CSV alone
 RUN = "Run"
 NONE = "–"
 LONG = 50  # words: end of the bucket that the headline compares with the first one
@@ -235,37 +233,6 @@ def unknown_words_table(comparison: Comparison, test_set: str) -> Table:
     )
 
 
-def differences_table(comparison: Comparison, test_set: str) -> Table:
-    """Runs in pairs by every score, on the whole set and in each bucket."""
-    frame = comparison.differences
-    frame = frame[frame["set"] == test_set]
-    p_columns = {
-        "p": "p",
-        "p_corrected": "p, corrected",
-        "p_randomised": "p by randomisation",
-        "p_randomised_corrected": "p by randomisation, corrected",
-    }
-    rows = [
-        {
-            "Score": comparison.about[row["score"]]["title"],
-            "A": row["a"],
-            "B": row["b"],
-            "Words": row["bucket"],
-            "Sentences": number(row["sentences"], 0),
-            "A − B": measured(row, comparison.about[row["score"]]["digits"], "delta"),
-            **{title: number(row[name], 4) for name, title in p_columns.items()},
-        }
-        for row in (frame.to_dict("records") if len(frame) <= MAX_ROWS else [])
-    ]
-    notes = [
-        f"{comparison.level} intervals and p by paired bootstrap (no p below {FEWEST} sentences), "
-        "beside it p by approximate randomisation; p-values of buckets corrected for their number "
-        "(Holm).",
-        *paired_note(comparison, test_set),
-    ]
-    return Table(f"differences_{test_set}", f"Differences on {test_set}", pd.DataFrame(rows), notes)
-
-
 def paired_note(comparison: Comparison, test_set: str) -> list[str]:
     """Which runs are compared in pairs, where they are not all."""
     count = len(comparison.present(test_set))
@@ -347,7 +314,7 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 def all_tables(comparison: Comparison) -> list[Table]:
     """Every table that has rows, in the order people read them."""
     makers: list[Callable[[Comparison, str], Table]] = [
-        *(scores_table, seeds_table, lengths_table, unknown_words_table, differences_table)
+        *(scores_table, seeds_table, lengths_table, unknown_words_table)
     ]
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]

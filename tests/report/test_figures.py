@@ -271,7 +271,7 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
         folder=place,
         checkpoint=None,
         initial=None,
-        logger=None,
+        loggers=[],
         left=TimeLeft({}),
         text=None,
         commit=None,

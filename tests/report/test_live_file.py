@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from nmt.config import EvaluationConfig
 from nmt.inference.live_export import live_model
 from nmt.inference.trained import intervene
 from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
-from nmt.report.live_file import FILE, LiveModel, read_live, shapes, write_live
+from nmt.report.live_file import read_live, shapes, write_live
 from nmt.utils.errors import InputError
 from tests.helpers.live import drawn_model, exported
 
@@ -67,51 +65,22 @@ def test_what_a_page_cannot_run_is_named() -> None:
     assert live_model(trained) == "the page does not know the model Mine"
 
 
-def content(model: LiveModel, about: bytes | None = None, folder: Path | None = None) -> bytes:
-    """The file of a model, with another description in it."""
-    assert folder is not None
-    whole = write_live(folder, model).read_bytes()
-    (length,) = struct.unpack_from("<I", whole, 8)
-    if about is None:
-        return whole
-    return whole[:8] + struct.pack("<I", len(about)) + about + whole[12 + length :]
-
-
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        (lambda whole: whole[:6], "not a model for pages"),
-        (lambda whole: b"PK" + whole[2:], "not a model for pages"),
-        (lambda whole: whole[:7] + b"\x63" + whole[8:], "its format is 99, not 1"),
-        (lambda whole: whole[:40], "ends within its description"),
-        (lambda whole: whole[:-2], "bytes of weights"),
-        (lambda whole: whole + b"ab", "bytes of weights"),
-        (lambda whole: whole[:-2] + b"\x00\x7c", "not a finite number"),
+        lambda whole: whole[:6],
+        lambda whole: b"PK" + whole[2:],
+        lambda whole: whole[:40],
+        lambda whole: whole[:-2],
+        lambda whole: whole + b"ab",
+        lambda whole: whole[:-2] + b"\x00\x7c",  # infinite
+        lambda whole: whole.replace(b'"hidden":', b'"hiddem":'),
     ],
 )
-def test_a_damaged_file_is_refused(change: Any, said: str, tmp_path: Path) -> None:
-    whole = content(exported(drawn_model()), folder=tmp_path)
-    (tmp_path / FILE).write_bytes(change(whole))
-    with pytest.raises(InputError, match=said):
-        read_live(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"scoring": None}, "scoring=None: does not fit RNNsearch"),
-        ({"languages": ["en", "tlh"]}, "no Moses rules for 'tlh'"),
-        ({"dictionary": {"a": 3}}, "dictionary.a"),
-        ({"more": 1}, "more"),
-    ],
-)
-def test_what_types_cannot_say_is_checked(
-    change: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    model = exported(drawn_model())
-    about = copy.deepcopy(model.about) | change
-    (tmp_path / FILE).write_bytes(content(model, json.dumps(about).encode(), tmp_path))
-    with pytest.raises(InputError, match=said):
+def test_a_damaged_file_is_refused(change: Any, tmp_path: Path) -> None:
+    path = write_live(tmp_path, exported(drawn_model()))
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(InputError, match=r"live\.bin: not a model for pages"):
         read_live(tmp_path)
 
 

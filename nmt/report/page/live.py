@@ -15,9 +15,6 @@ from nmt.report.page import embed
 from nmt.report.page.payload import spread
 from nmt.report.runs import FinishedRun, grouped
 
-FORMAT = 1
-"""Of what the page holds; `nmt/report/page/js/live/models.mjs` names the one it reads."""
-
 LIMIT = 12_000_000
 """Bytes that all models of a page take at most with `report.live=auto`."""
 
@@ -76,7 +73,6 @@ def fitted_models(runs: Sequence[FinishedRun], report: PageConfig) -> LiveModels
     if not described:
         return LiveModels({}, None, left_out)
     about = {
-        "format": FORMAT,
         "bits": report.live_bits,
         "models": described,
         "sentences": offered_sentences(runs, described[0]["languages"][0]),

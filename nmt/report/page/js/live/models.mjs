@@ -3,8 +3,6 @@
 import { inflate } from "../bytes.mjs";
 import { byId } from "../dom.mjs";
 
-const FORMAT = 1;
-
 /** One model: `read` tells which words it knows, `translate` gives the record of a sentence. */
 class LiveModel {
   constructor(address, about, bits, weights) {
@@ -59,7 +57,6 @@ class LiveModel {
 
 /** Starts the models that the page holds. */
 export async function startModels(live) {
-  if (live.format !== FORMAT) throw new Error(`the models of this page have the format ${live.format}, not ${FORMAT}`);
   const program = await inflate(byId("live-program").textContent);
   const address = URL.createObjectURL(new Blob([program], { type: "text/javascript" }));
   return live.models.map((about, i) => new LiveModel(address, about, live.bits, byId(`live-${i}`).textContent));
