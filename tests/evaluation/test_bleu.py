@@ -82,3 +82,9 @@ def test_a_token_that_holds_a_unicode_space_is_one_token():
 def test_clipping_counts_a_repeated_word_as_often_as_the_reference():
     statistics = sentence_statistics(["the"] * 7, ["the", "cat", "is", "on", "the", "mat"])
     assert statistics.tolist() == [2, 0, 0, 0, 7, 6, 5, 4, 7, 6]
+
+
+def test_identical_texts_score_100_and_no_more():
+    same = [40, 32, 24, 16, 40, 32, 24, 16, 40, 40]
+    assert bleu(same) == 100.0
+    assert bleu_scores(np.array([same, same])).tolist() == [100.0, 100.0]

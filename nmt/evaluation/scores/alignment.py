@@ -21,8 +21,6 @@ class ErrorRate(Score):
     title = "Alignment error rate"
     digits = 3
     higher_is_better: ClassVar[bool | None] = False
-    needs_attention = True
-    section = "alignment"
 
     def statistics(self, record: Record) -> Sequence[float] | None:
         return record.get("alignment_counts")

@@ -11,7 +11,6 @@ class _Mean(Ratio):
     """The mean over sentences of what the record holds under the score's key."""
 
     higher_is_better = None
-    needs_attention = True
 
     def statistics(self, record: Record) -> Sequence[float] | None:
         value = record.get(self.key)

@@ -29,8 +29,6 @@ class Score(ABC):
         default: whether it is chosen where nothing else is asked for.
         slow: whether its statistics take long. They are kept in the records, and computed for records
             without them only where the score is named.
-        needs_attention: whether models without attention have none of it.
-        section: the object of a test set's results that holds it; empty: the test set's own.
     """
 
     key: ClassVar[str]
@@ -41,8 +39,6 @@ class Score(ABC):
     by_length: ClassVar[bool] = True
     default: ClassVar[bool] = True
     slow: ClassVar[bool] = False
-    needs_attention: ClassVar[bool] = False
-    section: ClassVar[str] = ""
 
     @abstractmethod
     def statistics(self, record: Record) -> Sequence[float] | None:
