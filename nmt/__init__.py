@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt.api.configuration import configure
-    from nmt.api.model import Model, ScoredSentence
-    from nmt.api.model import open_model as load
     from nmt.api.plots import plot_alignment
     from nmt.api.runs import compare, scores
     from nmt.data.built_in import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
+    from nmt.inference.decoding import ScoredSentence
+    from nmt.inference.model import Model
+    from nmt.inference.model import load_model as load
     from nmt.utils.errors import InputError
 
 __version__ = "0.1.0"
@@ -38,12 +39,12 @@ __all__ = [
 _HOMES = {
     "CorpusScore": "nmt.evaluation.metric.CorpusScore",
     "InputError": "nmt.utils.errors.InputError",
-    "Model": "nmt.api.model.Model",
-    "ScoredSentence": "nmt.api.model.ScoredSentence",
+    "Model": "nmt.inference.model.Model",
+    "ScoredSentence": "nmt.inference.decoding.ScoredSentence",
     "built_in_corpus": "nmt.data.built_in.built_in_corpus",
     "compare": "nmt.api.runs.compare",
     "configure": "nmt.api.configuration.configure",
-    "load": "nmt.api.model.open_model",
+    "load": "nmt.inference.model.load_model",
     "plot_alignment": "nmt.api.plots.plot_alignment",
     "scores": "nmt.api.runs.scores",
 }

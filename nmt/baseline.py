@@ -16,9 +16,10 @@ from nmt.cli.command import command
 def main(composed: DictConfig) -> None:
     """A run from training text to results.json."""
     from nmt.config.schema import BaselineConfig, to_containers
+    from nmt.inference.test_sets import evaluate_system
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
-    from nmt.run import start, test
+    from nmt.run import start
     from nmt.run.finish import Outcome, publish
 
     run = start.without_model(composed)
@@ -26,7 +27,9 @@ def main(composed: DictConfig) -> None:
     text = start.prepare_text(run)
     tables = run.folder.path / "phrase_based"
     with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
-        scores = test.evaluate_system(run, system.translate_all, text)
+        scores = evaluate_system(
+            run.config, run.folder.path, text.test.values(), system.translate_all
+        )
         config = to_containers(run.config)
         publish(
             run,

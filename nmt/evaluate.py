@@ -18,16 +18,21 @@ from nmt.cli.command import command
 @command("evaluate")
 def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
-    from nmt.run import start, test
+    from nmt.inference.test_sets import evaluate_model, held_out_splits, read_examples
+    from nmt.run import start
     from nmt.run.finish import Outcome, finish
+    from nmt.training.on_every_rank import on_every_rank
     from nmt.training.trainer import make_trainer
 
     run = start.evaluation(composed)
-    sets = test.chosen_sets(run, list(composed.sets))
     trained = start.model_of(run)
+    vocabularies = trained.codec.source, trained.codec.target
+    sets = read_examples(run.config, held_out_splits(run.config, vocabularies, composed.sets))
     with start.at_work(run):
         run.trainer = make_trainer(run.config, run.folder.path)
-        scores = test.evaluate_test_sets(run, trained, sets)
+        scores = on_every_rank(
+            run.trainer, trained.model, lambda: evaluate_model(trained, sets, run.folder.path)
+        )
         finish(run, trained, scores, Outcome.of_checkpoint(run))
 
 

@@ -11,7 +11,7 @@ column of links, separated by a tab; `alignments=json` prints one JSON object pe
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import math
 from itertools import islice
 from typing import Any
 
@@ -24,50 +24,47 @@ log = logging.getLogger(__name__)
 
 @command("score")
 def main(composed: DictConfig) -> None:
-    import numpy as np
-
     from nmt.config import ScoreConfig
     from nmt.data.lines import check_file, read_parallel
-    from nmt.inference.output import pair_line
-    from nmt.inference.scoring import PairScorer
-    from nmt.report.page import build_explorer
-    from nmt.run import start
+    from nmt.data.tokenise import split
+    from nmt.inference.decoding import score
+    from nmt.inference.output import LineFormat
+    from nmt.inference.trained import load_for_command
     from nmt.utils.progress import Stage
 
     files = [check_file(composed[side], side) for side in ("source", "target")]
-    trained = start.trained_model(composed, ScoreConfig)
+    trained = load_for_command(composed, ScoreConfig)
     config = trained.config
-    described = bool(composed.page or composed.alignments)
-    scorer = PairScorer(trained, tokenised=composed.tokenised, attention=described)
-    layout = composed.mean, composed.alignments, config.evaluation.alignment.null
+    layout = LineFormat(
+        alignments=composed.alignments,
+        null=config.evaluation.alignment.null,
+        mean=composed.mean,
+    )
+    source_words, target_words = (split, split) if composed.tokenised else trained.codec.tokenise
+    attention = bool(composed.page or composed.alignments)
     rows: list[dict[str, Any]] = []
-    total, symbols = 0.0, 0
-    stage = Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"])
-    with stage:
-        for pairs in pairs_at_a_time(read_parallel(files), 16 * config.search.batch_size):
-            lines = []
-            for pair in scorer.score(pairs):
-                total, symbols = total + pair.score, symbols + pair.symbols
-                lines.append(f"{pair_line(pair, *layout)}\n")
-                if composed.page and pair.row is not None:
-                    rows.append(pair.row)
-            print("".join(lines), end="", flush=True)
-            stage.advance(len(pairs))
+    total, symbols, number = 0.0, 0, 0
+    pairs = read_parallel(files)
+    with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
+        while lines := list(islice(pairs, 16 * config.search.batch_size)):
+            words = [(source_words(source), target_words(target)) for source, target in lines]
+            for scored in score(trained, words, attention=attention):
+                number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
+                print(layout.pair(number, scored), flush=number % 64 == 0)
+                if composed.page:
+                    rows.append({"id": number, **(scored.row or {}), "reference": []})
+            stage.advance(len(lines))
     if composed.page:
+        from nmt.report.page import build_explorer
+
         build_explorer(rows, composed.page, label=config.name)
-    if scorer.lines:
-        with np.errstate(over="ignore"):  # infinite, as it nearly is
-            perplexity = np.exp(-total / symbols)
+    if number:
+        nll = -total / symbols
+        perplexity = math.exp(nll) if nll < 700 else math.inf
         log.info(
             "%d pairs: NLL/sentence %.3f, NLL/symbol %.4f, perplexity %.2f",
-            scorer.lines, -total / scorer.lines, -total / symbols, perplexity
+            number, -total / number, nll, perplexity
         )  # fmt: skip
-
-
-def pairs_at_a_time(rows: Iterator[tuple[str, ...]], most: int) -> Iterator[list[tuple[str, str]]]:
-    """Lists of at most `most` pairs, in order."""
-    while chunk := [(source, target) for source, target in islice(rows, most)]:
-        yield chunk
 
 
 if __name__ == "__main__":

@@ -28,20 +28,26 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
     Returns the score of the best checkpoint, which a sweeper may aim at.
     """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
-        from nmt.run import fit, resume, start, test
+        from nmt.inference.test_sets import evaluate_model, read_examples
+        from nmt.run import fit, resume, start
         from nmt.run.finish import finish
+        from nmt.training.on_every_rank import on_every_rank
 
     run = start.training(composed, stop)
     text = start.prepare_text(run)
     resume.refuse_other_text(run, text)
-    sets = test.all_sets(run, text)
+    sets = read_examples(run.config, text.test.values())
     with start.at_work(run):
         training = fit.Training(run, text)
         training.fit()
         if run.config.trainer.get("fast_dev_run"):
             return None
         trained, outcome = training.finish()
-        scores = test.evaluate_test_sets(run, trained, sets)
+        scores = on_every_rank(
+            training.trainer,
+            trained.model,
+            lambda: evaluate_model(trained, sets, run.folder.path),
+        )
         finish(run, trained, scores, outcome)
         return training.best_score()
 

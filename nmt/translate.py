@@ -26,71 +26,78 @@ log = logging.getLogger(__name__)
 
 @command("translate")
 def main(composed: DictConfig) -> None:
+    from nmt.config import TranslateConfig
+    from nmt.data.tokenise import split
+    from nmt.inference.decoding import translate
     from nmt.inference.output import LineFormat
     from nmt.inference.stream import batches_of_lines
-    from nmt.inference.translation import LineTranslator
-    from nmt.report.page import build_explorer
-    from nmt.run import start
+    from nmt.inference.trained import load_for_command
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
-    trained = start.trained_model(composed)
+    trained = load_for_command(composed, TranslateConfig)
     config = trained.config
     if composed.heatmap and not trained.model.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     drawn = bool(composed.heatmap or composed.page)
-    translator = LineTranslator(
-        trained,
-        tokenised=composed.tokenised,
-        attention=drawn or composed.alignments is not None,
-    )
     layout = LineFormat(
+        alignments=composed.alignments,
+        null=config.evaluation.alignment.null,
         numbers=composed.nbest > 1,
         scores=composed.scores,
         detokenise=composed.detokenise,
-        alignments=composed.alignments,
-        null=config.evaluation.alignment.null,
     )
+    words_of = split if composed.tokenised else trained.codec.tokenise[0]
     rows: list[dict[str, Any]] = []
-    typed = sys.stdin.isatty()
+    number, typed = 0, sys.stdin.isatty()
     if typed:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
     most = 16 * config.search.batch_size
-    shown = config.trainer["enable_progress_bar"] and not typed
-    with Stage("translating", unit="line", shown=shown) as stage:
+    with Stage(
+        "translating", unit="line", shown=config.trainer["enable_progress_bar"] and not typed
+    ) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=most):
-            for sentence in translator.translate(lines):
-                if sentence.translations and drawn:
-                    row = sentence.translations[0].row
-                    assert row is not None
-                    draw_best(row, composed.heatmap, sentence.number)
+            sources = [words_of(line) for line in lines]
+            attention = drawn or composed.alignments is not None
+            for source, found in zip(
+                sources, translate(trained, sources, attention=attention), strict=True
+            ):
+                number += 1
+                if drawn and found:
+                    row = {"id": number, **(found[0].row or {}), "reference": []}
                     rows.append(row)
-                print("".join(f"{line}\n" for line in layout.lines(sentence)), end="", flush=True)
+                    draw(row, composed.heatmap)
+                for line in layout.translations(number, source, found):
+                    print(line)
+                sys.stdout.flush()
                 stage.advance()
             if typed:
                 ask(config.data.languages[0])
     if typed:
         print(file=sys.stderr)
     if composed.page:
+        from nmt.report.page import build_explorer
+
         build_explorer(rows, composed.page, label=config.name)
 
 
 def ask(language: str) -> None:
-    """Asks the person at a terminal for the next line, on stderr: stdout holds translations only."""
+    """Asks for the next line at a terminal, on stderr: stdout holds translations only."""
     print(f"{language}> ", end="", file=sys.stderr, flush=True)
 
 
-def draw_best(row: dict[str, Any], folder: str | None, number: int) -> None:
-    """Draws the alignment of a line's best translation to `folder`, where one is given."""
-    from nmt.report.heatmap import heatmap_figure
-    from nmt.report.style import draw_figure
-
+def draw(row: dict[str, Any], folder: str | None) -> None:
+    """Draws the alignment of a line's best translation in `folder`, if there is one."""
     if folder:
-        title = f"Attention: line {number} and its translation"
-        draw_figure(lambda: heatmap_figure(row, title), Path(folder) / f"line-{number}", ["png"])
+        from nmt.report.heatmap import heatmap_figure
+        from nmt.report.style import draw_figure
+
+        title = f"Attention: line {row['id']} and its translation"
+        stem = Path(folder) / f"line-{row['id']}"
+        draw_figure(lambda: heatmap_figure(row, title), stem, ["png"])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from nmt.api.model import ScoredSentence
+from nmt.inference.decoding import ScoredSentence
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.style import save_figure, style
 from nmt.utils.arguments import PATH, checked

@@ -113,10 +113,6 @@ def _validate_together(config: DictConfig) -> None:
         raise InputError(f"scoring=none: {model.title} needs a scoring")
     if attends and model.attention is not None and not attention:
         raise InputError(f"attention=none: {model.title} needs attention")
-    if not attends and config.search.replace_unk != "none":
-        raise InputError(
-            f"search.replace_unk={config.search.replace_unk}: {model.title} has no attention"
-        )
     for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):

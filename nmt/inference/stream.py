@@ -7,18 +7,19 @@ import threading
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from nmt.data.lines import decode_line
 from nmt.utils.errors import InputError
 
-PATIENCE = 0.05  # seconds to wait for a further line before those at hand are handed on
+NAME = "standard input"
+WAIT_S = 0.05  # for a further line, before those at hand are yielded
 
 
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
     """Lists of at most `most` lines; together they are all lines of the stream, in order.
 
-    Only `\\n` ends a line (a `\\r` before it is dropped). Bytes that are not UTF-8 become U+FFFD.
-
     Raises:
-        InputError: where the stream cannot be read; the lines before that are handed on first.
+        InputError: if the stream cannot be read, or a line is not text as in `decode_line`; the
+            lines before it are yielded first.
     """
     lines: queue.Queue[bytes | Exception | None] = queue.Queue(maxsize=4 * most)
 
@@ -26,29 +27,32 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
         try:
             for line in iter(stream.readline, b""):
                 lines.put(line)
-        except Exception as error:  # whoever waits for lines must hear of it
+        except Exception as error:  # raised by whoever waits for lines
             lines.put(error)
         else:
             lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
-    ended, failure = False, None
-    mark = "\ufeff"  # of the byte order, before the first line
-    while not ended:
+    line: bytes | Exception | None = b""
+    number, failure = 0, None
+    while line is not None and failure is None:
         gathered: list[str] = []
         while len(gathered) < most:
             try:
-                line = lines.get(timeout=PATIENCE if gathered else None)
+                line = lines.get(timeout=WAIT_S if gathered else None)
+                if line is None:
+                    break
+                if isinstance(line, Exception):
+                    reason = getattr(line, "strerror", None) or str(line) or type(line).__name__
+                    raise InputError(f"{NAME}: cannot be read ({reason})") from line
+                number += 1
+                gathered.append(decode_line(line, NAME, number))
             except queue.Empty:
                 break
-            if line is None or isinstance(line, Exception):
-                ended, failure = True, line
+            except InputError as error:
+                failure = error
                 break
-            text = line.decode("utf-8", "replace").removeprefix(mark)
-            mark = ""
-            gathered.append(text.removesuffix("\n").removesuffix("\r"))
         if gathered:
             yield gathered
     if failure is not None:
-        reason = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-        raise InputError(f"standard input: cannot be read ({reason})") from failure
+        raise failure

@@ -9,32 +9,65 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
 
-from nmt.config import Config, EvaluationConfig, SearchConfig
+from nmt.config import Config, EvaluationConfig, ScoreConfig, SearchConfig, TranslateConfig
+from nmt.config.overrides import apply_typed, typed_paths
+from nmt.config.validation import load
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary
+from nmt.evaluation.alignment import word_weights
 from nmt.inference.wandb_checkpoint import PREFIX, check_references, download, is_reference
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
-from nmt.utils.devices import resolve_precision, use_threads, uses_gpu
+from nmt.utils.devices import (
+    check_accelerator,
+    resolve_precision,
+    resolve_threads,
+    use_threads,
+    uses_gpu,
+)
 from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
 class Codec:
-    """The vocabularies of both sides, and the detokeniser of the target language."""
+    """Text to words to ids and back: tokenisers and vocabularies of both sides.
+
+    Attributes:
+        source, target: vocabularies.
+        tokenise: a line of text to words, for the source and for the target language.
+        detokenise: words of the target language to a line of text.
+    """
 
     source: Vocabulary
     target: Vocabulary
+    tokenise: tuple[Callable[[str], list[str]], Callable[[str], list[str]]]
     detokenise: Callable[[Sequence[str]], str]
+
+    def word_weights(
+        self, weights: np.ndarray, source: Sequence[str], target_ids: Sequence[int]
+    ) -> np.ndarray:
+        """Attention (T, S) between symbols as attention (I + 1, J + 1) between words.
+
+        Args:
+            weights: (T, S), a row for each of the target ids.
+            source: words of the source, without `</s>`.
+            target_ids: (T,) with `</s>`.
+        """
+        symbols = self.source.word_index(self.source.encode(source))
+        return word_weights(weights, symbols, self.target.word_index(target_ids))
 
 
 def make_codec(config: Config, source: Vocabulary, target: Vocabulary) -> Codec:
-    """The vocabularies of a run, with the detokeniser of its target language."""
-    moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
-    return Codec(source, target, moses.detokenise)
+    """The vocabularies of a run, with the tokenisers of its languages."""
+    normalise = config.tokenizer.normalise
+    moses = [tokeniser(language, normalise) for language in config.data.languages]
+    return Codec(source, target, (moses[0].tokenise, moses[1].tokenise), moses[1].detokenise)
 
 
 @dataclass(frozen=True)
@@ -71,6 +104,37 @@ class TrainedModel:
         options = self.config.trainer
         bf16 = resolve_precision(options["precision"], options["accelerator"]) == "bf16-mixed"
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=bf16)
+
+
+def load_for_command(
+    composed: DictConfig, command: type[TranslateConfig | ScoreConfig]
+) -> TrainedModel:
+    """The model that `nmt.translate` or `nmt.score` applies.
+
+    Its configuration is that of the checkpoint with what was typed.
+
+    Raises:
+        InputError: as `read_members` and `from_checkpoints`, and naming a key that is wrong.
+    """
+    members = read_members(composed.checkpoint, composed.trust)
+    typed = HydraConfig.get().overrides.task
+    paths = typed_paths(typed, command)
+    stored = apply_typed(members[0].config, composed, typed, command)
+    if command is TranslateConfig:
+        if "search.beam_size" in paths and composed.nbest > stored.search.beam_size:
+            raise InputError(
+                f"nbest={composed.nbest}: must be at most search.beam_size={stored.search.beam_size}"
+            )
+        stored.search.nbest = composed.nbest
+        stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
+    config = load(stored, training=False)
+    if "trainer.accelerator" in paths:  # the stored one need not exist here
+        check_accelerator(config.trainer["accelerator"])
+    # the stored number of threads was chosen for another machine
+    threads = config.threads if "threads" in paths else "auto"
+    accelerator, units = config.trainer["accelerator"], config.model.hidden
+    config.threads = resolve_threads(threads, accelerator, units, 1)
+    return from_checkpoints(members, config)
 
 
 def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
@@ -165,27 +229,20 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
 
 
 def dictionary_of(members: Sequence[Checkpoint], search: SearchConfig) -> dict[str, str] | None:
-    """The dictionary of the first of some models that has attention, if `search.replace_unk` asks for one.
+    """The first model's dictionary if `search.replace_unk` asks for one.
 
     Raises:
-        InputError: where it does and there is none, or `<unk>` is to be replaced without attention.
+        InputError: if it asks for one and no model has one.
     """
-    if search.replace_unk == "none":
+    if search.replace_unk != "dictionary":
         return None
-    member = next((each for each in members if each.config.model.alignment is not None), None)
-    if member is None:
-        raise InputError(
-            f"search.replace_unk={search.replace_unk}: {members[0].config.model.title} has no "
-            "attention to replace <unk> with; use none"
-        )
-    if search.replace_unk == "copy":
-        return None
-    if member.dictionary is None:
-        raise InputError(
-            f"search.replace_unk=dictionary: {member.path} holds no dictionary; a run learns one "
-            "at its end (evaluation.dictionary_sample) and keeps it in best.ckpt; or take copy"
-        )
-    return member.dictionary
+    for member in members:
+        if member.dictionary is not None:
+            return member.dictionary
+    raise InputError(
+        f"search.replace_unk=dictionary: {members[0].path} holds no dictionary; a training with "
+        "attention and evaluation.dictionary_sample above 0 learns one; or take copy"
+    )
 
 
 def intervene(model: Network, settings: EvaluationConfig) -> None:

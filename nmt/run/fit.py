@@ -15,15 +15,14 @@ from nmt.config import Config
 from nmt.config.schema import scoring_of
 from nmt.data.module import TranslationData
 from nmt.data.prepare import Prepared
-from nmt.inference.test_loop import mean_nll
 from nmt.inference.trained import TrainedModel, make_codec
-from nmt.inference.unknown_words import learn_dictionary, pairs_of_rare_words
+from nmt.inference.training_pairs import learn_dictionary, mean_nll, training_sample
+from nmt.inference.unknown_words import pairs_of_rare_words
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
 from nmt.run.early_checks import own_code
 from nmt.run.finish import Outcome
 from nmt.run.run import Run
-from nmt.run.test import training_batches, training_sample
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.record import TrainingRecord
@@ -140,7 +139,8 @@ class Training:
                 trained.model,
                 lambda: mean_nll(
                     trained,
-                    training_batches(trained.config, train, training_sample(train, wanted)),
+                    train,
+                    training_sample(train, wanted),
                     lambda pairs: stage.advance(pairs * self.trainer.world_size),
                 ),
             )
@@ -162,7 +162,7 @@ class Training:
                 lambda: learn_dictionary(
                     trained,
                     train,
-                    training_batches(trained.config, train, rows),
+                    rows,
                     lambda pairs: stage.advance(pairs * self.trainer.world_size),
                 ),
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt.config import Config, EvaluateConfig, ScoreConfig, TranslateConfig
+from nmt.config import Config, EvaluateConfig
 from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
@@ -24,7 +24,7 @@ from nmt.run.run import Run
 from nmt.training.loggers import closing_wandb, make_loggers
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks
-from nmt.utils.devices import check_accelerator, resolve_threads, use_threads
+from nmt.utils.devices import resolve_threads, use_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 
@@ -87,29 +87,6 @@ def without_model(composed: DictConfig) -> Run:
     check_early(config)
     quieten()
     return Run(config, folder, typed=HydraConfig.get().overrides.task)
-
-
-def trained_model(
-    composed: DictConfig, command: type[TranslateConfig | ScoreConfig] = TranslateConfig
-) -> TrainedModel:
-    """The model of a checkpoint that a command applies to what it is given; raises InputError."""
-    quieten()
-    members = read_members(composed.checkpoint, composed.trust)
-    typed = HydraConfig.get().overrides.task
-    paths = typed_paths(typed, command)
-    stored = apply_typed(members[0].config, composed, typed, command)
-    if command is TranslateConfig:
-        if "search.nbest" in paths:
-            raise InputError("search.nbest: type nbest= instead, the translations a line")
-        if "search.beam_size" in paths and composed.nbest > stored.search.beam_size:
-            raise InputError(
-                f"nbest={composed.nbest}: must be at most search.beam_size={stored.search.beam_size}"
-            )
-        stored.search.nbest = composed.nbest
-        stored.search.beam_size = max(composed.nbest, stored.search.beam_size)
-    if "trainer.accelerator" in paths:  # the stored one need not exist here
-        check_accelerator(stored.trainer["accelerator"])
-    return from_checkpoints(members, _with_threads(load(stored, training=False), paths))
 
 
 def model_of(run: Run) -> TrainedModel:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 import nmt
@@ -24,30 +22,6 @@ def test_options_of_ones_own(tmp_path):
     assert config.optimizer.lr == 0.0001
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("optimiser.lr=1", "optimiser.lr: no such key; did you mean optimizer.lr"),
-        ("model=seq2seq", "model=seq2seq: no such; available: rnnencdec, rnnsearch"),
-        ("trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
-        ("optimizer.lr=fast", "optimizer.lr takes: number"),
-        ("data=null", "data=null: "),
-    ],
-)
-def test_what_is_wrong_is_refused_as_by_the_command(typed, said):
-    with pytest.raises(nmt.InputError) as refused:
-        nmt.configure(typed)
-    assert said in str(refused.value)
-
-
-def test_one_place_to_search_is_not_a_list():
-    with pytest.raises(TypeError, match="searchpath: a list is expected"):
-        nmt.configure("seed=1", searchpath="pkg://mine.conf")
-
-
-def test_threads_compose_at_the_same_time():
-    """Hydra holds what it composes with in a global place."""
-    rates = [0.001 * number for number in range(1, 9)]
-    with ThreadPoolExecutor(4) as pool:
-        made = pool.map(lambda rate: nmt.configure(f"optimizer.lr={rate}"), rates)
-        assert [config.optimizer.lr for config in made] == rates
+def test_a_wrong_key_is_refused():
+    with pytest.raises(nmt.InputError, match=r"optimiser\.lr: no such key"):
+        nmt.configure("optimiser.lr=1")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import os
-import re
 import time
 
 import pytest
@@ -16,49 +16,44 @@ from nmt.inference.stream import batches_of_lines
 from nmt.utils.errors import InputError
 
 
-@settings(max_examples=100, deadline=None)
-@given(content=st.binary(max_size=60), most=st.integers(1, 5))
-def test_all_lines_in_order_and_no_more(content, most):
+@settings(max_examples=50, deadline=None)
+@given(
+    lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0\ufeff"))),
+    most=st.integers(1, 5),
+)
+def test_all_lines_come_in_order(lines, most):
+    content = "".join(f"{line}\n" for line in lines).encode()
     batches = list(batches_of_lines(io.BytesIO(content), most))
     assert all(1 <= len(batch) <= most for batch in batches)
-    found = [line for batch in batches for line in batch]
-    expected = content.removesuffix(b"\n").split(b"\n") if content else []
-    lines = [line.decode("utf-8", "replace").removesuffix("\r") for line in expected]
-    assert found == [lines[0].removeprefix("\ufeff"), *lines[1:]] if lines else found == []
+    assert [line for batch in batches for line in batch] == lines
 
 
-def test_the_mark_of_the_byte_order_is_no_part_of_the_first_word():
-    content = "\ufeffa cat\n\ufeffb\n".encode()
+def test_ends_of_lines_and_the_byte_order_mark_are_dropped():
+    content = "\ufeffa cat\r\n\ufeffb".encode()
     assert list(batches_of_lines(io.BytesIO(content), 5)) == [["a cat", "\ufeffb"]]
 
 
-def test_full_batches_where_the_input_is_fast():
-    batches = list(batches_of_lines(io.BytesIO(b"a\n" * 25), 10))
-    assert [len(batch) for batch in batches] == [10, 10, 5]
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b"a cat\n"), "a\nun \xe9t\xe9\n".encode("latin-1")]
+)
+def test_a_stream_that_is_not_utf8_is_refused(content):
+    with pytest.raises(InputError, match=r"^standard input"):
+        list(batches_of_lines(io.BytesIO(content), 5))
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (OSError(errno.EBADF, "Bad file descriptor"), "cannot be read (Bad file descriptor)"),
-        (IsADirectoryError(errno.EISDIR, "Is a directory"), "cannot be read (Is a directory)"),
-        (MemoryError(), "cannot be read (MemoryError)"),
-    ],
-)
-def test_a_stream_that_cannot_be_read_ends_with_a_refusal(error, said):
-    """Once the lines that were read are handed on, and never with waiting for ever."""
+def test_a_stream_that_fails_is_refused_after_its_lines():
     lines = iter([b"one\n", b"two\n"])
 
     class Failing(io.BytesIO):
         def readline(self, size: int | None = -1, /) -> bytes:
             for line in lines:
                 return line
-            raise error
+            raise OSError(errno.EBADF, "Bad file descriptor")
 
     batches = batches_of_lines(Failing(), 2)
     assert next(batches) == ["one", "two"]
-    with pytest.raises(InputError, match=re.escape(f"standard input: {said}")):
+    with pytest.raises(InputError, match=r"cannot be read \(Bad file descriptor\)"):
         next(batches)
 
 

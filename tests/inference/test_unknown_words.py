@@ -5,21 +5,14 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config import Config
-from nmt.config.validation import validate
 from nmt.data.splits import HeldOut
 from nmt.data.vocabulary import WordVocabulary
-from nmt.inference.trained import Codec, TrainedModel
-from nmt.inference.unknown_words import (
-    count_links,
-    learn_dictionary,
-    pairs_of_rare_words,
-    replace_unknown,
-)
+from nmt.inference.training_pairs import learn_dictionary
+from nmt.inference.unknown_words import count_links, pairs_of_rare_words, replace_unknown_words
 from nmt.layers import TeacherForced
 from nmt.models import build_model
-from nmt.utils.errors import InputError
 from tests.helpers.models import small_config
+from tests.inference.small import make_codec, make_trained
 
 PAIRS = [
     (["the", "red", "cat"], ["le", "chat", "rouge"], [(0, 0), (1, 2), (2, 1)]),
@@ -39,16 +32,16 @@ def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
 
 def test_replacement():
     source = ["Smith", "saw", "the", "dog"]
-    hypothesis = [None, "vit", "le", None, "<unk>"]  # the last is a word of the text
-    attended = [0, 1, 2, 3, 3]
-    assert replace_unknown(hypothesis, attended, source, {}) == [
-        *("Smith", "vit", "le", "dog", "<unk>")
-    ]
-    dictionary = count_links(PAIRS)
-    assert replace_unknown(hypothesis, attended, source, dictionary) == [
-        *("Smith", "vit", "le", "chien", "<unk>")
-    ]
-    assert replace_unknown([None], [-1], [], {}) == [None]
+    words = [None, "vit", "le", None, "<unk>", None]  # `<unk>` is a word of the text
+    weights = np.zeros((7, 5))
+    for i, j in enumerate([0, 1, 2, 3, 3, 3, 4]):
+        weights[i, j] = 0.4
+    weights[5, 4] = 0.6  # mostly on </s>: the best word counts
+    copied = ["Smith", "vit", "le", "dog", "<unk>", "dog"]
+    assert replace_unknown_words(words, weights, source) == copied
+    found = replace_unknown_words(words, weights, source, count_links(PAIRS))
+    assert found == ["Smith", "vit", "le", "chien", "<unk>", "chien"]
+    assert replace_unknown_words(words, None, source) == words
 
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
@@ -89,10 +82,9 @@ def attend(monkeypatch, model, links):
 
 def learn(model):
     pairs = HeldOut("train", ROWS, SOURCE, TARGET, len(ROWS))
-    trained = TrainedModel(model, Codec(SOURCE, TARGET, " ".join), Config())
-    batches = [pairs.batch(np.array([1, 0])), pairs.batch(np.array([2]))]
+    trained = make_trained(model, make_codec(SOURCE, TARGET))
     with torch.no_grad():
-        return learn_dictionary(trained, pairs, batches)
+        return learn_dictionary(trained, pairs, np.array([1, 0, 2]))
 
 
 def test_words_are_learnt_from_hard_links_beyond_the_shortlist(monkeypatch, model):
@@ -115,23 +107,3 @@ def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
     assert pairs_of_rare_words(pairs, everything, 1).tolist() == [0, 1, 3]
     assert pairs_of_rare_words(pairs, everything[::-1], 1).tolist() == [6, 4, 3]
     assert pairs_of_rare_words(pairs, everything[:0], 1).tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"model": {"title": "RNNencdec", "scoring": None, "alignment": None},
-          "search": {"replace_unk": "copy"}}, "search.replace_unk=copy: RNNencdec has no attention"),
-        ({"tokenizer": {"kind": "bpe"}, "search": {"replace_unk": "dictionary"}}, "tokenizer=bpe"),
-        ({"evaluation": {"dictionary_sample": 0}, "search": {"replace_unk": "dictionary"}},
-         "evaluation.dictionary_sample=0"),
-    ],
-)  # fmt: skip
-def test_what_cannot_replace_words_is_refused(changes, message):
-    config = OmegaConf.merge(small_config(), {k: v for k, v in changes.items() if k != "model"})
-    for name, value in changes.get("model", {}).items():
-        config.model[name] = value
-    with pytest.raises(InputError, match=message):
-        validate(config)
-    config.search.replace_unk = "none"
-    validate(config)

@@ -1,4 +1,3 @@
-import dataclasses
 from itertools import product
 
 import pytest
@@ -6,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.data.batch import pad
-from nmt.search import beam_search, search_sentences
+from nmt.search import beam_search
 from nmt.utils.errors import InputError, RunError
 
 from .models import (
@@ -228,15 +227,6 @@ def test_asking_for_more_than_the_beam_is_refused():
 def test_broken_weights_are_a_failure():
     with pytest.raises(RunError, match="NaN"):
         beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
-
-
-def test_many_sentences_come_back_with_their_places():
-    model = TinyModel(seed=6)
-    chosen = dataclasses.replace(settings(beam_size=3), batch_size=2)
-    found = dict(search_sentences(model, SOURCES, chosen))
-    assert sorted(found) == [0, 1, 2, 3, 4]
-    for place, sentence in enumerate(SOURCES):
-        assert_same(found[place], reference_search(model, torch.tensor(sentence), chosen))
 
 
 def test_unknown_word_is_written_when_allowed():

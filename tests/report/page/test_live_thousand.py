@@ -18,10 +18,10 @@ from nmt.config.validation import load
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.bleu import bleu, sentence_statistics
 from nmt.grammar import draw_by_length
-from nmt.inference.force_decoding import force_decode
+from nmt.inference.decoding import force_decode, in_batches, search
 from nmt.inference.trained import TrainedModel, from_checkpoints
 from nmt.models.checkpoint import read_checkpoint
-from nmt.search import Hypothesis, search_sentences
+from nmt.search import Hypothesis
 from tests.helpers.live import NODE, in_node, rounded
 from tests.report.page.test_live_model import in_the_page
 
@@ -61,7 +61,14 @@ def searched(trained: TrainedModel, texts: list[str], beam: int) -> list[Hypothe
     moses = tokeniser(trained.config.data.languages[0])
     encoded = [trained.codec.source.encode(moses.tokenise(text)) for text in texts]
     settings: SearchConfig = dataclasses.replace(trained.config.search, beam_size=beam, nbest=1)
-    found = dict(search_sentences(trained.model, encoded, settings))
+    config = dataclasses.replace(trained.config, search=settings)
+    changed = dataclasses.replace(trained, config=config)
+    lengths = [len(sentence) for sentence in encoded]
+    found = dict(
+        in_batches(
+            changed, lengths, lambda places: search(changed, [encoded[place] for place in places])
+        )
+    )
     return [found[place][0] for place in range(len(texts))]
 
 

@@ -1,0 +1,57 @@
+"""A small model over ten words, sharper than a fresh one so that translations differ."""
+
+import torch
+
+from nmt.config import Config, EvaluationConfig, ModelConfig, SearchConfig
+from nmt.data.vocabulary import WordVocabulary
+from nmt.evaluation.alignment import Gold
+from nmt.evaluation.examples import Example
+from nmt.inference.trained import Codec, TrainedModel
+from nmt.models import build_model
+
+SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
+TARGET = WordVocabulary(["le", "chat", "rouge", "chien", "voit", "un"])
+TEXT = [
+    ("the red cat sees the dog", "le chat rouge voit le chien"),
+    ("the cat", "le chat"),
+    ("a cat sees", "un chat voit"),
+    ("dog", "un chien noir"),
+    ("the cat sees the cat", "le chat voit un chat"),
+]
+GOLD = Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1)}))
+EXAMPLES = [
+    Example(n, s.split(), t.split(), t, GOLD if n == 1 else None) for n, (s, t) in enumerate(TEXT)
+]
+SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
+
+
+def make_codec(source=SOURCE, target=TARGET):
+    return Codec(source, target, (str.split, str.split), " ".join)
+
+
+def make_network(scoring="Additive", source=SOURCE, target=TARGET, **options):
+    torch.manual_seed(5)
+    chosen = {"scoring": {"_target_": f"nmt.layers.scoring.{scoring}"}, **options}
+    if scoring is None:
+        chosen = {"scoring": None, "_target_": "nmt.models.RNNencdec"}
+    sizes = {"hidden": 6, "embedding": 5, "alignment": 7, "maxout": 4}
+    config = Config(model=ModelConfig(init="glorot", **sizes, **chosen))
+    network = build_model(config, len(source), len(target)).network.eval().double()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(2)
+    return network
+
+
+def make_trained(
+    network,
+    codec=None,
+    search=SEARCH,
+    evaluation=None,
+    dictionary=None,
+    threads=1,
+    precision="32-true",
+):
+    config = Config(search=search, evaluation=evaluation or EvaluationConfig(), threads=threads)
+    config.trainer.update(accelerator="cpu", precision=precision)
+    return TrainedModel(network, codec or make_codec(), config, dictionary)

@@ -1,0 +1,139 @@
+"""A test set against a loop that takes one sentence at a time."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config import EvaluationConfig
+from nmt.data.batch import collate
+from nmt.data.splits import HeldOut
+from nmt.evaluation.bleu import sentence_statistics
+from nmt.inference import test_set
+from nmt.inference.test_set import run_test_set
+from nmt.inference.trained import intervene
+from nmt.inference.training_pairs import mean_nll
+from nmt.models.ensemble import Ensemble
+from nmt.search import beam_search
+from tests.inference.small import EXAMPLES, SEARCH, SOURCE, TARGET, TEXT, make_network, make_trained
+
+
+@pytest.fixture(autouse=True)
+def no_gradients():
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
+def test_the_protocol_is_that_of_a_plain_loop(scoring):
+    network = make_network(scoring)
+    records, alignments = run_test_set(make_trained(network), EXAMPLES, kept=[0, 3])
+    assert [record["id"] for record in records] == [0, 1, 2, 3, 4]
+    assert [record["no_unk"] for record in records] == [True, True, False, False, True]
+    for record, (source, target) in zip(records, TEXT, strict=True):
+        batch = collate([SOURCE.encode(source.split())], [TARGET.encode(target.split())])
+        forced = network(batch.source, batch.source_mask, batch.target, batch.target_mask)
+        [[best, *_]] = beam_search(network, batch.source, batch.source_mask, SEARCH)
+        [[free, *_]] = beam_search(network, batch.source, batch.source_mask, SEARCH, True)
+        assert record["nll"] == pytest.approx(float(forced.nll.sum()))
+        assert record["hypothesis"] == TARGET.decode(best.tokens)
+        assert record["score"] == pytest.approx(best.score)
+        assert record["detokenised"] == " ".join(record["hypothesis"])
+        assert record["reference"] == target.split()
+        expected = sentence_statistics(record["hypothesis"], target.split())
+        if "unknown" not in record:
+            assert record["bleu_stats"] == expected.tolist()
+        if record["no_unk"]:
+            assert record["hypothesis_no_unk"] == TARGET.decode(free.tokens)
+            assert "<unk>" not in record["hypothesis_no_unk"]
+        else:
+            assert "hypothesis_no_unk" not in record
+        if scoring is None:
+            assert "attention_entropy" not in record
+        else:
+            weights = forced.weights[0].numpy()
+            entropy = -(weights * np.log(weights)).sum(1).mean()
+            assert record["attention_entropy"] == pytest.approx(entropy)
+            assert record["eos_weight"] == pytest.approx(weights[:-1, -1].mean())
+            assert ("alignment_counts" in record) == (record["id"] == 1)
+    assert [row["id"] for row in alignments] == [0, 3]
+    assert alignments[1]["source"] == ["dog", "</s>"]
+
+
+@pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
+def test_replaced_weights_are_those_everywhere(attention, largest):
+    """In likelihood, entropy, weight on </s> and kept alignments."""
+    settings = EvaluationConfig(attention=attention)
+    as_trained, _ = run_test_set(make_trained(make_network()), EXAMPLES)
+    network = make_network()
+    intervene(network, settings)
+    trained = make_trained(network, evaluation=settings)
+    records, alignments = run_test_set(trained, EXAMPLES, kept=[0, 3])
+    changed = [abs(a["nll"] - b["nll"]) for a, b in zip(records, as_trained, strict=True)]
+    assert min(changed) > 1e-4
+    for record in records:
+        share = 1 / (len(record["source"]) + 1)
+        if largest is None:
+            assert record["attention_entropy"] == pytest.approx(-np.log(share))
+            assert record["eos_weight"] == pytest.approx(share)
+        else:
+            assert record["attention_entropy"] == pytest.approx(0)
+    for row in alignments:
+        for weights in row["weights"]:
+            assert max(weights) == pytest.approx(largest or 1 / len(row["source"]))
+
+
+def test_weights_of_an_ensemble_sum_to_one():
+    local = {"_target_": "nmt.layers.local_attention.LocalAttention", "window": 1}
+    network = Ensemble([make_network(attention=local), make_network()])
+    _, rows = run_test_set(make_trained(network), EXAMPLES, kept=range(5))
+    for row in rows:
+        np.testing.assert_allclose(np.sum(row["weights"], 1), 1)
+
+
+def test_buckets_count_the_chosen_side():
+    settings = EvaluationConfig(bucket_by="target")
+    records, _ = run_test_set(make_trained(make_network(), evaluation=settings), EXAMPLES)
+    assert [record["length"] for record in records] == [6, 2, 3, 3, 5]
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_give_the_records_of_one_process(monkeypatch, world):
+    trained = make_trained(make_network())
+    expected = run_test_set(trained, EXAMPLES, kept=[0, 3])
+    parts = []
+    monkeypatch.setattr(test_set, "gather", lambda mine: parts.append(mine) or [mine])
+    for rank in range(world):
+        monkeypatch.setattr(test_set, "rank_and_world", lambda rank=rank: (rank, world))
+        run_test_set(trained, EXAMPLES, kept=[0, 3])
+    monkeypatch.setattr(test_set, "gather", lambda _: parts)
+    assert run_test_set(trained, EXAMPLES, kept=[0, 3]) == expected
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_results_are_the_same_for_any_number_of_workers(precision):
+    """To the bit, in the order of the set."""
+    network = make_network().float()
+    alone, shared = (
+        make_trained(network, threads=threads, precision=precision) for threads in (1, 3)
+    )
+    assert (alone.workers, shared.workers) == (1, 3)
+    many = [dataclasses.replace(EXAMPLES[n % len(EXAMPLES)], id=n) for n in range(23)]
+    before = torch.get_num_threads()
+    expected = run_test_set(alone, many, kept=[0, 3, 17])
+    assert run_test_set(shared, many, kept=[0, 3, 17]) == expected
+    assert torch.get_num_threads() == before
+    rows = [
+        {
+            "source": source, "target": target, "source_words": len(source.split()),
+            "target_words": len(target.split()), "alignment": None,
+        }
+        for source, target in TEXT
+    ]  # fmt: skip
+    pairs = HeldOut("train", rows, SOURCE, TARGET, len(rows))
+    found = [mean_nll(trained, pairs, np.arange(len(rows))) for trained in (alone, shared)]
+    assert found[0] == found[1]
+    if precision == "32-true":
+        expected_nll = np.mean([record["nll"] for record in expected[0][:5]])
+        assert found[0] == pytest.approx(expected_nll)
