@@ -21,11 +21,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from nmt.training.validation import is_logged
 
 import nmt
 from nmt.grammar import draw
 from nmt.layers import ForwardEncoder
-from nmt.training.validation import is_logged
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Shown, blocks, files, in_block
 from tests.helpers.processes import run

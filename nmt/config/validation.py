@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
-from nmt.config.schema import Config, scoring_of
+from nmt.config.schema import Config, TrainConfig, scoring_of
 from nmt.utils.arguments import plain
 from nmt.utils.errors import InputError, first_line
 
@@ -25,6 +26,16 @@ GLOBAL = "nmt.layers.attention.Attention"  # the default, which says nothing of 
 def load(config: DictConfig, training: bool = True) -> Config:
     """A composed configuration as checked, plain objects. Raises InputError as `validate`."""
     validate(config, training)
+    loaded = OmegaConf.to_object(config)
+    assert isinstance(loaded, Config)
+    return loaded
+
+
+def load_plain(values: Mapping[str, Any]) -> Config:
+    """The configuration of a training, given as plain containers, as objects; only types are checked."""
+    config = OmegaConf.merge(OmegaConf.structured(TrainConfig), dict(values))
+    for name, text in config.data.test.items():
+        config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
     loaded = OmegaConf.to_object(config)
     assert isinstance(loaded, Config)
     return loaded

@@ -55,6 +55,13 @@ class TranslationData(pl.LightningDataModule):
         valid = EvaluationBatches(self.prepared.valid, self._evaluation_batch, *self._rank())
         return self._loader(valid)
 
+    def test_dataloader(self) -> list[DataLoader[Batch]]:
+        """This rank's share of each test set, in the order of the configuration."""
+        return [
+            self._loader(EvaluationBatches(split, self._evaluation_batch, *self._rank()))
+            for split in self.prepared.test.values()
+        ]
+
     def _rank(self) -> tuple[int, int]:
         """Rank of this process and number of processes."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)

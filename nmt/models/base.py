@@ -6,27 +6,28 @@ B batch, S source length, T target length.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torchmetrics import SumMetric
 
-from nmt.config import ModelConfig, OptimizerConfig
-from nmt.data.batch import Batch
+from nmt.config import ModelConfig
+from nmt.config.validation import load_plain
+from nmt.data.batch import Batch, pad
+from nmt.data.vocabulary import load_vocabulary
+from nmt.data.module import TranslationData
+from nmt.data.splits import HeldOut
+from nmt.data.tokenise import tokeniser
+from nmt.data.vocabulary import Vocabulary, spelt, written_words
 from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.layers import Likelihood
+from nmt.models.build import reject_untrusted_targets
+from nmt.models.metrics import HeldOutMetrics, exact_sum
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
-from nmt.utils.errors import InputError
-
-
-def exact_sum() -> SumMetric:
-    """A sum in float64, over all devices, in which NaN is kept."""
-    metric = SumMetric(nan_strategy="disable")
-    metric.set_dtype(torch.float64)
-    return metric
+from nmt.search import beam_search
 
 
 class Translator(pl.LightningModule, ABC):
@@ -36,31 +37,31 @@ class Translator(pl.LightningModule, ABC):
     context.
 
     Args:
-        model: the sizes and options of the layers.
+        config: the whole configuration of a training, as plain dictionaries and lists; a checkpoint
+            holds it as hyperparameters.
         source_size, target_size: symbols of the vocabularies, `</s>` and `<unk>` included.
-        optimizer, updates: the update rule, and the number of updates its schedule spans; only
-            training needs them.
-        reverse_source: whether the encoder reads the words of a sentence backwards.
+
+    Attributes:
+        config: the same as checked objects.
+        network: the equations, all that translating needs (`nmt.layers.Network`).
+        vocabularies: of the source and of the target, from the trainer's data module or a checkpoint.
+        description: further plain entries for a checkpoint's `nmt`.
     """
 
-    def __init__(
-        self,
-        model: ModelConfig,
-        source_size: int,
-        target_size: int,
-        optimizer: OptimizerConfig | None = None,
-        updates: int = 1,
-        reverse_source: bool = False,
-    ) -> None:
+    def __init__(self, config: dict[str, Any], source_size: int, target_size: int) -> None:
         super().__init__()
-        self.optimizer = optimizer
-        self.updates = updates
-        # what a checkpoint says besides weights, see `nmt.models.checkpoint`
+        self.save_hyperparameters(logger=False)
+        self.config = load_plain(config)
+        self.vocabularies: tuple[Vocabulary, Vocabulary] | None = None
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was
         self.nll_sum, self.word_sum = exact_sum(), exact_sum()  # since the last log entry
-        parts = self.parts(model, source_size)
-        self.network = assemble(model, parts, target_size, reverse_source=reverse_source)
+        sentences = self.config.evaluation.valid_sentences
+        self.valid_metrics = HeldOutMetrics(self.config, "data.valid", sentences)
+        self.test_metrics = nn.ModuleList()
+        parts = self.parts(self.config.model, source_size)
+        reverse = self.config.data.reverse_source
+        self.network = assemble(self.config.model, parts, target_size, reverse_source=reverse)
 
     @staticmethod
     @abstractmethod
@@ -90,6 +91,8 @@ class Translator(pl.LightningModule, ABC):
 
         That of a single update would be of one length: batches come sorted, pool by pool.
         """
+        if self._trainer is None:
+            return
         self.nll_sum.update(nll)
         self.word_sum.update(batch.words)
         trainer = self.trainer
@@ -109,8 +112,66 @@ class Translator(pl.LightningModule, ABC):
         return batch.to(device, non_blocking=device.type == "cuda")
 
     def validation_step(self, batch: Batch, index: int) -> dict[str, Likelihood] | None:
-        """The likelihood of the reference translations; `nmt.training.Validation` sums it up."""
-        return {"likelihood": self(batch)} if len(batch) else None
+        """Adds a batch of development pairs to `valid_metrics`, and returns their likelihood."""
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        split = data.prepared.valid if isinstance(data, TranslationData) else None
+        return self._evaluate(batch, self.valid_metrics, split)
+
+    def on_validation_epoch_end(self) -> None:
+        for name, score in self.valid_metrics.scores().items():
+            self.log(f"valid/{name}", score, prog_bar=name in ("nll_per_word", "bleu"))
+        self.valid_metrics.reset()
+
+    def on_test_start(self) -> None:
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.test_metrics = nn.ModuleList(
+            HeldOutMetrics(self.config, f"data.test.{name}", None) for name in data.prepared.test
+        ).to(self.device)
+
+    def test_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:
+        """Adds a batch of a test set of the data module to its metrics; translations are greedy."""
+        splits = list(self.trainer.datamodule.prepared.test.values())  # type: ignore[attr-defined]
+        metrics = self.test_metrics[dataloader_idx]
+        self._evaluate(batch, metrics, splits[dataloader_idx])  # type: ignore[arg-type]
+
+    def on_test_epoch_end(self) -> None:
+        names = self.trainer.datamodule.prepared.test  # type: ignore[attr-defined]
+        for name, metrics in zip(names, self.test_metrics, strict=True):
+            for key, score in metrics.scores().items():  # type: ignore[operator]
+                self.log(f"test/{name}/{key}", score)
+
+    def _evaluate(
+        self, batch: Batch, metrics: HeldOutMetrics, split: HeldOut | None
+    ) -> dict[str, Likelihood] | None:
+        if not len(batch):
+            return None  # this rank's share of the sentences is empty
+        likelihood = self(batch)
+        metrics.update(self.network, batch, likelihood, split)
+        return {"likelihood": likelihood}
+
+    def translate(self, sentences: Sequence[str]) -> list[str]:
+        """Translates sentences with the search of the configuration.
+
+        Args:
+            sentences: ordinary text of the source language.
+
+        Returns:
+            Detokenised translations.
+        """
+        assert self.vocabularies is not None, "the vocabularies come with a checkpoint, or by `fit`"
+        (source, target), languages = self.vocabularies, self.config.data.languages
+        normalise = self.config.tokenizer.normalise
+        tokenisers = [tokeniser(language, normalise) for language in languages]
+        ids, mask = pad([source.encode(tokenisers[0].tokenise(text)) for text in sentences])
+        training = self.training
+        with torch.no_grad():
+            self.eval()
+            found = beam_search(
+                self.network, ids.to(self.device), mask.to(self.device), self.config.search
+            )
+            self.train(training)
+        written = [spelt(written_words(target, hypotheses[0].tokens)) for hypotheses in found]
+        return [tokenisers[1].detokenise(words) for words in written]
 
     def configure_gradient_clipping(
         self,
@@ -132,8 +193,13 @@ class Translator(pl.LightningModule, ABC):
         self.finite = norm.isfinite() & self.finite
 
     def setup(self, stage: str) -> None:
-        """Drops CUDA graphs of an earlier fit, as `teardown` does those of this one."""
+        """Takes the vocabularies of the data; drops CUDA graphs of an earlier fit."""
         self._drop_graphs()
+        data = self._trainer and self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TranslationData):
+            text = data.prepared
+            self.vocabularies = text.source_vocabulary, text.target_vocabulary
+            self.description = {"fingerprint": text.fingerprint} | self.description
 
     def teardown(self, stage: str) -> None:
         """Drops CUDA graphs: Lightning frees what they rest on, and a test needs their memory."""
@@ -145,34 +211,42 @@ class Translator(pl.LightningModule, ABC):
                 cache.clear()
 
     def configure_optimizers(self) -> Any:
-        assert self.optimizer is not None
-        return make_optimizer(self.parameters(), self.optimizer, self.updates)
+        updates = self.config.trainer["max_steps"]
+        if self._trainer is not None and self.trainer.estimated_stepping_batches < float("inf"):
+            updates = int(self.trainer.estimated_stepping_batches)
+        return make_optimizer(self.parameters(), self.config.optimizer, updates)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds the model's description, and the sums since the last log entry, of all devices."""
+        """Adds what translating elsewhere needs, and the sums since the last log entry, of all devices."""
         sums = torch.stack([self.nll_sum.sum_value, self.word_sum.sum_value])
         checkpoint["log_sums"] = self.trainer.strategy.reduce(sums, reduce_op="sum").tolist()
-        checkpoint["nmt"] = self.description
+        checkpoint["nmt"] = dict(self.description)
+        if self.vocabularies is not None:
+            for side, vocabulary in zip(("source", "target"), self.vocabularies, strict=True):
+                checkpoint["nmt"][f"{side}_vocabulary"] = vocabulary.state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores the sums since the last log entry, on one device."""
+        """Takes the vocabularies, and on one device the sums since the last log entry."""
+        stored = checkpoint["nmt"]
+        self.vocabularies = (
+            load_vocabulary(stored["source_vocabulary"]),
+            load_vocabulary(stored["target_vocabulary"]),
+        )
         if self._trainer is not None and self.trainer.is_global_zero:
-            for metric, value in zip(
-                (self.nll_sum, self.word_sum), checkpoint["log_sums"], strict=True
-            ):
+            sums = (self.nll_sum, self.word_sum)
+            for metric, value in zip(sums, checkpoint["log_sums"], strict=True):
                 metric.update(value)
 
     @classmethod
-    def load_from_checkpoint(cls, checkpoint_path: Any, *_: Any, **__: Any) -> Any:
-        """Refused: Lightning would build the model without its vocabularies, and check nothing.
+    def load_from_checkpoint(cls, checkpoint_path: Any, *options: Any, **named: Any) -> Any:
+        """The trained model, as Lightning loads it.
 
         Raises:
-            InputError: that says how a checkpoint is loaded.
+            InputError: where the checkpoint names code outside `nmt`.
         """
-        raise InputError(
-            f"load_from_checkpoint: a checkpoint of nmt is loaded by nmt.load({str(checkpoint_path)!r}),"
-            " with its vocabularies; its `trained.model` is the LightningModule"
-        )
+        content = torch.load(checkpoint_path, map_location="cpu", weights_only=True)
+        reject_untrusted_targets(content["hyper_parameters"]["config"], named.pop("trust", ()))
+        return super().load_from_checkpoint(checkpoint_path, *options, **named)
 
 
 class RNNsearch(Translator):

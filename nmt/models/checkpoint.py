@@ -1,10 +1,10 @@
-"""The checkpoint format: Lightning's, with what translating elsewhere needs under the key `nmt`.
+"""The checkpoint format: Lightning's, with what translating elsewhere needs.
 
-`nmt` holds plain containers only: `config` (resolved), `source_vocabulary` and `target_vocabulary`
-(their states), `fingerprint` (of the training and development text) and `typed` (overrides of the
-command line). Once a run is finished, its best checkpoint also has `outcome` (`train`, `valid` and
-`history` of results.json) and, with attention and shortlists of words, `dictionary` (source word to
-target word).
+`hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
+`source_vocabulary` and `target_vocabulary` (their states), `fingerprint` (of the training and
+development text) and `typed` (overrides of the command line). Once a run is finished, its best
+checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
+and shortlists of words, `dictionary` (source word to target word). All are plain containers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config, TrainConfig
-from nmt.config.schema import to_containers
 from nmt.config.validation import load, validate
-from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import Vocabularies, Vocabulary, load_vocabulary
 from nmt.models.base import Translator
 from nmt.models.build import build_model, reject_untrusted_targets
@@ -75,17 +73,6 @@ class Checkpoint:
         return model.eval()
 
 
-def description(config: Config, text: Prepared, typed: Sequence[str] = ()) -> dict[str, Any]:
-    """The entries of `nmt` that all checkpoints of a run share (`Translator.description`)."""
-    return {
-        "config": to_containers(config),
-        "source_vocabulary": text.source_vocabulary.state(),
-        "target_vocabulary": text.target_vocabulary.state(),
-        "fingerprint": text.fingerprint,
-        "typed": list(typed),
-    }
-
-
 def complete_checkpoint(
     path: Path, outcome: dict[str, Any], dictionary: dict[str, str] | None = None
 ) -> None:
@@ -118,8 +105,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
             warnings.simplefilter("ignore")  # of types that no checkpoint of nmt holds
             content = torch.load(path, map_location="cpu", weights_only=True)
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
-        values = stored["config"]
-        fingerprint, typed = stored["fingerprint"], stored["typed"]
+        values = content["hyper_parameters"]["config"]
         vocabularies = [load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target")]
     except Exception as error:  # torch's own message would advise to load it unsafely
         raise InputError(
@@ -132,11 +118,11 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         config=stored_config(values, path),
         source_vocabulary=vocabularies[0],
         target_vocabulary=vocabularies[1],
-        fingerprint=fingerprint,
+        fingerprint=stored.get("fingerprint", ""),
         update=update,
         weights=weights,
         outcome=stored.get("outcome") or {},
-        typed=typed,
+        typed=stored.get("typed") or (),
         dictionary=stored.get("dictionary"),
     )
 

@@ -19,15 +19,15 @@ from nmt.inference.trained import TrainedModel, make_codec
 from nmt.inference.training_pairs import learn_dictionary, mean_nll, training_sample
 from nmt.inference.unknown_words import pairs_of_rare_words
 from nmt.models import build_model
-from nmt.models.checkpoint import complete_checkpoint, description, read_checkpoint
+from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.run.early_checks import own_code
 from nmt.run.finish import Outcome
 from nmt.run.run import Run
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
+from nmt.training.heatmaps import Heatmaps
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.record import TrainingRecord
 from nmt.training.trainer import make_trainer
-from nmt.training.validation import Validation
 from nmt.utils.devices import name_of, peak_memory
 from nmt.utils.progress import Stage, counted, timed
 
@@ -53,14 +53,14 @@ class Training:
         self.model = build_model(
             config, *map(len, (text.source_vocabulary, text.target_vocabulary))
         )
-        self.model.description = description(config, text, run.typed)
+        self.model.description = {"typed": list(run.typed)}
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
         self.record = TrainingRecord()
         callbacks: list[pl.Callback] = [
             SetResultsAside(folder.results),
             Seeds(config.seed),
-            Validation(text, config),
+            Heatmaps(text.valid, config.evaluation.edges),
             *run.callbacks,
             self.record,
             StopOnSignal(stop, folder.last),

@@ -157,7 +157,7 @@ class TestTrain:
     def test_checkpoints_are_data(self, rnnsearch, name):
         content = torch.load(rnnsearch / f"checkpoints/{name}.ckpt", weights_only=True)
         stored = content["nmt"]
-        assert stored["config"]["data"]["languages"] == ["en", "fr"]
+        assert content["hyper_parameters"]["config"]["data"]["languages"] == ["en", "fr"]
         assert len(load_vocabulary(stored["source_vocabulary"])) == 302
         assert stored["fingerprint"]
         assert content["global_step"] == 12

@@ -40,13 +40,19 @@ def small_checkpoint(
     checked = load(config)
     model = build_model(checked, len(source), len(target))
     content = {
-        "nmt": {
+        "hyper_parameters": {
             "config": to_containers(checked),
+            "source_size": len(source),
+            "target_size": len(target),
+        },
+        "nmt": {
             "source_vocabulary": source.state(),
             "target_vocabulary": target.state(),
             "fingerprint": "f",
             "typed": [],
         },
+        "pytorch-lightning_version": "2.6.6",
+        "log_sums": [0.0, 0.0],
         "global_step": seed,
         "state_dict": {name: 2 * value for name, value in model.state_dict().items()},
     }

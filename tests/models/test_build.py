@@ -135,6 +135,8 @@ STRANGERS = [
     "builtins.eval",
     "nmtx.models.RNNsearch",
     "nmt.models.optimizer.torch.hub.load",
+    "nmt.utils.files.write_text",
+    "nmt.cli.command.command",
     "",
 ]
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from nmt.training.signals import Stop, stoppable
-from nmt.utils import startup
 from nmt.utils.errors import Interrupted
-from tests.helpers import ROOT
 
 
 def get(number: int, folder: Path, *, requeue: bool = False) -> None:
@@ -146,62 +142,3 @@ def test_a_job_that_slurm_does_not_know_is_not_put_back(tmp_path, monkeypatch, c
     with pytest.raises(Interrupted):
         get(signal.SIGTERM, tmp_path, requeue=True)
     assert caplog.messages == ["scontrol show job --oneliner 71: slurm_load_jobs error"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_that_came_earlier_takes_effect(tmp_path, number):
-    before = [signal.getsignal(each) for each in startup.NOTED]
-    startup.note_signals()
-    try:
-        os.kill(os.getpid(), number)
-        with pytest.raises(Interrupted) as stopped, stoppable(tmp_path, requeue=False):
-            raise AssertionError("nothing stopped it")
-        assert stopped.value.signal == number
-        with stoppable(tmp_path, requeue=False):
-            pass  # it is forgotten
-    finally:
-        for each, handler in zip(startup.NOTED, before, strict=True):
-            signal.signal(each, handler)
-
-
-# Sends itself a signal before the first import of nmt
-EARLY = """
-import os, runpy, signal, sys
-sys.argv[1:] = {typed}
-signal.pthread_sigmask(signal.SIG_BLOCK, [{number}])  # as `env --block-signal` does
-os.kill(os.getpid(), {number})
-runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("typed", "code"),
-    [(["resume=auto", "regime=tiny", "logger=none"], 138), (["-m", "seed=1,2"], -signal.SIGUSR1)],
-)
-def test_a_signal_before_the_first_import_is_not_lost(tmp_path, typed, code):
-    """A run ends in good order, a sweep as if nothing had been noted."""
-    program = EARLY.format(typed=typed, number=int(signal.SIGUSR1))
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stderr
-    if code > 0:
-        assert done.stderr == "nmt: stopped by SIGUSR1 before the first checkpoint\n"
-
-
-def test_ctrl_c_while_libraries_are_imported_leaves_a_line(tmp_path):
-    """A command imports `omegaconf` before anything of its own can catch an exception."""
-    (tmp_path / "omegaconf.py").write_text("raise KeyboardInterrupt\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", "nmt.translate"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-    )
-    assert ended.stderr == "nmt: stopped by Ctrl-C\n"
-    assert ended.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
