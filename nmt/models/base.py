@@ -23,10 +23,10 @@ from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary, spelt, written_words
 from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.layers import Likelihood
-from nmt.models.build import reject_untrusted_targets
 from nmt.models.metrics import HeldOutMetrics, exact_sum
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
+from nmt.models.trust import reject_untrusted_targets
 from nmt.search import beam_search
 
 
@@ -211,10 +211,21 @@ class Translator(pl.LightningModule, ABC):
                 cache.clear()
 
     def configure_optimizers(self) -> Any:
-        updates = self.config.trainer["max_steps"]
-        if self._trainer is not None and self.trainer.estimated_stepping_batches < float("inf"):
-            updates = int(self.trainer.estimated_stepping_batches)
-        return make_optimizer(self.parameters(), self.config.optimizer, updates)
+        return make_optimizer(self.parameters(), self.config.optimizer, self._updates())
+
+    def _updates(self) -> int:
+        """Updates that the trainer plans, which the schedule of the learning rate spans.
+
+        Lightning's `estimated_stepping_batches` would begin the loader before a resumed training
+        knows its update.
+        """
+        limits = [self.config.trainer["max_steps"]]
+        if self._trainer is not None:
+            data, trainer = self.trainer.datamodule, self.trainer  # type: ignore[attr-defined]
+            limits = [trainer.max_steps] if trainer.max_steps > 0 else []
+            if (trainer.max_epochs or 0) > 0 and isinstance(data, TranslationData):
+                limits.append(trainer.max_epochs * data.schedule.updates_per_epoch())  # type: ignore[operator]
+        return min(limits, default=self.config.trainer["max_steps"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds what translating elsewhere needs, and the sums since the last log entry, of all devices."""

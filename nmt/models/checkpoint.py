@@ -22,7 +22,8 @@ from nmt.config import Config, TrainConfig
 from nmt.config.validation import load, validate
 from nmt.data.vocabulary import Vocabularies, Vocabulary, load_vocabulary
 from nmt.models.base import Translator
-from nmt.models.build import build_model, reject_untrusted_targets
+from nmt.models.build import build_model
+from nmt.models.trust import reject_untrusted_targets
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_atomically
 

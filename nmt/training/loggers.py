@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 MAX_NAME = 128  # characters of a W&B run's or group's name
 MAX_TAG = 64  # likewise
+FLUSH_S = 0.1  # between two times that W&B writes rows to disk
 
 
 def make_loggers(config: Config, folder: Path) -> list[Logger]:
@@ -83,6 +84,8 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
         "group": given.get("group") or (sweep_folder() or "")[-MAX_NAME:] or None,
         "tags": given.get("tags") or [tag.strip()[:MAX_TAG] for tag in dict.fromkeys(tags)],
         "job_type": given.get("job_type") or command_name(),
+        # a kill loses what W&B's own process has not written yet
+        "settings": {"x_transaction_log_flush_interval": FLUSH_S, "silent": True},
     }
 
 

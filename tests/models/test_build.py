@@ -10,8 +10,8 @@ import torch
 
 from nmt.config import Config, ModelConfig
 from nmt.models import RNNencdec, RNNsearch, build_model
-from nmt.models.build import reject_untrusted_targets
 from nmt.models.networks import build_network, make_attention
+from nmt.models.trust import reject_untrusted_targets
 from nmt.utils.errors import InputError
 
 ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}

@@ -1,0 +1,78 @@
+"""Promise 6: a file from somebody else runs no code.
+
+A checkpoint is read with `weights_only=True`, and the classes that its configuration names are those
+of `nmt`, or of packages that the user trusts by name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.models import RNNsearch
+from nmt.models.checkpoint import read_checkpoint
+from nmt.utils.errors import InputError
+from tests.helpers.models import small_checkpoint
+
+RAN: list[str] = []
+
+
+class Foreign(torch.nn.Module):
+    """A scoring function of a stranger."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__()
+        RAN.append("made")
+
+
+class Payload:
+    """What a pickle runs when it is read."""
+
+    def __reduce__(self):
+        return RAN.append, ("unpickled",)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path):
+    """A file, and its content to be changed and written again."""
+    path = small_checkpoint(tmp_path / "model.ckpt")
+    return path, torch.load(path, weights_only=True)
+
+
+def test_an_object_in_a_checkpoint_is_not_unpickled(checkpoint):
+    path, content = checkpoint
+    content["nmt"]["extra"] = Payload()
+    torch.save(content, path)
+    with pytest.raises(InputError, match="damaged, or not a checkpoint of nmt"):
+        read_checkpoint(path)
+    assert not RAN
+
+
+@pytest.mark.parametrize("load", [read_checkpoint, RNNsearch.load_from_checkpoint])
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{__name__}.Foreign",
+        "os.system",
+        "nmt.cli.command.os.system",  # begins with nmt, but is not of it
+        "nmt.utils.files.write_text",  # of nmt, but writes a file
+        "torch.hub.load",
+    ],
+)
+def test_a_class_that_a_checkpoint_names_is_not_made(checkpoint, load, target):
+    path, content = checkpoint
+    content["hyper_parameters"]["config"]["model"]["scoring"] = {"_target_": target}
+    torch.save(content, path)
+    with pytest.raises(InputError, match=r"add trust=\["):
+        load(path)
+    assert not RAN
+
+
+def test_a_class_that_is_trusted_by_name_is_taken(checkpoint):
+    path, content = checkpoint
+    content["hyper_parameters"]["config"]["model"]["scoring"] = {"_target_": f"{__name__}.Foreign"}
+    torch.save(content, path)
+    found = read_checkpoint(path, trust=[__name__])
+    assert found.config.model.scoring["_target_"] == f"{__name__}.Foreign"

@@ -1,0 +1,77 @@
+"""The model and its data in a Lightning Trainer of one's own, as in a notebook."""
+
+from __future__ import annotations
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+from nmt.config.validation import load
+from nmt.data.module import TranslationData
+from nmt.data.prepare import prepare
+from nmt.models import RNNsearch, build_model
+from nmt.training.callbacks import Seeds
+
+
+@pytest.fixture
+def parts(composer, tmp_path):
+    """The data, and a function that makes the model."""
+    typed = ("+experiment=rnnsearch50", "regime=tiny", f"data.cache={tmp_path}/cache")
+    config = load(composer(*typed, "model.dropout=0.1"))
+    text = prepare(config.data, config.tokenizer, progress=False)
+
+    def make() -> RNNsearch:
+        torch.manual_seed(1)
+        return build_model(config, len(text.source_vocabulary), len(text.target_vocabulary))
+
+    return TranslationData(text, config), make
+
+
+def trainer(folder, *callbacks, **options) -> pl.Trainer:
+    return pl.Trainer(
+        accelerator="cpu",
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+        callbacks=[Seeds(1), *callbacks],
+        **options,
+    )
+
+
+def test_it_trains_resumes_tests_and_translates(parts, tmp_path):
+    data, make = parts
+    # the 30th update is in the second epoch
+    kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=30, save_top_k=-1)
+    whole, model = trainer(tmp_path, kept, max_epochs=3), make()
+    whole.fit(model, data)
+    assert whole.global_step == 3 * data.schedule.updates_per_epoch()
+    assert 0 < float(whole.callback_metrics["valid/nll_per_word"]) < 6
+
+    resumed, again = trainer(tmp_path / "resumed", max_epochs=3), make()
+    resumed.fit(again, data, ckpt_path=tmp_path / "step=30.ckpt")
+    assert resumed.global_step == whole.global_step
+    for name, weight in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], weight), name
+
+    resumed.save_checkpoint(tmp_path / "model.ckpt")
+    loaded = RNNsearch.load_from_checkpoint(tmp_path / "model.ckpt")
+    translations = loaded.translate(["A bird sees the cat .", "The house ."])
+    assert translations == again.translate(["A bird sees the cat .", "The house ."])
+    assert len(translations) == 2
+
+    scores = trainer(tmp_path / "tested").test(loaded, data, verbose=False)[0]
+    assert {"test/test/bleu", "test/by_length/nll_per_word"} <= scores.keys()
+    assert "test/by_length/bleu_by_length/61+" in scores
+
+
+def test_training_and_validation_log_through_lightning(parts, tmp_path):
+    data, make = parts
+    made = trainer(tmp_path, max_steps=4, val_check_interval=4, log_every_n_steps=2)
+    made.fit(make(), data)
+    names = set(made.callback_metrics)
+    assert {"train/nll_per_word", "train/gradient_norm", "valid/bleu", "valid/perplexity"} <= names
+    assert any(name.startswith("valid/bleu_by_length/") for name in names)

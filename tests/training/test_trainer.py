@@ -1,0 +1,100 @@
+"""`trainer`, `callbacks` and `logger` of the configuration, as Lightning takes them."""
+
+from __future__ import annotations
+
+import pytest
+from pytorch_lightning.callbacks import EarlyStopping, EMAWeightAveraging, ModelCheckpoint
+from pytorch_lightning.loggers import CSVLogger, WandbLogger
+
+from nmt.config.validation import load
+from nmt.training.loggers import make_loggers
+from nmt.training.trainer import make_callbacks, make_trainer
+from nmt.utils.errors import InputError
+
+TYPED = ("regime=tiny", "trainer=cpu")
+
+
+def test_arguments_are_lightnings_own(composer, tmp_path):
+    config = load(
+        composer(
+            *TYPED,
+            *("trainer.max_steps=7", "trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"),
+            *("trainer.val_check_interval=6", "trainer.precision=bf16-mixed"),
+            *("+trainer.limit_val_batches=2", "trainer.gradient_clip_val=0.5"),
+        )
+    )
+    trainer = make_trainer(config, tmp_path)
+    assert (trainer.max_steps, trainer.max_epochs, trainer.accumulate_grad_batches) == (7, 2, 3)
+    assert (trainer.val_check_interval, trainer.limit_val_batches) == (6, 2)
+    assert (trainer.precision, trainer.gradient_clip_val) == ("bf16-mixed", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("+trainer.nope=1", r"trainer\.nope: no argument"),
+        ("trainer.max_steps=many", r"trainer\.max_steps=many: must be int"),
+        ("trainer.precision=17", r"trainer: "),
+        ("trainer.accumulate_grad_batches=4", r"trainer\.val_check_interval=6: must be a multiple"),
+    ],
+)
+def test_wrong_arguments_are_named(composer, tmp_path, typed, said):
+    with pytest.raises(InputError, match=f"^{said}"):
+        make_trainer(load(composer(*TYPED, typed)), tmp_path)
+
+
+def test_two_checkpoints_are_kept_best_first(composer, tmp_path):
+    best, last = make_callbacks(load(composer(*TYPED)), tmp_path)
+    assert isinstance(best, ModelCheckpoint)
+    assert (best.monitor, best.mode, best.filename) == ("valid/nll_per_word", "min", "best")
+    assert isinstance(last, ModelCheckpoint)
+    assert (last.monitor, last.filename) == (None, "last")
+    assert {each.dirpath for each in (best, last)} == {str(tmp_path / "checkpoints")}
+
+
+def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
+    typed = ("callbacks=[early_stopping,ema]", "callbacks.best.monitor=valid/bleu")
+    made = make_callbacks(load(composer(*TYPED, *typed)), tmp_path)
+    watching = {type(each): each.mode for each in made if getattr(each, "monitor", None)}
+    assert watching == {EarlyStopping: "max", ModelCheckpoint: "max"}
+    assert any(isinstance(each, EMAWeightAveraging) for each in made)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("+callbacks.mine.decay=1", r"callbacks\.mine: names no class"),
+        ("+callbacks.mine._target_=nowhere.Mine", r"callbacks\.mine\._target_=nowhere\.Mine: "),
+        ("+callbacks.mine._target_=torch.nn.Identity", r".*: not a Callback"),
+    ],
+)
+def test_wrong_callbacks_are_named(composer, tmp_path, typed, said):
+    with pytest.raises(InputError, match=f"^{said}"):
+        make_callbacks(load(composer(*TYPED, typed)), tmp_path)
+
+
+def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_TAGS", "first, second")
+    typed = ("logger=[wandb,csv]", "tags=[mine]", "logger.wandb.project=curves")
+    wandb, csv = make_loggers(load(composer(*TYPED, *typed)), tmp_path)
+    assert isinstance(wandb, WandbLogger)
+    assert isinstance(csv, CSVLogger)
+    run = wandb.experiment
+    try:
+        assert run.offline
+        assert run.id == (tmp_path / "wandb/id").read_text()
+        assert run.project == "curves"
+        assert set(run.tags) == {"mine", "first", "second", "custom", "tiny"}
+        assert run.config["data"]["languages"] == ["en", "fr"]
+    finally:
+        run.finish()
+    assert make_loggers(load(composer(*TYPED, "logger=none")), tmp_path) == []
+
+
+def test_wandb_online_without_a_key_is_refused(composer, tmp_path, monkeypatch):
+    """It would prompt for one."""
+    for name in ("WANDB_API_KEY", "WANDB_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with pytest.raises(InputError, match=r"logger\.wandb\.offline=false: W&B has no key here"):
+        make_loggers(load(composer(*TYPED, "logger.wandb.offline=false")), tmp_path)
