@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from nmt.config import ModelConfig
 from nmt.config.validation import load_plain
 from nmt.data.batch import Batch, pad
-from nmt.data.vocabulary import load_vocabulary
 from nmt.data.module import TranslationData
 from nmt.data.splits import HeldOut
 from nmt.data.tokenise import tokeniser
-from nmt.data.vocabulary import Vocabulary, spelt, written_words
+from nmt.data.vocabulary import Vocabulary, load_vocabulary, spelt, written_words
 from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.layers import Likelihood
 from nmt.models.metrics import HeldOutMetrics, exact_sum
