@@ -37,8 +37,11 @@ def checkpoint_to_go_on_from(
         raise InputError(
             f"resume={resume}: a run is resumed in its own folder; leave out hydra.run.dir"
         )
-    if resume is not None and folder.last.is_file():
-        return _stored(folder.last, composed, changeable=False)
+    if resume is not None:
+        # after a kill between the first two writes there is only the best one
+        for path in (folder.last, folder.best):
+            if path.is_file():
+                return _stored(path, composed, changeable=False)
     if resume not in (None, "auto"):
         raise InputError(f"resume={resume}: no checkpoint {folder.last}")
     folder.refuse_used()
