@@ -1,0 +1,159 @@
+"""Promise 3: a run that was stopped goes on with `resume`, and ends with the bits of a run that was not.
+
+Stopped by `kill -9` at any moment, by a signal, or by a full disk. The last good checkpoint is never
+lost, and `best.ckpt` is never replaced by a worse model, also after the folder was moved.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.helpers.processes import TINY, run
+
+# Greedy BLEU of such small models rises and falls: some validations are no improvement.
+TYPED = (
+    *("+experiment=rnnsearch50", *TINY, "seed=3", "model.dropout=0.1", "data.batch_size=12"),
+    *("trainer.max_steps=48", "trainer.val_check_interval=8", "trainer.log_every_n_steps=4"),
+    *("callbacks.best.monitor=valid/bleu", "evaluation.valid_sentences=20", "optimizer.lr=0.02"),
+)
+BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
+SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
+VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
+
+
+def train(folder: Path, *typed: str, **options: Any):
+    """Trains in `folder/run`, or goes on with what is there."""
+    line = (*TYPED, "hydra.run.dir=run", "resume=auto", f"data.cache={folder.parent}/cache")
+    return run("train", *line, *typed, cwd=folder, **options)
+
+
+def checkpoint(folder: Path, name: str) -> dict[str, Any]:
+    return torch.load(folder / f"run/checkpoints/{name}.ckpt", weights_only=True)
+
+
+def check_same(folder: Path, whole: Path) -> None:
+    """Weights, optimizer, schedule, loops and history are equal, bit for bit."""
+    for name in ("last", "best"):
+        ours, theirs = checkpoint(folder, name), checkpoint(whole, name)
+        assert ours["global_step"] == theirs["global_step"], name
+        for key in ("state_dict", "optimizer_states", "lr_schedulers", "loops", "log_sums"):
+            check_equal(ours[key], theirs[key], f"{name}: {key}")
+        histories = [each["callbacks"]["TrainingRecord"]["history"] for each in (ours, theirs)]
+        assert histories[0] == histories[1]
+
+
+def check_equal(ours: Any, theirs: Any, where: str) -> None:
+    if isinstance(theirs, torch.Tensor):
+        assert torch.equal(ours, theirs), where
+    elif isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys(), where
+        for key in theirs:
+            check_equal(ours[key], theirs[key], f"{where}.{key}")
+    elif isinstance(theirs, list | tuple):
+        assert len(ours) == len(theirs), where
+        for number, pair in enumerate(zip(ours, theirs, strict=True)):
+            check_equal(*pair, f"{where}.{number}")
+    else:
+        assert ours == theirs, where
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing stopped."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    ended = train(folder)
+    assert ended.code == 0, ended.err
+    return folder
+
+
+def test_some_validations_are_no_improvement(whole):
+    """Else the tests below would not show that a worse model never becomes the best one."""
+    history = checkpoint(whole, "last")["callbacks"]["TrainingRecord"]["history"]
+    scores = [entry["bleu"] for entry in history]
+    assert scores.index(max(scores)) < len(scores) - 1
+    assert checkpoint(whole, "best")["global_step"] == 8 * (1 + scores.index(max(scores)))
+
+
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [
+        pytest.param(BATCH, 5, id="before the first checkpoint"),
+        pytest.param(BATCH, 21, id="in the middle of an epoch"),
+        pytest.param(BATCH, 41, id="in the second epoch"),
+        pytest.param(SAVE, 1, id="before the first best"),
+        pytest.param(SAVE, 2, id="between the first best and last"),
+        pytest.param(SAVE, 3, id="before the third write"),
+        pytest.param(SAVE, 4, id="before the fourth write"),
+        pytest.param("torch:save", 3, id="while a checkpoint is filled"),
+        pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
+        pytest.param("torch:save", 6, id="while a later checkpoint is filled"),
+        pytest.param(VALIDATED, 3, id="in a validation"),
+        pytest.param("nmt.training.record:TrainingRecord.on_validation_end", 4, id="after one"),
+    ],
+)
+def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):
+    folder = whole.parent / f"{place.rpartition(':')[2]}-{count}"
+    ended = train(folder, hook=f"kill({place!r}, {count})")
+    assert ended.code == -signal.SIGKILL, ended.err
+    ended = train(folder)
+    assert ended.code == 0, ended.err
+    check_same(folder, whole)
+    assert not list(folder.glob("run/checkpoints/*.partial"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_saves_the_run_and_a_moved_folder_goes_on(whole, number):
+    folder = whole.parent / f"signal-{number}"
+    ended = train(folder, hook=f"send({number:d}, {BATCH!r}, 11)")
+    assert ended.code == 128 + number
+    assert "resume with: python -m nmt.train resume=" in ended.err
+    assert checkpoint(folder, "last")["global_step"] == 11
+    moved = whole.parent / f"moved-{number}"
+    moved.mkdir()
+    shutil.move(folder / "run", moved / "run")
+    ended = run("train", "resume=run", cwd=moved)
+    assert ended.code == 0, ended.err
+    check_same(moved, whole)
+
+
+def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
+    folder = whole.parent / "full"
+    full = f"OSError({errno.ENOSPC}, 'No space left on device')"
+    ended = train(folder, hook=f"fail('torch:save', 4, {full})")
+    assert ended.code == 1
+    assert "No space left on device" in ended.err
+    assert "the one before is intact" in ended.err
+    assert checkpoint(folder, "last")["global_step"] in (8, 16)
+    assert train(folder).code == 0
+    check_same(folder, whole)
+
+
+def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
+    typed = ("trainer.accumulate_grad_batches=2", "data.workers=1", "callbacks=ema")
+    typed += ("data.batch_by=tokens", "data.batch_tokens=300", "trainer.val_check_interval=16")
+    assert train(tmp_path / "whole", *typed).code == 0
+    folder = tmp_path / "killed"
+    assert train(folder, *typed, hook=f"kill({BATCH!r}, 40)").code == -signal.SIGKILL
+    assert train(folder, *typed).code == 0
+    check_same(folder, tmp_path / "whole")
+
+
+def test_what_would_change_the_result_is_refused(whole):
+    ended = run("train", "resume=run", "optimizer.lr=1", cwd=whole)
+    assert ended.code == 2
+    assert "optimizer.lr=1" in ended.err
+
+
+def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
+    """`ckpt_path`, as in any Lightning project: here with more updates."""
+    typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=56")
+    ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
+    assert ended.code == 0, ended.err
+    assert checkpoint(whole.parent / "longer", "last")["global_step"] == 56

@@ -1,0 +1,90 @@
+"""Promise 5: every test sentence counts once on any number of devices, which all give the same result.
+
+Ranks are processes on the CPU here, started as Lightning starts them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers.processes import TINY, run, start
+
+TYPED = (
+    *("+experiment=rnnsearch50", *TINY, "data.batch_size=12", "hydra.run.dir=run"),
+    *("trainer.max_steps=8", "trainer.val_check_interval=4", "trainer.log_every_n_steps=2"),
+)
+
+
+def train(folder: Path, ranks: int, *typed: str) -> dict:
+    devices = ("trainer=ddp", f"trainer.devices={ranks}") if ranks > 1 else ()
+    cache = f"data.cache={folder.parent}/cache"
+    ended = run("train", *TYPED, *devices, cache, *typed, cwd=folder, ranks=ranks)
+    assert ended.codes == [0] * ranks, ended.err
+    return json.loads((folder / "run/results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("devices") / "1"
+    return folder, train(folder, 1)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_make_the_updates_of_one_device(one, ranks):
+    folder, alone = one
+    together = train(folder.parent / str(ranks), ranks)
+    weights = [
+        torch.load(folder.parent / f"{n}/run/checkpoints/last.ckpt", weights_only=True)[
+            "state_dict"
+        ]
+        for n in (1, ranks)
+    ]
+    for name, weight in weights[0].items():
+        torch.testing.assert_close(weights[1][name], weight, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(together["history"], alone["history"], strict=True):
+        for key in ("nll_per_word", "train_nll_per_word"):
+            assert ours[key] == pytest.approx(theirs[key], rel=1e-4)
+    for name in ("test", "by_length"):
+        files = [folder.parent / f"{n}/run/translations/{name}.jsonl" for n in (1, ranks)]
+        ids = [[json.loads(line)["id"] for line in file.open()] for file in files]
+        assert ids[0] == ids[1] == list(range(len(ids[0])))
+
+
+def test_a_batch_need_not_be_a_multiple_of_the_devices(one):
+    """13 sentences on 2 ranks: the shares have weights."""
+    folder, _ = one
+    alone = train(folder.parent / "odd-1", 1, "data.batch_size=13")
+    together = train(folder.parent / "odd-2", 2, "data.batch_size=13")
+    found = [each["history"][-1]["nll_per_word"] for each in (alone, together)]
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def test_one_ctrl_c_ends_all_ranks_with_a_checkpoint(one):
+    """A terminal sends it to every process of the command."""
+    folder = one[0].parent / "interrupted"
+    typed = (
+        "trainer=ddp",
+        "trainer.devices=2",
+        "trainer.max_steps=100000",
+        f"data.cache={one[0].parent}/cache",
+    )
+    process = start("nmt.train", *TYPED, *typed, cwd=folder, ranks=2)
+    last = folder / "run/checkpoints/last.ckpt"
+    end = time.monotonic() + 120
+    while not last.exists() and time.monotonic() < end:
+        time.sleep(0.2)
+    for pid in process.pids:
+        os.kill(pid, signal.SIGINT)
+    began = time.monotonic()
+    ended = process.wait()
+    assert time.monotonic() - began < 30
+    assert ended.codes == [128 + signal.SIGINT, 0]
+    assert "stopped by SIGINT; resume with:" in ended.err
+    assert torch.load(last, weights_only=True)["global_step"] >= 4
