@@ -256,7 +256,8 @@ def markdown(heads: list[str], cells: Cells, texts: int | Sequence[int] = 2) -> 
 
 
 def _digits(score: str) -> int:
-    return REGISTERED[score.removesuffix("_no_unk")].digits
+    known = REGISTERED.get(score.removesuffix("_no_unk"))
+    return known.digits if known else 3  # of a score that was recorded and is no more
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The search for hyperparameters of docs/tuning.md, by Optuna, with trials of several devices too."""
+"""Searches for hyperparameters: Optuna in process, and the arguments of an agent of W&B."""
 
 from __future__ import annotations
 
@@ -6,48 +6,38 @@ import json
 from importlib.util import find_spec
 
 import pytest
+import yaml
 
 from tests.helpers import ROOT
-from tests.helpers.documentation import commands
 from tests.helpers.processes import TINY, run
-
-needs_extra = pytest.mark.skipif(
-    find_spec("hydra_plugins.hydra_optuna_sweeper") is None, reason="the extra 'optuna' is missing"
-)
 
 
 @pytest.mark.slow
-@needs_extra
-def test_what_the_page_shows_finds_the_best_trial_and_goes_on(tmp_path):
-    import optuna
+@pytest.mark.skipif(
+    find_spec("hydra_plugins.hydra_optuna_sweeper") is None, reason="the extra 'optuna' is missing"
+)
+def test_optuna_runs_each_trial_as_a_job(tmp_path):
+    typed = ("hydra.sweeper.n_trials=2", "hydra.sweep.dir=sweep", "+experiment=rnnsearch50")
+    ended = run("train", "-m", "hparams_search=optuna", *typed, *TINY, cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    best = yaml.safe_load((tmp_path / "sweep/optimization_results.yaml").read_text())
+    results = [json.loads((tmp_path / f"sweep/{n}/results.json").read_text()) for n in range(2)]
+    scores = [found["valid"]["nll_per_word"] for found in results]
+    assert best["best_value"] == pytest.approx(min(scores))
+    rate = results[scores.index(min(scores))]["config"]["optimizer"]["lr"]
+    assert best["best_params"]["optimizer.lr"] == pytest.approx(rate)
+    assert (tmp_path / "sweep/comparison.html").is_file()
 
-    [shown] = commands((ROOT / "docs/tuning.md").read_text())
-    typed = [word for word in shown.words if "n_trials=" not in word]
-    assert len(typed) == len(shown.words) - 1
 
-    def tune(*more):
-        return run("train", *typed, "hydra.sweeper.n_jobs=1", *TINY, *more, cwd=tmp_path)
-
-    first = tune("hydra.sweeper.n_trials=2")
-    assert first.code == 0, first.err
-    ddp = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2")
-    again = tune("hydra.sweeper.n_trials=1", *ddp)
-    assert again.code == 0, again.err
-    study = optuna.load_study(study_name="lr", storage=f"sqlite:///{tmp_path}/lr.db")
-    assert study.direction.name == "MINIMIZE"
-    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
-    for number, trial in enumerate(study.trials):
-        folder = tmp_path / "multirun/lr" / str(number)
-        found = json.loads((folder / "results.json").read_text())
-        assert found["valid"]["nll_per_word"] == pytest.approx(trial.value)
-        assert json.loads((folder / ".hydra/return.json").read_text()) == trial.value
-        assert found["config"]["optimizer"]["lr"] == pytest.approx(trial.params["optimizer.lr"])
-        assert 1e-4 <= trial.params["optimizer.lr"] <= 1e-2
-        assert found["config"]["model"]["dropout"] == pytest.approx(trial.params["model.dropout"])
-        name = {"additive": "Additive", "dot": "Dot"}[trial.params["scoring"]]
-        assert found["scoring"] == name
-        assert found["train"]["devices"] == (2 if number == 2 else 1)
-    assert len({trial.value for trial in study.trials}) == 3
-    said = (tmp_path / "multirun/lr/optimization_results.yaml").read_text()
-    assert f"best_value: {study.best_value}" in said
-    assert (tmp_path / "multirun/lr/comparison.html").is_file()
+@pytest.mark.slow
+def test_an_agent_of_wandb_runs_to_the_end_and_goes_on(tmp_path):
+    """What an agent types for a run of sweeps/lengths.yaml, offline; handed out again, it is done."""
+    sweep = yaml.safe_load((ROOT / "sweeps/lengths.yaml").read_text())
+    chosen = [f"{key}={entry['values'][0]}" for key, entry in sweep["parameters"].items()]
+    typed = [word for word in sweep["command"] if "=" in word and "offline" not in word]
+    env = {"WANDB_SWEEP_ID": "s", "WANDB_RUN_ID": "abc"}
+    for _ in range(2):
+        ended = run("train", *typed, *chosen, *TINY, cwd=tmp_path, env=env)
+        assert ended.code == 0, ended.err
+    found = json.loads((tmp_path / "outputs/wandb/abc/results.json").read_text())
+    assert found["experiment"] == sweep["parameters"]["+experiment"]["values"][0]

@@ -94,7 +94,12 @@ def reference(conf: Path) -> str:
 def groups(conf: Path) -> Iterator[str]:
     """A table row for each option of each group: what the first comment of its file says."""
     chosen = yaml.safe_load((conf / "base.yaml").read_text())["defaults"]
-    defaults = {group: option for entry in chosen for group, option in entry.items()}
+    defaults = {
+        group: option
+        for entry in chosen
+        if isinstance(entry, dict)
+        for group, option in entry.items()
+    }
     for folder in sorted(path for path in conf.iterdir() if path.is_dir() and path.name != "hydra"):
         plus = "" if folder.name in defaults else "+"
         for number, file in enumerate(sorted(folder.glob("*.yaml"))):

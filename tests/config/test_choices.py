@@ -126,7 +126,16 @@ def test_each_encoder_unit_and_attention_composes_or_is_refused(composer, check)
 
 def test_every_option_of_every_group_composes(composer):
     """The first of every group, then the second, and so on."""
-    tested_above = ("experiment", "regime", "scoring", "attention", "data", "hydra", "claims")
+    tested_above = (
+        "experiment",
+        "regime",
+        "scoring",
+        "attention",
+        "data",
+        "hydra",
+        "claims",
+        "hparams_search",
+    )
     groups = []
     for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
         if folder.name not in tested_above:
