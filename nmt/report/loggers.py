@@ -7,7 +7,6 @@ reported once and never stops a training.
 
 from __future__ import annotations
 
-import io
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,9 +21,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import only
-from nmt.report.heatmap import heatmap_figure
 from nmt.report.runs import FinishedRun, keys_of
-from nmt.report.style import style
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +32,7 @@ TRANSLATIONS = "translations"
 PAGE = "page"
 FIGURES = "figures"
 CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # over length; the table has all scores
-PICTURED = 4  # sentences of each set whose heatmap stands in the table of translations
+SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
 
 _reported: set[str] = set()
 
@@ -172,7 +169,7 @@ def log_run(
             )
             if pictures:
                 sink.images(FIGURES, {n: Image.open(f) for n, f in pictures.items()}, update)
-            sink.table(TRANSLATIONS, _translations(run))
+            sink.table(TRANSLATIONS, _translations(run, pictures))
             if page is not None:
                 sink.page(page)
             sink.close()
@@ -195,7 +192,7 @@ def length_curves(run: FinishedRun) -> list[dict[str, float]]:
 
 def summary_of(run: FinishedRun) -> dict[str, Any]:
     """The scores of whole sets (`test/<set>/<score>`), the best validation, and the run's size."""
-    whole = run.scores[run.scores["from"].isna()]
+    whole = run.scores[run.scores["from"].isna() & keys_of(run.scores).isin(SUMMARY)]
     keys = [f"test/{name}/{key}" for name, key in zip(whole["set"], keys_of(whole), strict=True)]
     values: dict[str, Any] = dict(zip(keys, whole["value"].tolist(), strict=True))
     for name, value in (run.results.get("valid") or {}).items():
@@ -208,31 +205,22 @@ def summary_of(run: FinishedRun) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _translations(run: FinishedRun) -> pd.DataFrame:
-    """Kept sentences of each set with their translations and the pictures of their attention."""
+def _translations(run: FinishedRun, pictures: Mapping[str, Path]) -> pd.DataFrame:
+    """Kept sentences of each set with their translations and, where they were drawn, heatmaps."""
     columns = ["set", "id", "words", "source", "reference", "translation", "score", "attention"]
     rows = []
     for name in run.sets:
         # force-decoded translations have <unk> where another word was put in its place
         written = {row["id"]: row["hypothesis"] for row in run.translations(name)}
         kept = sorted(run.alignments(name), key=lambda row: (row["length"], row["id"]))
-        for number, row in enumerate(kept):
-            texts = (
-                " ".join(words)
-                for words in (row["source"][:-1], row["reference"], written[row["id"]])
-            )
-            drawn = row["weights"] is not None and number % max(1, len(kept) // PICTURED) == 0
-            picture = _heatmap(row) if drawn else None
+        for row in kept:
+            sides = row["source"][:-1], row["reference"], written[row["id"]]
+            texts = (" ".join(words) for words in sides)
+            file = pictures.get(f"{name}-heatmap-{row['id']}")
+            picture = None if file is None else Image.open(file)
             rows.append([name, row["id"], row["length"], *texts, row.get("score"), picture])
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {key: value for key, value in values.items() if isinstance(value, int | float)}
-
-
-def _heatmap(row: Mapping[str, Any]) -> Image.Image:
-    drawn = io.BytesIO()
-    with style():
-        heatmap_figure(dict(row)).savefig(drawn, format="png", dpi=120, bbox_inches="tight")
-    return Image.open(drawn)
