@@ -133,7 +133,7 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
     """
     target_of(key, settings)
     with named_by(f"{key}._target_={settings['_target_']}"):
-        made = instantiate(dict(settings))
+        made = instantiate(dict(settings), _convert_="all")
     if not isinstance(made, kind):
         raise InputError(f"{key}._target_={settings['_target_']}: not a {kind.__name__}")
     return made

@@ -1,0 +1,62 @@
+"""W&B gets every value that is logged, by Lightning's own logger, also of a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.helpers.processes import TINY, run
+
+CALLBACKS = """
+import pytorch_lightning as pl
+
+class Own(pl.Callback):
+    def __init__(self, name):
+        self.name = name
+
+    def on_train_batch_end(self, trainer, pl_module, *_):
+        pl_module.log(self.name, float(trainer.global_step))
+
+class Direct(pl.Callback):
+    def on_train_batch_end(self, trainer, *_):
+        for logger in trainer.loggers:
+            logger.log_metrics({"test/own": 2.0 * trainer.global_step}, step=trainer.global_step)
+"""
+
+
+def rows(folder: Path) -> list[dict]:
+    """The history of all offline files of a run folder, in their order."""
+    tool = str(Path(sys.executable).with_name("wandb"))
+    found = []
+    for file in sorted(folder.glob("wandb/offline-run-*/*.wandb")):
+        command = [tool, "leet", "inspect", "--json", str(file)]
+        said = subprocess.run(command, capture_output=True, check=True).stdout
+        records = [json.loads(line) for line in said.splitlines()]
+        found += [record["history"]["item"] for record in records if record["type"] == "history"]
+    return found
+
+
+def test_no_row_of_ones_own_callbacks_is_lost(tmp_path):
+    (tmp_path / "own.py").write_text(CALLBACKS)
+    typed = (
+        *("+experiment=rnnsearch50", *TINY, "logger=wandb", "hydra.run.dir=run", "resume=auto"),
+        *("trainer.max_steps=8", "trainer.val_check_interval=4", "trainer.log_every_n_steps=1"),
+        *("+callbacks.a._target_=own.Own", "+callbacks.a.name=train/own", "trust=[own]"),
+        *("+callbacks.b._target_=own.Own", "+callbacks.b.name=mine/own"),
+        "+callbacks.c._target_=own.Direct",
+    )
+    place = "nmt.training.callbacks:Seeds.on_train_batch_start"
+    ended = run("train", *typed, cwd=tmp_path, hook=f"kill({place!r}, 6)")
+    assert ended.code == -signal.SIGKILL, ended.err
+    ended = run("train", *typed, cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    found = rows(tmp_path / "run")
+    for name, factor in (("train/own", 1), ("mine/own", 1), ("test/own", 2)):
+        values = {row[name] for row in found if name in row}
+        assert values == {factor * float(update) for update in range(1, 9)}, name
+    for name in ("train/nll_per_word", "valid/nll_per_word", "length/by_length/bleu"):
+        assert any(name in row for row in found), name
+    assert len({row["trainer/global_step"] for row in found if "train/nll_per_word" in row}) == 8
