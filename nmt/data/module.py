@@ -122,8 +122,9 @@ class EpochSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         made = self.trainer.global_step * self.accumulate if self.trainer else 0
-        if self.trainer and self.trainer.overfit_batches:  # type: ignore[attr-defined]
-            limit = int(self.trainer.num_training_batches)
+        few = self.trainer.overfit_batches if self.trainer else 0  # type: ignore[attr-defined]
+        if few:
+            limit = few if isinstance(few, int) else max(1, int(few * self.length))
             return iter(range(made % limit, limit))
         return iter(range(made, (made // self.length + 1) * self.length))
 
