@@ -112,20 +112,13 @@ def make_training_schedule(train: Train, config: Config) -> TrainingSchedule:
 
 
 class EpochSampler(Sampler[int]):
-    """Numbers of the micro-batches from the trainer's update to the end of its epoch.
-
-    With the trainer's `overfit_batches` every epoch has the same few.
-    """
+    """Numbers of the micro-batches from the trainer's update to the end of its epoch."""
 
     def __init__(self, trainer: pl.Trainer | None, accumulate: int, length: int) -> None:
         self.trainer, self.accumulate, self.length = trainer, accumulate, length
 
     def __iter__(self) -> Iterator[int]:
         made = self.trainer.global_step * self.accumulate if self.trainer else 0
-        few = self.trainer.overfit_batches if self.trainer else 0  # type: ignore[attr-defined]
-        if few:
-            limit = few if isinstance(few, int) else max(1, int(few * self.length))
-            return iter(range(made % limit, limit))
         return iter(range(made, (made // self.length + 1) * self.length))
 
     def __len__(self) -> int:
@@ -151,6 +144,10 @@ class MicroBatches(Dataset[Batch]):
         self.accumulate = accumulate
         self.rank = rank
         self.world = world
+
+    def __len__(self) -> int:
+        """Of an epoch; Lightning's `overfit_batches` takes the first ones in order."""
+        return self.accumulate * self.schedule.updates_per_epoch()
 
     def __getitem__(self, number: int) -> Batch:
         update, micro = divmod(number, self.accumulate)
