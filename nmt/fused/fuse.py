@@ -59,7 +59,7 @@ def fuse(network: Network, *, graphs: bool = False) -> Network:
         if type(part) in FUSED:
             _swap(part)
     if plain:
-        log.info("recurrence=fused: %s runs step by step under autograd", " and ".join(plain))
+        log.info("recurrence=fused does not know %s: plain steps there", " and ".join(plain))
     return network
 
 

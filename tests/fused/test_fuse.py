@@ -166,10 +166,8 @@ def test_what_is_swapped(caplog):
     for other in ({"scoring": "cosine"}, {"kind": LocalAttention}):
         net = make(recurrence="fused", **other)
         assert (type(net.encoder), type(net.decoder)) == (FusedBidirectionalEncoder, Decoder)
-    assert [line.partition(": ")[2] for line in caplog.messages] == [
-        "the encoder and the decoder runs step by step under autograd",
-        *["the decoder runs step by step under autograd"] * 2,
-    ]
+    assert ["encoder and" in line for line in caplog.messages] == [True, False, False]
+    assert all("the decoder" in line for line in caplog.messages)
     assert type(copy.deepcopy(fused).decoder) is FusedDecoder
 
 

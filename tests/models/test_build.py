@@ -155,7 +155,7 @@ def test_trusted_code_is_accepted():
     stored = {"scoring": {"_target_": "torch.nn.Identity"}}
     with pytest.raises(InputError, match=r"add trust=\[torch\.nn\]"):
         reject_untrusted_targets(stored, ["torchvision"])
-    for trusted in ("torch.nn", "torch"):
+    for trusted in ("torch.nn", "torch", "torch.nn.Identity"):
         reject_untrusted_targets(stored, [trusted])
     reject_untrusted_targets({"scoring": {"_target_": None}}, [])
 
