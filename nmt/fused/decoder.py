@@ -34,9 +34,9 @@ from nmt.layers import (
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
-LONGEST = 120
-"""Source length up to which a search uses precomputed products of annotations. They are wider than
-annotations: on a CPU with a beam of 12, reading them costs more than it saves beyond 100 to 140."""
+# Products of annotations are wider than annotations: on a CPU with a beam of 12, reading them costs
+# more than it saves beyond 100 to 140 source symbols.
+MAX_PRODUCT_SYMBOLS = 120
 
 
 def is_known(decoder: Decoder) -> bool:
@@ -90,12 +90,12 @@ class FusedDecoder(Decoder):
         """The memory with [C; C_o] h_j in place of h_j, of which the steps sum [C; C_o] c_i.
 
         One product a source position takes the place of one a hypothesis and step. Sentences of
-        more than `LONGEST` symbols keep their annotations.
+        more than `MAX_PRODUCT_SYMBOLS` symbols keep their annotations.
         """
         state = self.initial(memory)
         fixed = isinstance(self.context, FixedContext)
         values = memory.summary if fixed else memory.annotations
-        long = not fixed and memory.mask.shape[1] > LONGEST
+        long = not fixed and memory.mask.shape[1] > MAX_PRODUCT_SYMBOLS
         rows = len(self.unit.C) + len(self.readout.C_o)
         if not is_known(self) or long or rows == self.context.size:
             return memory, state

@@ -62,7 +62,7 @@ class GatedUnit(nn.Module):
         return linear(words, self.W, self.bias)
 
     def project_context(self, context: Tensor) -> Tensor:
-        """[C_z; C_r; C] c (..., 3H) of contexts c (..., A), which `forward` adds to the projected words."""
+        """[C_z; C_r; C] c (..., 3H) of contexts c (..., A), which `forward` adds to that."""
         assert self.C is not None
         return linear(context, self.C)
 

@@ -62,11 +62,6 @@ class LstmUnit(nn.Module):
         """[W_i; W_f; W_o; W] e + bias (..., 4H): what depends on no state, for many words at once."""
         return linear(words, self.W, self.bias)
 
-    def project_context(self, context: Tensor) -> Tensor:
-        """[C_i; C_f; C_o; C] c (..., 4H) of contexts c (..., A), which `forward` adds to the projected words."""
-        assert self.C is not None
-        return linear(context, self.C)
-
     def forward(
         self,
         state: Tensor,
@@ -80,8 +75,8 @@ class LstmUnit(nn.Module):
         """
         hidden, memory = state.chunk(2, -1)
         total = projected.to(accumulate_dtype(projected.dtype)) + linear(hidden, self.U)
-        if context is not None:
-            total = total + self.project_context(context)
+        if context is not None and self.C is not None:
+            total = total + linear(context, self.C)
         for_gates, for_candidate = total.split([3 * self.hidden, self.hidden], -1)
         i, f, o = torch.sigmoid(for_gates).chunk(3, -1)
         memory = f * memory + i * torch.tanh(for_candidate)

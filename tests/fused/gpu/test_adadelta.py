@@ -1,6 +1,5 @@
 """The fused Adadelta against PyTorch's and its clipping, in Triton's interpreter or on a GPU."""
 
-import copy
 import functools
 import io
 
@@ -88,27 +87,6 @@ def test_updates_are_those_of_pytorch(device, case):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_without_clipping_and_with_a_closure(device):
-    mine, theirs = parameters(device), parameters(device)
-    rules = FusedAdadelta(mine, lr=1.0), torch.optim.Adadelta(theirs)
-    # a factor is for one step
-    for update in range(3):
-        for weights, rule in zip((mine, theirs), rules, strict=True):
-
-            def closure(weights=weights):
-                for weight in weights:
-                    weight.grad = None
-                loss = sum((weight**2).sum() for weight in weights)
-                loss.backward()
-                return loss
-
-            if update == 0 and rule is rules[0]:
-                rule.clip(torch.tensor(1e-3, device=device), 1.0)
-            assert rule.step(closure).requires_grad
-        assert_same(mine, theirs, rules)
-
-
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("clipped", [False, True])
 def test_blocks_without_a_gradient_have_the_bits_of_an_update(clipped, device):
     """The same entries as whole blocks and as halves, of which none is left out."""
@@ -131,22 +109,6 @@ def test_blocks_without_a_gradient_have_the_bits_of_an_update(clipped, device):
         for name in ("square_avg", "acc_delta"):
             parts = torch.cat([rules[1].state[half][name] for half in halves])
             assert torch.equal(rules[0].state[whole][name], parts)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_parameters_without_a_gradient_are_not_read_but_to_decay(device):
-    """Nor is a gradient or a factor that is no number taken for 0."""
-    for case, left_out in (
-        ({}, True), ({"weight_decay": 0.1}, False), ({"norm": "nan"}, False), ({"g": "nan"}, False),
-    ):  # fmt: skip
-        weight = torch.nn.Parameter(torch.full((16,), float("nan"), device=device))
-        rule = FusedAdadelta([weight], lr=1.0, weight_decay=case.get("weight_decay", 0.0))
-        weight.grad = torch.zeros(16, device=device)
-        weight.grad[3] = float(case.get("g", 0))
-        if "norm" in case:
-            rule.clip(torch.tensor(float(case["norm"]), device=device), 1.0)
-        rule.step()
-        assert rule.state[weight]["square_avg"].isfinite().all() == left_out
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -199,37 +161,11 @@ def test_checkpoints_serve_both(device, fused_first):
         results[kind] = copies
         assert state["param_groups"] == resumed.state_dict()["param_groups"]
         assert state["param_groups"] == kind(copies, **options).state_dict()["param_groups"]
-    again = copy.deepcopy(rule)
     for update in range(3, 5):
         move[first](weights, rule, update, 5.0)
-        twins = again.param_groups[0]["params"]
-        move[first](twins, again, update, 5.0)
-    for mine, read, theirs, twin in zip(
-        weights, results[first], results[other], twins, strict=True
-    ):
+    for mine, read, theirs in zip(weights, results[first], results[other], strict=True):
         assert torch.equal(mine, read)
-        assert torch.equal(mine, twin)
         torch.testing.assert_close(mine, theirs, rtol=2e-6, atol=2e-7)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("norm", [float("inf"), float("nan")])
-def test_a_norm_that_is_no_number_does_what_it_does_in_pytorch(device, norm):
-    found = []
-    for make in (FusedAdadelta, torch.optim.Adadelta):
-        weights = parameters(device)[:2]
-        rule = make(weights, lr=1.0)
-        grads = gradients(3, device)[:2]
-        grads[1].view(-1)[3] = norm
-        give(weights, grads)
-        if make is FusedAdadelta:
-            rule.clip(torch.nn.utils.get_total_norm(grads), 5.0)
-        else:
-            torch.nn.utils.clip_grad_norm_(weights, 5.0)
-        rule.step()
-        found.append(weights)
-    torch.testing.assert_close(*found, rtol=2e-6, atol=2e-7, equal_nan=True)
-    assert found[0][1].isnan().any()
 
 
 @pytest.mark.parametrize(
@@ -251,5 +187,3 @@ def test_what_the_kernel_can_do_it_does(options, dtype, expected):
         made = make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1)["optimizer"]
         assert type(made) is expected
         assert made.defaults | options | {"lr": 0.5} == made.defaults
-        with pytest.raises(Exception, match="rhoo: torch"):
-            make_optimizer(weights, OptimizerConfig(options={"rhoo": 0.5}), 1)

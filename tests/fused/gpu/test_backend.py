@@ -13,10 +13,6 @@ from nmt.fused.gpu import backend
 from tests.helpers.fake_cuda import GPU, fake_cuda
 
 
-def test_dispatch():
-    assert backend.steps_for(torch.zeros(1)) is steps
-
-
 @pytest.mark.parametrize("current", [0, 1])
 def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
     """Triton launches on the current device; PyTorch's operations on that of their tensors."""

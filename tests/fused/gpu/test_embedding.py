@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from nmt.fused.gpu import backend
-from nmt.fused.gpu.embedding import is_plain, look_up
+from nmt.fused.gpu.embedding import look_up
 from tests.helpers.triton import DEVICES  # isort: split
 
 from nmt.fused.gpu import kernels
@@ -46,19 +46,6 @@ def test_sums_are_those_of_float64(count, dtype, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_one_word_and_rows_that_are_parts_of_others(device):
-    """A word that fills whole blocks up to the end of the text; gradients as columns and as strips."""
-    grad, words = example(8, device)
-    words = torch.full_like(words, 5)
-    expected = in_float64(grad, words)
-    wide = torch.cat([grad, grad + 1], 1)[:, :SIZE]
-    for given in (grad, wide, grad.t().contiguous().t(), grad[:1].expand(8, SIZE)):
-        found = kernels.lookup_backward(given, words, VOCABULARY)
-        expected = in_float64(given, words)
-        torch.testing.assert_close(found.double(), expected, rtol=1e-6, atol=2e-6)
-
-
-@pytest.mark.parametrize("device", DEVICES)
 def test_look_up(device, monkeypatch):
     """Vectors and gradient of a table, the words two-dimensional and transposed."""
     monkeypatch.setattr(backend, "steps_for", lambda *tensors: kernels)
@@ -72,26 +59,6 @@ def test_look_up(device, monkeypatch):
         values.backward(upstream)
     twice = 2 * in_float64(upstream.flatten(0, 1), words.flatten())
     torch.testing.assert_close(table.weight.grad.double(), twice, rtol=1e-6, atol=4e-6)
-
-
-def test_other_tables_are_pytorchs(monkeypatch):
-    """A padding word, whose gradient is 0, and others with options are no business of the kernel."""
-    table = nn.Embedding(VOCABULARY, SIZE)
-    assert type(look_up(table, torch.tensor([[1]])).grad_fn).__name__ == "EmbeddingBackward0"
-    monkeypatch.setattr(backend, "steps_for", lambda *tensors: kernels)
-    for options in ({"padding_idx": 3}, {"max_norm": 1.0}, {"scale_grad_by_freq": True}):
-        table = nn.Embedding(VOCABULARY, SIZE, **options)
-        assert not is_plain(table)
-        look_up(table, torch.tensor([[3, 3]])).sum().backward()
-        assert table.weight.grad[3].eq(0).all() == ("padding_idx" in options)
-    hooked = nn.Embedding(VOCABULARY, SIZE)
-    assert is_plain(hooked)
-    hooked.register_forward_hook(lambda module, given, found: found * 0)
-    assert look_up(hooked, torch.tensor([1])).eq(0).all()
-    for kind in ("forward_pre", "full_backward", "full_backward_pre"):
-        hooked = nn.Embedding(VOCABULARY, SIZE)
-        getattr(hooked, f"register_{kind}_hook")(lambda *given: None)
-        assert not is_plain(hooked)
 
 
 @pytest.mark.parametrize("device", DEVICES)

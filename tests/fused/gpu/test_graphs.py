@@ -10,11 +10,10 @@ import weakref
 
 import pytest
 import torch
-from torch.utils import deterministic
 
 from nmt.fused.gpu import captured
-from nmt.fused.gpu.captured import CapturedGraph, cast, cut, fill
-from nmt.fused.gpu.graphs import MULTIPLE, SENTENCES, GraphCache, rounded
+from nmt.fused.gpu.captured import CapturedGraph, cut, fill
+from nmt.fused.gpu.graphs import GraphCache
 from tests.layers.nets import batch, gradients, make
 
 DEVICES = [
@@ -58,12 +57,6 @@ def assert_equal(nets, device):
     torch.testing.assert_close(*map(gradients, reversed(nets)), **tolerance(device))
 
 
-def test_rounding():
-    assert [rounded(n) for n in (1, 4, 5, 50, 52)] == [4, 4, 8, 52, 52]
-    assert [rounded(n, SENTENCES) for n in (1, 8, 80, 81)] == [8, 8, 80, 88]
-    assert MULTIPLE == 4
-
-
 def test_fill_and_cut():
     buffer = torch.full((3, 4), 7.0)
     fill(buffer, torch.ones(2, 3))
@@ -71,22 +64,6 @@ def test_fill_and_cut():
     copied = cut(buffer, (2, 3))
     buffer.zero_()
     assert copied.sum() == 6
-
-
-def test_fill_and_cut_in_other_types():
-    """As two passes would: a cast, and a copy."""
-    torch.manual_seed(0)
-    buffer = torch.full((3, 4), 7.0, dtype=torch.bfloat16)
-    given = torch.randn(3, 2)
-    fill(buffer, given)
-    assert torch.equal(buffer[:, :2], given.bfloat16())
-    assert (buffer[:, 2:] == 0).all()
-    copied = cut(buffer, (2, 2), torch.float32)
-    assert torch.equal(copied, buffer[:2, :2].float())
-    assert cut(buffer, (3, 4), torch.bfloat16).data_ptr() != buffer.data_ptr()
-    (left, right) = cast([given, None], [torch.bfloat16, torch.float32])
-    assert left.dtype == torch.bfloat16
-    assert right is None
 
 
 def test_weights_are_cast_as_they_are_copied_in():
@@ -119,20 +96,6 @@ def test_equal_over_changing_shapes(scoring, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_cleared_caches_capture_anew(device):
-    nets = with_graphs(device=device)
-    caches = [nets[1].encoder.graph_cache, nets[1].decoder.graph_cache]
-    for words in (BATCHES[0], BATCHES[1], BATCHES[0]):
-        for net in nets:
-            loss_of(net, words).backward()
-        assert all(cache.graphs for cache in caches)
-        for cache in caches:
-            cache.clear()
-        assert not any(cache.graphs or cache.bytes for cache in caches)
-    assert_equal(nets, device)
-
-
-@pytest.mark.parametrize("device", DEVICES)
 def test_accumulation_with_validation_in_between(device):
     nets = with_graphs(device=device)
     for net in nets:
@@ -156,37 +119,6 @@ def test_nothing_is_captured_without_gradients(device, without_gradients):
     for net in nets:
         loss_of(net, BATCHES[0]).backward()  # of the same shape
     assert_equal(nets, device)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_parameters_change_between_updates(device):
-    nets = with_graphs(device=device, dtype=torch.float32)
-    for net in nets:
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(3):
-            optimizer.zero_grad()
-            loss = loss_of(net, BATCHES[0])
-            loss.backward()
-            optimizer.step()
-        net.decoder.context.scoring.v.data = net.decoder.context.scoring.v.data * 0.5
-        net.zero_grad()
-        loss_of(net, BATCHES[3]).backward()
-    for found, expected in zip(*(gradients(net).values() for net in nets), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_two_batches_of_a_shape_before_their_backward(device):
-    """The second is computed without the graph; afterwards it is free again."""
-    nets = with_graphs(device=device)
-    for net in nets:
-        losses = [loss_of(net, BATCHES[0]), loss_of(net, BATCHES[3])]
-        sum(losses).backward()
-        loss_of(net, BATCHES[0])  # dropped without a backward pass
-        gc.collect()
-        loss_of(net, BATCHES[3]).backward()
-    assert_equal(nets, device)
-    assert len(nets[1].decoder.graph_cache.graphs) == 1
 
 
 def share_memory(net, monkeypatch):
@@ -224,15 +156,6 @@ def test_two_batches_of_different_shapes_before_their_backward(device, monkeypat
     assert_equal(nets, device)
 
 
-def test_one_batch_in_graphs_at_a_time():
-    net = with_graphs()[1]
-    losses = [loss_of(net, words) for words in BATCHES[:3]]
-    assert len(net.decoder.graph_cache.graphs) == len(net.encoder.graph_cache.graphs) == 1
-    sum(losses).backward()
-    loss_of(net, BATCHES[1]).backward()
-    assert len(net.decoder.graph_cache.graphs) == len(net.encoder.graph_cache.graphs) == 2
-
-
 @pytest.mark.parametrize("later", [BATCHES[3], BATCHES[1]])  # of the same and of another shape
 def test_a_second_backward_after_another_batch_is_refused(later):
     net = with_graphs()[1]
@@ -244,16 +167,6 @@ def test_a_second_backward_after_another_batch_is_refused(later):
     loss_of(net, later)
     with pytest.raises(RuntimeError, match="graphs=False"):
         loss.backward()
-
-
-def test_outputs_outlive_the_next_replay():
-    net = with_graphs()[1]
-    states = net.encoder(*BATCHES[0][:2])[0]
-    before = states.detach().clone()
-    detached = states.detach()
-    del states
-    net.encoder(*BATCHES[3][:2])
-    assert torch.equal(detached, before)
 
 
 def keep_all(monkeypatch):
@@ -287,28 +200,6 @@ def test_nothing_is_captured_beyond_the_limit_and_nothing_dropped(device, monkey
     assert sizes[0][1] < sizes[1][1] == sizes[2][1] == sizes[4][1]
     assert set(cache.graphs.values()) < made
     assert len(made) == 2 + 3  # the encoder's own limit was not reached
-
-
-def test_bytes_are_those_of_the_tensors_once():
-    """8 bytes each: three inputs and their gradient, the output and its gradient."""
-    cache = GraphCache(eager=True)
-    inputs = [torch.ones(2, 3, dtype=torch.float64)]
-    replay = cache.replay(
-        lambda x: ((x * 2,), (x,)), lambda saved, upstream: (upstream[0] * 2,), inputs, [(2, 4)], 1
-    )
-    assert replay is not None
-    assert cache.bytes == 4 * 8 * 8
-
-
-def test_weights_are_kept_once():
-    """And so is each input that has one shape in two graphs."""
-    net = with_graphs()[1]
-    for words in BATCHES[:2]:
-        loss_of(net, words).backward()
-    first, second = net.decoder.graph_cache.graphs.values()
-    shared = [x is y for x, y in zip(first.inputs, second.inputs, strict=True)]
-    # projected, initial, annotations, keys, from_state, U, C, mask
-    assert shared == [False, True, False, False, True, True, True, False]
 
 
 class Crash(RuntimeError):
@@ -351,37 +242,6 @@ def test_out_of_memory_in_a_capture(message, monkeypatch, caplog):
     lines = [record.message for record in caplog.records]
     assert len(lines) == 2  # one for each recurrence
     assert all("out of memory" in line for line in lines)
-
-
-def test_another_error_in_a_capture_is_raised(monkeypatch):
-    def fail(self, function):
-        raise Crash("an operation that is not permitted")
-
-    monkeypatch.setattr(captured.EagerFunction, "__init__", fail)
-    with pytest.raises(Crash) as raised:
-        loss_of(with_graphs()[1], BATCHES[0])
-    assert any("model.graphs=false" in note for note in raised.value.__notes__)
-
-
-def test_deterministic_algorithms_fill_nothing_in_a_capture():
-    """Lightning's `deterministic` has torch fill all new memory with NaN."""
-
-    def forward(x):
-        filled.append(deterministic.fill_uninitialized_memory)
-        return (x * 2,), (x.new_empty(64),)
-
-    def backward(saved, upstream):
-        filled.append(deterministic.fill_uninitialized_memory)
-        return (upstream[0] * 2,)
-
-    filled = []
-    torch.use_deterministic_algorithms(True)
-    try:
-        GraphCache(eager=True).replay(forward, backward, [torch.ones(3)], [(4,)], 1)
-        assert filled[:2] == [False, False]
-        assert deterministic.fill_uninitialized_memory
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 def test_a_copy_starts_without_graphs():
