@@ -10,9 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api.configuration import configure
-    from nmt.api.plots import plot_alignment
-    from nmt.api.runs import compare, scores
+    from nmt.api import compare_runs as compare
+    from nmt.api import configure, plot_alignment, plot_by_length, scores
     from nmt.data.built_in import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
     from nmt.inference.decoding import ScoredSentence
@@ -33,6 +32,7 @@ __all__ = [
     "configure",
     "load",
     "plot_alignment",
+    "plot_by_length",
     "scores",
 ]
 
@@ -42,11 +42,12 @@ _HOMES = {
     "Model": "nmt.inference.model.Model",
     "ScoredSentence": "nmt.inference.decoding.ScoredSentence",
     "built_in_corpus": "nmt.data.built_in.built_in_corpus",
-    "compare": "nmt.api.runs.compare",
-    "configure": "nmt.api.configuration.configure",
+    "compare": "nmt.api.compare_runs",
+    "configure": "nmt.api.configure",
     "load": "nmt.inference.model.load_model",
-    "plot_alignment": "nmt.api.plots.plot_alignment",
-    "scores": "nmt.api.runs.scores",
+    "plot_alignment": "nmt.api.plot_alignment",
+    "plot_by_length": "nmt.api.plot_by_length",
+    "scores": "nmt.api.scores",
 }
 
 if sys.argv[:1] == ["-m"]:  # of `python -m nmt.COMMAND`, which has still to import what it needs

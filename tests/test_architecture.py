@@ -29,7 +29,6 @@ FOLDERS = (
     "training",
     "run",
     "cli",
-    "api",
 )
 ALONE = {
     "layers": set(),
@@ -62,7 +61,7 @@ def parts(file: Path) -> set[str]:
 
 
 def commands() -> set[str]:
-    return {file.stem for file in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    return {file.stem for file in PACKAGE.glob("*.py")} - {"__init__", "__main__", "api"}
 
 
 def test_imports_are_seen():
@@ -107,7 +106,7 @@ def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
     tests = ROOT / "tests"
     folders = {file.parent for file in tests.rglob("*.py")}
     assert len(folders) > 10
-    apart = ("benchmarks", "commands", "helpers", "launcher", "promises", "slurm")
+    apart = ("benchmarks", "commands", "examples", "helpers", "launcher", "promises", "slurm")
     others = {tests, *(tests / name for name in apart)}
     for folder in folders:
         assert (folder / "__init__.py").is_file(), folder

@@ -8,14 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+import torch
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.validation import load
+from nmt.data.batch import pad
 from nmt.data.tokenise import split
 from nmt.inference import decoding
 from nmt.inference.decoding import ScoredSentence
 from nmt.inference.trained import TrainedModel, dictionary_of, from_checkpoints, read_members
+from nmt.layers import Network
 from nmt.models.checkpoint import Checkpoint
 from nmt.utils.arguments import PATH, listed, plain
 from nmt.utils.devices import check_accelerator, resolve_threads
@@ -111,6 +115,43 @@ class Model:
             return scored
         given = zip(scored, lines, strict=True)
         return [dataclasses.replace(each, text=target) for each, (_, target) in given]
+
+    def encode(
+        self, sentences: Sequence[str], *, tokenised: bool = False
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The vectors of each sentence that the decoder is given.
+
+        Args:
+            sentences: ordinary text, one sentence each.
+            tokenised: the sentences hold tokens separated by spaces.
+
+        Returns:
+            For each sentence its annotations (S, A), one a symbol with `</s>`, and the vector (H,)
+            that the first state is made from: for RNNencdec all that its decoder reads.
+
+        Raises:
+            TypeError: for an ensemble, whose models have no vectors in common.
+        """
+        trained, codec = self.trained, self.trained.codec
+        network, device = trained.model, trained.place()
+        if not isinstance(network, Network):
+            raise TypeError("encode: an ensemble has no vectors of its own; load one checkpoint")
+        words_of = split if tokenised else codec.tokenise[0]
+        lines = listed(sentences, "sentences", str)
+        ids = [codec.source.encode(words_of(line)) for line in lines]
+
+        @torch.no_grad()
+        def work(places: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+            source, mask = (tensor.to(device) for tensor in pad([ids[place] for place in places]))
+            memory = network.encode(source, mask)
+            annotations, summary = memory.annotations.float().cpu(), memory.summary.float().cpu()
+            return [
+                (annotations[n, : len(ids[place])].numpy(), summary[n].numpy())
+                for n, place in enumerate(places)
+            ]
+
+        found = dict(decoding.in_batches(trained, [len(each) for each in ids], work))
+        return [found[place] for place in range(len(ids))]
 
     def _searching(self, beam: int | None, nbest: int, search: dict[str, Any]) -> TrainedModel:
         """The model with other settings of the search."""

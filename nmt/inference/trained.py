@@ -211,7 +211,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> TrainedMo
     first, *others = members
     dictionary = dictionary_of(members, config.search)
     codec = make_codec(config, first.source_vocabulary, first.target_vocabulary)
-    models = [first.translator(config).network, *(m.translator().network for m in others)]
+    models = [first.network(config), *(member.network() for member in others)]
     attention = config.evaluation.attention
     for member, each in zip(members, models, strict=True):
         context = each.decoder.context

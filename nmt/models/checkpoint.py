@@ -21,8 +21,8 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.config import Config, TrainConfig
 from nmt.config.validation import load, validate
 from nmt.data.vocabulary import Vocabularies, Vocabulary, load_vocabulary
-from nmt.models.base import Translator
-from nmt.models.build import build_model
+from nmt.layers import Network
+from nmt.models.networks import build_network
 from nmt.models.trust import reject_untrusted_targets
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_atomically
@@ -59,19 +59,25 @@ class Checkpoint:
         """Of the source and of the target."""
         return self.source_vocabulary, self.target_vocabulary
 
-    def translator(self, config: Config | None = None) -> Translator:
-        """The trained model, ready to evaluate on the CPU, as `config` (or the stored one) says.
+    def network(self, config: Config | None = None) -> Network:
+        """The trained network, ready to evaluate on the CPU, as `config` (or the stored one) says.
 
         Raises:
-            InputError: where the model cannot be built, or the weights do not fit it.
+            InputError: if the network cannot be built, or the weights do not fit it.
         """
-        sizes = map(len, self.vocabularies)
-        model = build_model(config or load(self.config.copy()), *sizes)
+        config = config or load(self.config.copy())
+        network = build_network(config, *map(len, self.vocabularies))
+        prefix = "network."
+        weights = {
+            name.removeprefix(prefix): weight
+            for name, weight in self.weights.items()
+            if name.startswith(prefix)
+        }
         try:
-            model.load_state_dict(self.weights)
+            network.load_state_dict(weights)
         except RuntimeError as error:
             raise InputError(f"checkpoint={self.path}: {first_line(error)}") from error
-        return model.eval()
+        return network.eval()
 
 
 def complete_checkpoint(

@@ -1,0 +1,89 @@
+"""Reads source words back from the vectors of a trained model, with linear probes.
+
+    python examples/probe.py RUN
+    python examples/probe.py RUN --sentences 2000 --positions 20
+
+A probe is a multinomial logistic regression of the word at a position (Alain and Bengio, 2017). It
+reads the vector that the decoder starts from: for RNNencdec all that the decoder is given of the
+sentence. Beside it stand the annotation of the position itself, and the most frequent word there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import nmt
+
+
+def fit_probe(vectors: Tensor, words: Tensor, classes: int, steps: int = 200) -> nn.Module:
+    """A linear classifier of words (N,) from vectors (N, D), trained by Adam."""
+    torch.manual_seed(0)
+    mean, deviation = vectors.mean(0), vectors.std(0).clamp_min(1e-6)
+    linear = nn.Linear(vectors.shape[1], classes)
+    optimizer = torch.optim.Adam(linear.parameters(), lr=0.01, weight_decay=1e-4)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(linear((vectors - mean) / deviation), words).backward()
+        optimizer.step()
+    with torch.no_grad():  # the standardisation becomes part of the layer
+        linear.weight /= deviation
+        linear.bias -= linear.weight @ mean
+    return linear
+
+
+def accuracy(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], classes: int) -> float:
+    """Share of the test words that a probe of the training vectors reads."""
+    probe = fit_probe(*train, classes)
+    return float((probe(test[0]).argmax(1) == test[1]).float().mean())
+
+
+def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str, float]]:
+    """For each position the accuracies of the probes, and of the most frequent word.
+
+    Args:
+        run: a run folder or a checkpoint.
+        sentences: that probes learn from; a quarter as many test them.
+        positions: first words of a sentence that are read.
+    """
+    model = nmt.load(run)
+    corpus = nmt.built_in_corpus(train_pairs=sentences, valid_pairs=max(sentences // 4, 1))
+    texts = [[pair["en"] for pair in corpus[name]["translation"]] for name in ("train", "valid")]
+    words = [[text.split(" ") for text in split] for split in texts]
+    encoded = [model.encode(split, tokenised=True) for split in texts]
+    rows = []
+    for position in range(positions):
+        kept = [[n for n, each in enumerate(split) if len(each) > position] for split in words]
+        if min(map(len, kept)) < 2:
+            break
+        seen = [[words[s][n][position] for n in kept[s]] for s in (0, 1)]
+        number = {word: index for index, word in enumerate(dict.fromkeys(seen[0]))}
+        labels = [torch.tensor([number.get(word, -1) for word in split]) for split in seen]
+        vectors = [
+            [torch.from_numpy(np.stack(each)) for each in zip(*pairs, strict=True)]
+            for pairs in (
+                [(encoded[s][n][1], encoded[s][n][0][position]) for n in kept[s]] for s in (0, 1)
+            )
+        ]
+        frequent = Counter(seen[0]).most_common(1)[0][0]
+        summary, annotation = (
+            accuracy((vectors[0][kind], labels[0]), (vectors[1][kind], labels[1]), len(number))
+            for kind in (0, 1)
+        )
+        chance = sum(word == frequent for word in seen[1]) / len(seen[1])
+        rows.append({"summary": summary, "annotation": annotation, "chance": chance})
+    return rows
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", help="a run folder or a checkpoint")
+    parser.add_argument("--sentences", type=int, default=2000)
+    parser.add_argument("--positions", type=int, default=20)
+    print("position  vector  annotation  frequent word")
+    for place, row in enumerate(probe(**vars(parser.parse_args())), 1):
+        print(f"{place:8}  {row['summary']:6.2f}  {row['annotation']:10.2f}  {row['chance']:13.2f}")

@@ -1,0 +1,164 @@
+"""The functions of `import nmt`: configuration, runs as frames, their comparison, figures.
+
+Libraries are imported where they are used: a frame needs no torch, a model no matplotlib.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.utils.arguments import PATH, checked, listed
+from nmt.utils.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from nmt.config import TrainConfig
+    from nmt.inference.decoding import ScoredSentence
+    from nmt.report.comparison import Comparison
+
+_ONE_AT_A_TIME = threading.RLock()  # Hydra composes with global state
+
+
+def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
+    """The configuration that `nmt.train` would run with, checked.
+
+    Args:
+        overrides: as they are typed after a command, such as `"+experiment=rnnsearch50"`.
+        searchpath: where options of your own are, such as `"file:///home/me/conf"` or
+            `"pkg://mine.conf"`.
+
+    Raises:
+        InputError: naming the key, with the words that the command would have printed.
+        TypeError: for what is no text.
+    """
+    from hydra import compose, initialize_config_dir
+
+    from nmt.cli.composition import conf_folder, register_configs, with_plus
+    from nmt.cli.errors import COMPOSING, explain
+    from nmt.config import TrainConfig
+    from nmt.config.validation import load
+    from nmt.data.sources import leave_out_absent
+
+    register_configs(["train"])
+    typed = with_plus(listed(overrides, "overrides", str))
+    if searchpath:
+        typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath', str))}]")
+    try:
+        with _ONE_AT_A_TIME, initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            composed = compose("train", overrides=typed)
+            config = load(composed)
+            leave_out_absent(config.data)
+    except (*COMPOSING, ValueError) as error:
+        raise InputError(explain(error, TrainConfig)) from error
+    assert isinstance(config, TrainConfig)
+    return config
+
+
+def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
+    """The scores of runs, a row each: `scores.csv` of every run, with the column `run` in front.
+
+    Args:
+        runs: run folders, sweep folders, or globs of them.
+
+    Raises:
+        InputError: where no finished run is found, or a table cannot be read.
+    """
+    from nmt.evaluation.table import read_scores
+    from nmt.report.runs import find_runs
+
+    found, _ = find_runs(listed(runs, "runs", PATH))
+    return read_scores({run.label: run.folder for run in found if run.folder is not None})
+
+
+def compare_runs(
+    runs: Sequence[str | Path],
+    systems: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    scores: Sequence[str] | None = None,
+    resamples: int = 1000,
+) -> Comparison:
+    """Compares runs with each other and with the output of outside systems, as `nmt.compare` does.
+
+    Args:
+        runs: run folders, sweep folders, or globs of them.
+        systems: by the name of a system, by test set, the file of its translations.
+        scores: names of the scores that are tested, and computed where a run lacks them; None: all
+            that the runs have.
+        resamples: bootstrap resamples behind intervals and tests; 0: no tests.
+
+    Returns:
+        An object with the frames `scores` (as `nmt.scores`) and `differences` (a row a pair, score
+        and bucket with `delta`, its interval and p-values).
+
+    Raises:
+        InputError: where nothing that can be read is found.
+        TypeError: for a single run or score in place of a list.
+    """
+    from nmt.report.comparison import compare
+
+    wanted = None if scores is None else listed(scores, "scores", str)
+    found = listed(runs, "runs", PATH)
+    return compare(found, systems, scores=wanted, resamples=resamples)
+
+
+def plot_alignment(
+    result: ScoredSentence, file: str | Path | None = None, title: str = ""
+) -> Figure:
+    """The attention of one sentence as in the paper's Figure 3: source words along the top.
+
+    Args:
+        result: of `Model.translate` or `Model.score`.
+        file: where it is also written, as .png, .svg or .pdf.
+        title: above it; empty: the translation's text.
+
+    Raises:
+        ValueError: the model has no attention, or the line was empty.
+        InputError: for another ending of the file.
+        TypeError: for what is no sentence of a model, such as a list of them.
+    """
+    from nmt.inference.decoding import ScoredSentence
+    from nmt.report.heatmap import heatmap_figure
+    from nmt.report.style import style
+
+    checked(result, "result", ScoredSentence)
+    if result.row is None or result.weights is None:
+        raise ValueError("plot_alignment: this result has no attention weights")
+    with style():
+        figure = heatmap_figure(dict(result.row), title or result.text)
+        _save(figure, file)
+    return figure
+
+
+def plot_by_length(
+    comparison: Comparison, test_set: str | None = None, file: str | Path | None = None
+) -> Figure:
+    """BLEU by sentence length as in the paper's Figure 2, a line for each run.
+
+    Args:
+        comparison: of `nmt.compare`.
+        test_set: its name; None: the set whose smallest bucket has the most sentences.
+        file: where it is also written, as .png, .svg or .pdf.
+
+    Raises:
+        InputError: for another ending of the file.
+    """
+    from nmt.report.lengths import lengths_figure
+    from nmt.report.style import style
+
+    with style():
+        figure = lengths_figure(comparison, test_set or comparison.sets[0])
+        _save(figure, file)
+    return figure
+
+
+def _save(figure: Figure, file: str | Path | None) -> None:
+    from nmt.report.style import save_figure
+
+    if file is not None:
+        path = Path(checked(file, "file", PATH))
+        save_figure(figure, path.with_suffix(""), [path.suffix.removeprefix(".")])

@@ -1,1 +1,0 @@
-"""The Python interface, `import nmt`: trained models, results as data frames, heatmaps."""
