@@ -28,17 +28,11 @@ from tests.helpers.server import WORKER, launch_server
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "test_documentation",  # it and the next start no programs while the server starts
-        "config/test_schema",
         "commands/test_train",
         "test_how_tos",
         "launcher/test_process",
-        "run/test_ddp",
-        "run/test_resume",
         "config/test_choices",
-        "cli/test_light_start",
         "commands/test_refusals",
-        "run/test_failures",
         "commands/test_translate",
         "commands/test_evaluate",
     )

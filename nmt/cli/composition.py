@@ -101,7 +101,7 @@ def log_file(folder: str, name: str) -> str:
 
 def wandb_offline(mode: str) -> bool:
     """Whether a value of WANDB_MODE keeps a run local."""
-    return mode in ("offline", "dryrun")
+    return mode not in ("online", "run", "shared", "disabled")
 
 
 def by_experiment(experiment: str, values: Mapping[str, int]) -> int:

@@ -1,0 +1,55 @@
+"""Promise 1: what is typed wrong ends a command with exit code 2 and one or two lines.
+
+The lines name the key, or the file and its line. Nothing is trained, and there is no traceback.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+TEXT = "data=text data.languages=[en,fr] data.cache=cache"
+FILES = " ".join(
+    f"data.{part}.{side}=a.{end}"
+    for part in ("train", "valid")
+    for side, end in (("source", "en"), ("target", "fr"))
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ("train trainr.seed=1", "trainr.seed: no such key"),
+        ("train data.batch_sise=1", "did you mean data.batch_size"),
+        ("train data.batch_size=many", "data.batch_size takes: whole number, from 1"),
+        ("train data.batch_size=0", "data.batch_size=0: must be at least 1"),
+        ("train experiment=rnnsearch40", "experiment=rnnsearch40: no such option; available: rnn"),
+        ("translate", "checkpoint: must be given"),
+        ("translate checkpoint=no.ckpt", "checkpoint=no.ckpt: no such file"),
+        ("train resume=no/such/run", "resume=no/such/run: no such run folder"),
+        (f"train {TEXT} {FILES}", "data.train.source=a.en: no such file"),
+    ],
+)
+def test_keys_types_and_files(program, typed, named):
+    command, *words = typed.split()
+    ended = program(command, *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert named in ended.err
+    assert 1 <= ended.err.count("\n") <= 2
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "named"),
+    [
+        (b"a\nb\n", b"a\n", "a.en has 2, a.fr has 1 lines"),
+        (b"a\nb\xff\n", b"a\nb\n", "a.en:2: not UTF-8"),
+    ],
+)
+def test_malformed_text_is_named_by_file_and_line(program, source, target, named):
+    for name, content in (("a.en", source), ("a.fr", target)):
+        (program.folder / name).write_bytes(content)
+    ended = program("prepare", *TEXT.split(), *FILES.split())
+    for name in ("a.en", "a.fr"):
+        (program.folder / name).unlink()
+    assert (ended.code, ended.out) == (2, "")
+    assert named in ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err

@@ -1,0 +1,29 @@
+"""Promise 2: the same command, seed, device and number of threads gives the same numbers."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.helpers.processes import TINY
+
+
+def test_a_training_typed_twice_gives_the_same_weights_and_scores(program):
+    weights, tables = [], []
+    for folder in ("first", "second"):
+        ended = program("train", *TINY, "seed=5", f"hydra.run.dir={folder}", figures=False)
+        assert ended.code == 0, ended.err
+        file = program.folder / folder / "checkpoints/last.ckpt"
+        weights.append(torch.load(file, weights_only=True)["state_dict"])
+        tables.append((program.folder / folder / "scores.csv").read_text())
+    first, second = weights
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert tables[0] == tables[1]
+    assert tables[0].count("\n") > 20
+
+
+def test_another_seed_gives_other_weights(program):
+    ended = program("train", *TINY, "seed=6", "hydra.run.dir=third", figures=False)
+    assert ended.code == 0, ended.err
+    scores = [(program.folder / folder / "scores.csv").read_text() for folder in ("first", "third")]
+    assert scores[0] != scores[1]

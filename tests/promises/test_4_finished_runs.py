@@ -1,0 +1,76 @@
+"""Promise 4: a finished run is never damaged.
+
+Files are replaced whole, `results.json` is written last, and two commands never write into one folder.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.helpers.processes import TINY
+from tests.helpers.produced import files
+
+OWN = (".lock", "train.log", "evaluate.log")  # a refused command appends a line to a log
+
+
+def contents(folder):
+    return {
+        name: (folder / name).read_bytes()
+        for name in files(folder)
+        if name not in OWN and not name.startswith(".hydra/again")
+    }
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("train", "regime=tiny"),
+        ("train", "regime=tiny", "seed=9"),
+        ("evaluate", "checkpoint=rnnsearch"),
+    ],
+)
+def test_another_command_does_not_write_into_the_folder_of_a_finished_run(
+    program, rnnsearch, typed
+):
+    before = contents(rnnsearch)
+    command, *words = typed
+    ended = program(command, *words, "hydra.run.dir=rnnsearch")
+    assert ended.code == 2, ended.err
+    assert "rnnsearch" in ended.err
+    assert contents(rnnsearch) == before
+
+
+def test_two_commands_never_work_in_one_folder(program):
+    hook = "import time\nbefore('nmt.run.fit:build_model', 1, lambda: time.sleep(100))"
+    first = program.start("train", *TINY, "hydra.run.dir=shared", hook=hook)
+    lock = program.folder / "shared/.lock"
+    while not lock.exists():
+        time.sleep(0.05)
+    second = program("train", *TINY, "hydra.run.dir=shared")
+    assert second.code == 2
+    assert second.err == (
+        "nmt: hydra.run.dir=shared: another command works in this folder; wait until it ends, or "
+        "name another folder\n"
+    ).replace("hydra.run.dir=shared", f"hydra.run.dir={program.folder}/shared")
+    first.send_signal(signal.SIGKILL)
+    assert first.wait().code == -signal.SIGKILL
+    third = program("train", *TINY, "hydra.run.dir=shared", figures=False)  # the lock is gone, too
+    assert third.code == 0, third.err
+
+
+def test_results_are_written_last(program):
+    """A run that is killed before its last rename is complete but for results.json."""
+    typed = (*TINY, "hydra.run.dir=cut")
+    hook = "kill('nmt.evaluation.results:write', 1)"
+    killed = program("train", *typed, hook=hook, figures=False)
+    assert killed.code == -signal.SIGKILL
+    folder = program.folder / "cut"
+    assert not (folder / "results.json").exists()
+    assert (folder / "scores.csv").exists()
+    ended = program("train", *typed, "resume=auto", figures=False)
+    assert ended.code == 0, ended.err
+    written = {name: (folder / name).stat().st_mtime for name in contents(folder)}
+    assert max(written, key=written.__getitem__) == "results.json"

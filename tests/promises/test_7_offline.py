@@ -1,0 +1,44 @@
+"""Promise 7: everything works offline, without an account and without a GPU; nothing prompts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.processes import TINY
+
+# Refuses every connection to another machine; W&B's own process is reached on this one.
+NO_NETWORK = """
+import socket
+connect = socket.socket.connect
+def local(self, address):
+    if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1"):
+        raise OSError(f"a connection to {address[0]}")
+    return connect(self, address)
+socket.socket.connect = local
+"""
+NO_ACCOUNT = {"WANDB_MODE": "", "WANDB_API_KEY": "", "HF_TOKEN": "", "CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.fixture
+def offline(program):
+    """offline(command, *typed): runs it without network, account, GPU and terminal."""
+
+    def run(command: str, *typed: str, stdin: bytes = b"", figures: bool = False):
+        home = {"HOME": str(program.folder / "home"), "NETRC": str(program.folder / "none")}
+        options = {"env": {**NO_ACCOUNT, **home}, "stdin": stdin, "figures": figures}
+        ended = program(command, *typed, hook=NO_NETWORK, **options)
+        assert ended.code == 0, ended.err
+        return ended
+
+    return run
+
+
+def test_the_way_from_text_to_a_page(offline, program):
+    tiny = [word for word in TINY if word != "logger=none"]
+    assert len(tiny) < len(TINY)
+    offline("train", *tiny, "hydra.run.dir=runs/a")  # with the default logger, W&B
+    assert list((program.folder / "runs/a/wandb").glob("offline-run-*"))
+    offline("evaluate", "checkpoint=runs/a", "sets=[test]", "hydra.run.dir=runs/b")
+    assert offline("translate", "checkpoint=runs/a", stdin=b"the cat\n").out.count("\n") == 1
+    offline("compare", "runs=[runs/a,runs/b]", "output=page", figures=True)
+    assert (program.folder / "page/comparison.html").exists()
