@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -106,7 +106,8 @@ class Tokeniser:
             `language`, `normalise`; `prefixes` (words that keep their full stop) and
             `numeric_prefixes` (those that keep it before a number only); and classes of characters as
             `ranges`: `alnum`, `alpha`, `lower`, `number`, `vowel_killers` (which may end in a joiner),
-            `marks` for tokenising, `plain_alpha` and `currency` for detokenising.
+            `marks` and `unspaced` (characters that are tokens) for tokenising, `plain_alpha` and
+            `currency` for detokenising.
         """
         moses = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
@@ -121,7 +122,7 @@ class Tokeniser:
             "number": ranges(moses.IsN),
             "vowel_killers": ranges(killers),
             "marks": ranges(MARKS),
-            "characters": self._characters,
+            "unspaced": ranges(_unspaced()) if self._characters else [],
             "plain_alpha": ranges(self._detokeniser.IsAlpha),
             "currency": ranges(self._detokeniser.IsSc),
         }
@@ -164,11 +165,17 @@ def _stands_in(token: str) -> bool:
     return len(token) == 1 and ord(token) >= _PRIVATE
 
 
+def _unspaced() -> Iterator[str]:
+    """All characters of scripts without spaces."""
+    inside = re.compile(f"[{UNSPACED}]")
+    return filter(inside.match, map(chr, range(0x40000)))
+
+
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
     """The places before and after each character of a script without spaces, its marks included."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
-    return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?<![\\s])(?={character}){inside}")
+    return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 
 
 @functools.cache

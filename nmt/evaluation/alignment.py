@@ -95,7 +95,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
     """
     if pair["alignment"] is None:
         return None
-    where = f"{key}.alignment={text.alignment}:{(text.skip or 0) + pair['line'] + 1}"
+    where = f"{key}.alignment={text.alignment}:{pair['line'] + 1}"
     lengths = len(pair["source"]), len(pair["target"])
     return parse_links(pair["alignment"], base=text.alignment_base, where=where, lengths=lengths)
 

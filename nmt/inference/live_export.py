@@ -70,6 +70,7 @@ def live_model(trained: TrainedModel) -> LiveModel | str:
         },
         "languages": list(config.data.languages),
         "normalise": config.tokenizer.normalise,
+        "characters": config.tokenizer.characters,
         "search": {
             "beam_size": search.beam_size,
             "max_ratio": float(search.max_ratio),

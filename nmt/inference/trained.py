@@ -65,8 +65,11 @@ class Codec:
 
 def make_codec(config: Config, source: Vocabulary, target: Vocabulary) -> Codec:
     """The vocabularies of a run, with the tokenisers of its languages."""
-    normalise = config.tokenizer.normalise
-    moses = [tokeniser(language, normalise) for language in config.data.languages]
+    options = config.tokenizer
+    moses = [
+        tokeniser(language, options.normalise, options.characters)
+        for language in config.data.languages
+    ]
     return Codec(source, target, (moses[0].tokenise, moses[1].tokenise), moses[1].detokenise)
 
 

@@ -433,7 +433,8 @@ def _read_system(
         # a run of subwords does not know which sentences are without unknown words
         run = max(scored, key=lambda run: without_unknown(run, test_set) is not None)
         language = target_language([run])
-        moses = tokeniser(language or "en", run.flat.get("tokenizer.normalise", True))
+        options = [run.flat.get("tokenizer.normalise", True), run.flat.get("tokenizer.characters")]
+        moses = tokeniser(language or "en", bool(options[0]), bool(options[1]))
         sentences["translations", test_set] = read_external(
             path,
             run.translations(test_set),

@@ -143,12 +143,15 @@ def _number(run: FinishedRun, key: str) -> int:
 
 def _rules(model: LiveModel) -> dict[str, Any]:
     """How Moses tokenises the source language and detokenises the target language."""
-    source, target = (tokeniser(each).rules() for each in model.about["languages"])
+    characters = model.about.get("characters", False)
+    source, target = (
+        tokeniser(each, characters=characters).rules() for each in model.about["languages"]
+    )
     for name in ("plain_alpha", "currency"):
         del source[name]
     return {
         "source": source,
-        "target": {k: target[k] for k in ("language", "plain_alpha", "currency")},
+        "target": {k: target[k] for k in ("language", "plain_alpha", "currency", "unspaced")},
     }
 
 

@@ -46,6 +46,7 @@ PIECES = [
         "\ufeff",
         "\xad",
     ),
+    *("m\u0323\u0301", "и\u0301", "👍🏽", "1\ufe0f\u20e3", "❤\ufe0f", "\u2205\u0338", "\U000f0001"),
     *(
         "\u202eabc",
         "\xa0",
@@ -102,7 +103,7 @@ console.log(JSON.stringify(found));
 def held_to_python(languages: list[str], lines: list[str], folder: Path) -> None:
     wanted, cases = {}, []
     for language in languages:
-        moses = tokeniser(language)
+        moses = tokeniser(language, characters=language == "zh")
         words = [moses.tokenise(line) for line in lines]
         wanted[language] = {"words": words, "lines": [moses.detokenise(each) for each in words]}
         cases.append({"rules": moses.rules(), "lines": lines, "words": words})
@@ -115,7 +116,7 @@ def held_to_python(languages: list[str], lines: list[str], folder: Path) -> None
 
 
 def test_awkward_lines_fall_into_the_same_words(tmp_path: Path) -> None:
-    held_to_python(["en", "fr"], awkward_lines(500), tmp_path)
+    held_to_python(["en", "fr", "zh"], awkward_lines(500), tmp_path)
 
 
 @pytest.mark.slow

@@ -9,6 +9,12 @@ const CJK = [
 ];
 const isCjk = (character) => CJK.some(([first, last]) => first <= character.codePointAt(0) && character.codePointAt(0) <= last);
 
+/** What Moses' own tokeniser writes, in the order in which it is undone. */
+const ESCAPES = [
+  ["&bar;", "|"], ["&#124;", "|"], ["&lt;", "<"], ["&gt;", ">"], ["&bra;", "["], ["&ket;", "]"], ["&quot;", '"'],
+  ["&apos;", "'"], ["&#91;", "["], ["&#93;", "]"], ["&amp;", "&"],
+];
+
 /** A detokeniser: words -> text. `rules` are those of `nmt.data.tokenise.Tokeniser.rules`. */
 export function detokeniser(rules) {
   const { language } = rules;
@@ -17,11 +23,14 @@ export function detokeniser(rules) {
   const contraction = new RegExp(`^'[${alpha}]`, "u");
   const elision = new RegExp(`[${alpha}]'$`, "u");
   const letterFirst = new RegExp(`^[${alpha}]`, "u");
+  const inside = classOf(rules.unspaced);
+  const unspaced = inside && new RegExp(`(?<=[${inside}]) (?=[${inside}])`, "gu");
   const punctuation = /^[,.?!:;\\%}\])]+$/u;
   const quote = /^['"„“`]+$/u;
 
   return (words) => {
-    const tokens = splitWords(` ${words.join(" ")} `.replace(/ @-@ /gu, "-"));
+    const joined = ` ${words.join(" ")} `.replace(/ @-@ /gu, "-");
+    const tokens = splitWords(ESCAPES.reduce((said, [escape, sign]) => said.replaceAll(escape, sign), joined));
     const counts = new Map();
     let space = " ";
     let text = "";
@@ -49,6 +58,7 @@ export function detokeniser(rules) {
         }
       } else between(token);
     }
-    return strip(text.replace(/ {2,}/gu, " "));
+    text = strip(text.replace(/ {2,}/gu, " "));
+    return unspaced ? text.replace(unspaced, "") : text;
   };
 }

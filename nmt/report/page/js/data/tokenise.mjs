@@ -4,7 +4,7 @@
 import { SPACE, classOf, splitWords, strip } from "./characters.mjs";
 import { normalise } from "./normalise.mjs";
 
-const INVISIBLE = /[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e007f}]/gu;
+const INVISIBLE = /[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
 const SPACES = new RegExp(`[${SPACE}]+`, "gu");
 const JOINERS = /^[\u200c\u200d]+/u;
 const JOINERS_AT_END = /[\u200c\u200d]+$/u;
@@ -39,6 +39,17 @@ export function tokeniser(rules) {
     ],
     other: [[/'/gu, " ' "]],
   }[{ en: "en", fr: "romance", it: "romance" }[language] ?? "other"];
+  const marks = classOf(rules.marks);
+  const emoji = "(?:[\\xa9\\xae\\u203c-\\u3299\\u{1f000}-\\u{1faff}][\\u{1f3fb}-\\u{1f3ff}]?)";
+  // What is one character to a reader, and the private characters that stand for it in the meantime.
+  const cluster = new RegExp(
+    `[\\u{1f1e6}-\\u{1f1ff}]{2}|${emoji}(?:\\u200d${emoji})+|${emoji.replace("]?)", "])")}|[0-9#*]\\u20e3` +
+      `|[^\\p{L}\\p{N}_${SPACE}${marks}\\u200c\\u200d][${marks}]+|[\\u{f0000}-\\u{10ffff}]`,
+    "gu",
+  );
+  const unspaced = classOf(rules.unspaced);
+  const characterEnds = unspaced && new RegExp(
+    `(?<=[${unspaced}])(?![${marks}])(?=[^${SPACE}])|(?<=[^${SPACE}])(?=[${unspaced}])(?![${marks}])`, "gu");
   const replaced = (text, list) => list.reduce((said, [pattern, replacement]) => said.replace(pattern, replacement), text);
 
   /** A full stop is a word of its own but after abbreviations, initials, and before a small letter. */
@@ -67,7 +78,10 @@ export function tokeniser(rules) {
   }
 
   return (line) => {
-    let text = line.replace(INVISIBLE, "");
+    const clusters = [];
+    let text = line.replace(INVISIBLE, "").normalize("NFC");
+    text = text.replace(cluster, (found) => String.fromCodePoint(0xf0000 + clusters.push(found) - 1));
+    if (unspaced) text = text.replace(characterEnds, " ");
     if (rules.normalise) text = normalise(text, language);
     text = strip(text.replace(SPACES, " ").replace(/[\x00-\x1f]/gu, ""));
     text = text.replace(apart, " $1 ");
@@ -78,6 +92,7 @@ export function tokeniser(rules) {
     text = strip(fullStops(text).replace(SPACES, " "));
     text = text.replace(/\.' ?$/u, " . ' ");
     text = text.replace(/(?:DOT)+MULTI/gu, (marker) => ".".repeat((marker.length - 5) / 3));
-    return splitWords(text).map(withoutOuterJoiners).filter((word) => word !== "");
+    const restored = (token) => (token.length === 2 && token.codePointAt(0) >= 0xf0000 ? clusters[token.codePointAt(0) - 0xf0000] : token);
+    return splitWords(text).map(restored).map(withoutOuterJoiners).filter((word) => word !== "");
   };
 }
