@@ -73,7 +73,11 @@ def reference(conf: Path) -> str:
         parts.append(f"### {section}: {meanings[section]}\n" if section else "### The run\n")
         if section == "data":
             names = ", ".join(f"`{entry.name}`" for entry in dataclasses.fields(TextConfig))
-            parts.append(_wrapped(f"Each `data.test.NAME` has the keys of `data.valid`: {names}."))
+            parts.append(
+                _wrapped(
+                    f"`data.train`, `data.valid` and each `data.test.NAME` have the keys {names}."
+                )
+            )
         parts.append(_table(KEYS, rows))
     parts.append("## Keys of single commands\n")
     for command, schema in SCHEMAS.items():

@@ -111,11 +111,9 @@ class DataConfig:
         path=True,
         runtime=True,
     )
-    train: TextConfig = key(TextConfig, "training pairs")
-    valid: TextConfig = key(TextConfig, "development pairs")
-    test: dict[str, Any] = key(
-        {}, "test sets by name, each with the keys of data.valid", resumable=True
-    )
+    train: Any = key({}, "training pairs, with the keys of `TextConfig`")
+    valid: Any = key({}, "development pairs, with the same keys")
+    test: dict[str, Any] = key({}, "test sets by name, each with the same keys", resumable=True)
     grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     init: str = key(

@@ -256,6 +256,10 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
 }
 
 
+# Sections that take keys without a plus; `nmt.config.validation` checks them against `TextConfig`.
+OPEN = ("data.train", "data.valid", "data.test")
+
+
 def register(commands: Iterable[str] = SCHEMAS) -> None:
     """Makes the schemas of these commands known to Hydra.
 
@@ -263,7 +267,11 @@ def register(commands: Iterable[str] = SCHEMAS) -> None:
     """
     store = ConfigStore.instance()
     for command in commands:
-        store.store(name=f"{command}_schema", node=SCHEMAS[command])
+        schema = OmegaConf.structured(SCHEMAS[command])
+        for path in OPEN:
+            if (node := OmegaConf.select(schema, path)) is not None:
+                OmegaConf.set_struct(node, False)
+        store.store(name=f"{command}_schema", node=schema)
 
 
 def scoring_of(model: ModelConfig | DictConfig) -> str | None:

@@ -34,8 +34,7 @@ def load(config: DictConfig, training: bool = True) -> Config:
 def load_plain(values: Mapping[str, Any]) -> Config:
     """The configuration of a training, given as plain containers, as objects; only types are checked."""
     config = OmegaConf.merge(OmegaConf.structured(TrainConfig), dict(values))
-    for name, text in config.data.test.items():
-        config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
+    _type_texts(config)
     loaded = OmegaConf.to_object(config)
     assert isinstance(loaded, Config)
     return loaded
@@ -45,23 +44,34 @@ def validate(config: DictConfig, training: bool = True) -> None:
     """Checks values beyond their types, and gives the test sets their types.
 
     Args:
-        config: a composed configuration whose structure comes from `Config`; `data.test.<name>`
-            become `TextConfig`s.
+        config: a composed configuration whose structure comes from `Config`; `data.train`, `data.valid`
+            and `data.test.<name>` become `TextConfig`s.
         training: whether it is for training; the devices of a test share out no training batch.
 
     Raises:
         InputError: naming the key, the value found and the values accepted.
     """
-    for name, text in config.data.test.items():
-        where = f"data.test.{check_set_name(str(name))}"
-        try:
-            config.data.test[name] = OmegaConf.merge(OmegaConf.structured(TextConfig), text)
-        except (OmegaConfBaseException, ValueError, TypeError) as error:
-            raise InputError(
-                f"{where}: {first_line(error)}; it takes the keys of data.valid"
-            ) from error
+    _type_texts(config)
     validate_keys(config)
     _validate_together(config)
+
+
+def _type_texts(config: Any) -> None:
+    """Turns every section that describes a text into a `TextConfig`; raises InputError."""
+    data = config.data
+    for part in ("train", "valid"):
+        data[part] = _text(f"data.{part}", data[part])
+    for name, text in data.test.items():
+        data.test[name] = _text(f"data.test.{check_set_name(str(name))}", text)
+
+
+def _text(where: str, text: Any) -> Any:
+    """A section that describes a text as a `TextConfig`; raises InputError."""
+    try:
+        return OmegaConf.merge(OmegaConf.structured(TextConfig), text)
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        keys = ", ".join(entry.name for entry in dataclasses.fields(TextConfig))
+        raise InputError(f"{where}: {first_line(error)}; its keys are {keys}") from error
 
 
 def validate_keys(config: DictConfig) -> None:

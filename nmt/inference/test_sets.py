@@ -136,7 +136,8 @@ def evaluate_system(
         splits: the test sets.
         translate: words of source sentences, and the title of the progress, to words.
     """
-    moses = tokeniser(config.data.languages[1], config.tokenizer.normalise)
+    options = config.tokenizer
+    moses = tokeniser(config.data.languages[1], options.normalise, options.characters)
     rows: list[Row] = []
     for split in splits:
         pairs = list(split)
