@@ -9,6 +9,7 @@ from sacrebleu.metrics import BLEU
 
 from nmt.cli.composition import conf_folder
 from nmt.config.schema import to_containers
+from nmt.evaluation.scores import score_of_name
 from nmt.report.claims import decide_claims, matches, read_claims
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
@@ -29,6 +30,7 @@ def typed_for(file, name):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
     file = read_claims(path)
+    assert all(score_of_name(claim.score, "score") for claim in file.claims.values())
     members = {name: 3 if group.together else 1 for name, group in file.runs.items()}
     for made, group in file.runs.items():
         if group.command == "baseline":
