@@ -22,7 +22,7 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
     assert "/tmp/" not in str(data)
     page = DEMO.read_text(encoding="utf-8")
     assert (
-        "python -m nmt.train +experiment=rnnsearch50<" in page
+        "python -m nmt.train +experiment=rnnsearch50 logger=none<" in page
     )  # the line that a person would type
     labels = {run["label"] for run in data["overview"]["runs"]}
     assert labels == {"RNNencdec-50", "RNNsearch-50"}
