@@ -50,4 +50,4 @@ def test_a_training_without_wandb_and_charts(tmp_path):
     assert "report.html is left out: vl_convert is not installed" in done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "run/results.json").is_file()
-    assert (tmp_path / "run/metrics.csv").is_file()
+    assert (tmp_path / "run/csv/version_0/metrics.csv").is_file()
