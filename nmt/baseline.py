@@ -19,8 +19,8 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.test_sets import evaluate_system
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
-    from nmt.run import start
-    from nmt.run.finish import Outcome, publish
+    from nmt.training import start
+    from nmt.training.finish import Outcome, publish
 
     run = start.without_model(composed)
     check_installed()

@@ -19,8 +19,8 @@ from nmt.cli.command import command
 def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.inference.test_sets import evaluate_model, held_out_splits, read_examples
-    from nmt.run import start
-    from nmt.run.finish import Outcome, finish
+    from nmt.training import start
+    from nmt.training.finish import Outcome, finish
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.trainer import make_trainer
 

@@ -30,7 +30,7 @@ def main(composed: DictConfig) -> None:
     leave_out_absent(config.data)
     vocabularies = None
     if named_initial(config) is not None:  # for which alone Lightning is imported
-        from nmt.run.initial import given_vocabularies, initial_checkpoint
+        from nmt.training.initial import given_vocabularies, initial_checkpoint
 
         vocabularies = given_vocabularies(config, initial_checkpoint(config))
     prepared = prepare(

@@ -29,8 +29,8 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
     """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.inference.test_sets import evaluate_model, read_examples
-        from nmt.run import fit, resume, start
-        from nmt.run.finish import finish
+        from nmt.training import fit, resume, start
+        from nmt.training.finish import finish
         from nmt.training.on_every_rank import on_every_rank
 
     run = start.training(composed, stop)

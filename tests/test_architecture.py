@@ -27,7 +27,6 @@ FOLDERS = (
     "report",
     "inference",
     "training",
-    "run",
     "cli",
 )
 ALONE = {
@@ -65,7 +64,7 @@ def commands() -> set[str]:
 
 
 def test_imports_are_seen():
-    assert parts(PACKAGE / "train.py") >= {"cli", "run"}
+    assert parts(PACKAGE / "train.py") >= {"cli", "training"}
     assert "nmt.data.batch" in modules(PACKAGE / "data" / "module.py")
 
 

@@ -262,7 +262,7 @@ def test_a_figure_of_ones_own_that_fails_costs_itself_alone(folder, tmp_path, mo
 @pytest.mark.parametrize("full", [False, True])
 def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
     """A disk that is full for figures is said to be, in one line."""
-    from nmt.run import finish
+    from nmt.training import finish
 
     made, written = [], []
     place = SimpleNamespace(path=folder, page=folder / "r.html")

@@ -14,9 +14,9 @@ from nmt.config.overrides import FROZEN, GROUPS, apply_typed, refuse_changes
 from nmt.config.validation import validate
 from nmt.data.prepare import Prepared
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
-from nmt.run.early_checks import own_code, refuse_untrusted_scores
-from nmt.run.folder import RunFolder
-from nmt.run.run import Run
+from nmt.training.early_checks import own_code, refuse_untrusted_scores
+from nmt.training.folder import RunFolder
+from nmt.training.run import Run
 from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError
 

@@ -20,13 +20,13 @@ from nmt.inference.training_pairs import learn_dictionary, mean_nll, training_sa
 from nmt.inference.unknown_words import pairs_of_rare_words
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.run.early_checks import own_code
-from nmt.run.finish import Outcome
-from nmt.run.run import Run
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
+from nmt.training.early_checks import own_code
+from nmt.training.finish import Outcome
 from nmt.training.heatmaps import Heatmaps
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.record import TrainingRecord
+from nmt.training.run import Run
 from nmt.training.trainer import make_trainer
 from nmt.utils.devices import name_of, peak_memory
 from nmt.utils.progress import Stage, counted, timed

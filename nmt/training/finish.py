@@ -27,7 +27,7 @@ from nmt.report.page import build_page
 from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import length_curve
-from nmt.run.run import Run
+from nmt.training.run import Run
 from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
 from nmt.utils.environment import rank

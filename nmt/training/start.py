@@ -16,12 +16,12 @@ from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
 from nmt.data.sources import leave_out_absent
 from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
-from nmt.run.early_checks import check_early, own_code, refuse_untrusted_scores
-from nmt.run.folder import RunFolder
-from nmt.run.initial import given_vocabularies, initial_checkpoint
-from nmt.run.resume import checkpoint_to_go_on_from, typed_from_start
-from nmt.run.run import Run
+from nmt.training.early_checks import check_early, own_code, refuse_untrusted_scores
+from nmt.training.folder import RunFolder
+from nmt.training.initial import given_vocabularies, initial_checkpoint
 from nmt.training.loggers import closing_wandb, make_loggers
+from nmt.training.resume import checkpoint_to_go_on_from, typed_from_start
+from nmt.training.run import Run
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks
 from nmt.utils.devices import resolve_threads, use_threads

@@ -10,7 +10,7 @@ from nmt.config.schema import INITIAL_CHECKPOINT, named_initial, to_containers
 from nmt.data.vocabulary import Vocabularies
 from nmt.inference.trained import read_members
 from nmt.models.checkpoint import Checkpoint
-from nmt.run.early_checks import own_code
+from nmt.training.early_checks import own_code
 from nmt.utils.commands import literal
 from nmt.utils.errors import InputError
 

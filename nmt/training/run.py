@@ -11,7 +11,7 @@ from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config
 from nmt.models.checkpoint import Checkpoint
-from nmt.run.folder import RunFolder
+from nmt.training.folder import RunFolder
 from nmt.training.signals import Stop
 from nmt.utils.environment import git_commit
 from nmt.utils.progress import TimeLeft

@@ -1,1 +1,0 @@
-"""One run from start to end: start, fit, test, finish, and errors of the machine."""
