@@ -33,7 +33,6 @@ ATTENTION_KEYS = (
     "evaluation.alignment.null",
     "evaluation.attention",
 )
-REVERSE_CHECKPOINT = "evaluation.alignment.reverse_checkpoint"
 INITIAL_CHECKPOINT = "initial_checkpoint"
 # How a command computes that starts from a checkpoint
 COMPUTING = ("trainer.accelerator", "trainer.precision", "threads", "trainer.enable_progress_bar")

@@ -22,7 +22,7 @@ FREE = (*("model.title", "model.init", "model.dropout", "model.recurrence", "mod
 def initial_checkpoint(config: Config) -> Checkpoint | None:
     """The checkpoint that a new training starts from; None where it draws its weights.
 
-    Averaged weights (`callbacks=ema`, `swa`) are what such a checkpoint gives, as to every command.
+    Averaged weights (`callbacks=ema`) are what such a checkpoint gives, as to every command.
 
     Raises:
         InputError: for a file that is no checkpoint or names code that is not trusted, and for a
