@@ -56,6 +56,7 @@ def _stored(path: Path, composed: DictConfig, changeable: bool) -> tuple[Checkpo
     checkpoint = read_checkpoint(path, trusted)
     typed = HydraConfig.get().overrides.task
     if composed.resume == "auto":  # the line that the run was started with, typed once more
+        validate(composed)  # its texts get their types, as those of the checkpoint have
         refuse_changes(checkpoint.config, composed)
     config = apply_typed(checkpoint.config, composed, typed)
     refuse_untrusted_scores(config, typed, trusted)

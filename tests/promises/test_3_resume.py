@@ -151,6 +151,15 @@ def test_what_would_change_the_result_is_refused(whole):
     assert "optimizer.lr=1" in ended.err
 
 
+def test_another_regime_is_refused_by_name(whole):
+    typed = [word for word in TYPED if word != "regime=tiny"]
+    ended = run("train", *typed, "hydra.run.dir=run", "resume=auto", cwd=whole)
+    assert ended.code == 2
+    assert ended.err.startswith(
+        "nmt: regime=laptop: the run in this folder was started with regime=tiny"
+    )
+
+
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
     """`ckpt_path`, as in any Lightning project: here with more updates."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=56")
