@@ -1,5 +1,6 @@
 """`import nmt`: its names, and what it does not import."""
 
+import importlib
 import subprocess
 import sys
 
@@ -23,3 +24,9 @@ def test_import_is_light():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_compare_is_called_also_where_its_command_was_imported():
+    importlib.import_module("nmt.compare")
+    with pytest.raises(nmt.InputError, match="no/such/run"):
+        nmt.compare(["no/such/run"])
