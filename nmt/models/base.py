@@ -159,8 +159,8 @@ class Translator(pl.LightningModule, ABC):
         """
         assert self.vocabularies is not None, "the vocabularies come with a checkpoint, or by `fit`"
         (source, target), languages = self.vocabularies, self.config.data.languages
-        normalise = self.config.tokenizer.normalise
-        tokenisers = [tokeniser(language, normalise) for language in languages]
+        options = self.config.tokenizer
+        tokenisers = [tokeniser(each, options.normalise, options.characters) for each in languages]
         ids, mask = pad([source.encode(tokenisers[0].tokenise(text)) for text in sentences])
         training = self.training
         with torch.no_grad():
