@@ -70,6 +70,8 @@ def linear(
     optimizer: Optimizer, updates: int, warmup: int = 0, decay_from: float = 0.0
 ) -> LambdaLR:
     """In a line from `optimizer.lr` to 0 at the last update, once `decay_from` of them are made."""
+    if updates < 1:
+        raise ValueError("needs trainer.max_steps or trainer.max_epochs")
     start = max(decay_from * updates, warmup)
 
     def share(update: int) -> float:

@@ -67,6 +67,8 @@ def trainer_arguments(config: Config) -> tuple[Any, dict[str, Any]]:
     given = {name: value for name, value in config.trainer.items() if name != "_target_"}
     trainer_class = target_of("trainer", config.trainer)
     check_arguments("trainer", trainer_class, given)
+    if given["max_steps"] == 0:
+        raise InputError("trainer.max_steps=0: must be at least 1, or -1 for no limit")
     interval, accumulated = given["val_check_interval"], given["accumulate_grad_batches"]
     if isinstance(interval, int) and interval % accumulated:
         raise InputError(

@@ -141,6 +141,13 @@ def test_what_cannot_be_made_is_refused_by_its_key(settings, key):
     assert str(refused.value).startswith(key)
 
 
+def test_a_linear_decay_needs_an_end():
+    with pytest.raises(
+        InputError, match=r"linear: needs trainer\.max_steps or trainer\.max_epochs"
+    ):
+        rates(OptimizerConfig(schedule=schedule("linear")), -1, 1)
+
+
 def make_model(scoring, monkeypatch):
     """A model outside of a Trainer, and what it logs."""
     torch.manual_seed(0)
