@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hydra.utils import get_object
-from torch import nn
 
 from nmt.config.keys import is_within
-from nmt.config.targets import TRUSTED, named_by
+from nmt.config.targets import ALLOWED, named_by
 from nmt.utils.errors import InputError
-
-SCHEDULES = tuple(f"nmt.models.optimizer.{name}" for name in ("constant", "inverse_sqrt", "linear"))
-
-# Classes that these packages export: theirs without importing Lightning, which takes seconds.
-EXPORTED = re.compile(r"(nmt\.models|pytorch_lightning(\.(callbacks|loggers))?)\.[A-Z]\w*")
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
-    """Refuses a stored configuration that names code outside `TRUSTED` and the modules of `trust`.
+    """Refuses a stored configuration that names code that is neither `ALLOWED` nor of `trust`.
 
-    Instantiating a target would run its code. Of `nmt` itself only modules of networks are accepted,
-    for a function could write a file.
+    Instantiating a target would run its code, and a function could write a file.
+
+    Args:
+        stored: as dictionaries and lists.
+        trust: modules, or classes and functions by their full name.
 
     Raises:
         InputError: naming the key, the target, and what to type to allow it.
@@ -38,18 +34,13 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 
 def _refuse_stranger(path: str, target: str, trust: Sequence[str]) -> None:
-    if target in trust or target in SCHEDULES or EXPORTED.fullmatch(target):
+    if target in trust or ALLOWED.fullmatch(target):
         return
     module = target.rpartition(".")[0]
-    if is_within(target, (*TRUSTED, *trust)):
+    if is_within(target, trust):
         with named_by(f"{path}={target}"):
-            code = get_object(target)
-        # `nmt.cli.command.os.system` starts with nmt, but is not of it
-        home = getattr(code, "__module__", None) or ""
-        network = isinstance(code, type) and issubclass(code, nn.Module)
-        if is_within(home, ("torch.optim", "pytorch_lightning", *trust)) or (
-            is_within(home, ["nmt"]) and network
-        ):
+            home = getattr(get_object(target), "__module__", None) or ""
+        if is_within(home, trust):  # `mine.os.system` starts with mine, but is not of it
             return
     add = target if is_within(module, trust) else module or target
     raise InputError(

@@ -1,7 +1,7 @@
 """Promise 6: a file from somebody else runs no code.
 
 A checkpoint is read with `weights_only=True`, and the classes that its configuration names are those
-of `nmt`, or of packages that the user trusts by name.
+of `nmt`, or of packages that the user trusts by name. Text stays text in logs, figures and pages.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from nmt.models import RNNsearch
 from nmt.models.checkpoint import read_checkpoint
 from nmt.utils.errors import InputError
 from tests.helpers.models import small_checkpoint
+from tests.helpers.processes import TINY
 
 RAN: list[str] = []
 
@@ -50,6 +51,22 @@ def test_an_object_in_a_checkpoint_is_not_unpickled(checkpoint):
     assert not RAN
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "value", "named"),
+    [
+        ("data", "title", "${oc.env:HOME}", "data.title: .* interpolation"),
+        ("data", "mirror", "here", "its configuration is refused"),
+        ("data", "batch_size", "many", "its configuration is refused"),
+    ],
+)
+def test_the_configuration_of_a_checkpoint_is_checked(checkpoint, section, key, value, named):
+    path, content = checkpoint
+    content["hyper_parameters"]["config"][section][key] = value
+    torch.save(content, path)
+    with pytest.raises(InputError, match=named):
+        read_checkpoint(path)
+
+
 @pytest.mark.parametrize("load", [read_checkpoint, RNNsearch.load_from_checkpoint])
 @pytest.mark.parametrize(
     "target",
@@ -76,3 +93,34 @@ def test_a_class_that_is_trusted_by_name_is_taken(checkpoint):
     torch.save(content, path)
     found = read_checkpoint(path, trust=[__name__])
     assert found.config.model.scoring["_target_"] == f"{__name__}.Foreign"
+
+
+def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
+    path, content = checkpoint
+    content["hyper_parameters"]["config"]["model"]["scoring"] = {
+        "_target_": f"{__name__}.torch.load"
+    }
+    torch.save(content, path)
+    with pytest.raises(InputError, match=r"add trust=\["):
+        read_checkpoint(path, trust=[__name__])
+
+
+MARKUP = "<script>alert(1)</script> <b>$\\frac{$ &amp; [red]% {0} ${oc.env:HOME} house number"
+
+
+@pytest.mark.slow
+def test_text_with_markup_stays_text(program):
+    sides = ("source", "target")
+    for side in sides:
+        lines = "".join(f"{MARKUP} {n}\n" for n in range(40))
+        (program.folder / side).write_text(lines)
+    texts = ("data.train", "data.valid", "+data.test.mine")
+    typed = [f"{text}.{side}={side}" for text in texts for side in sides]
+    typed += ["hydra.run.dir=markup", "data.batch_size=4", "data=text", "trainer.max_steps=2"]
+    ended = program("train", *TINY, *typed, "report.heatmaps=1", figures=True)
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+    page = (program.folder / "markup/report.html").read_text()
+    assert "<script>alert" not in page
+    assert "<b>$" not in page
+    assert list((program.folder / "markup/figures").glob("*.png"))
