@@ -28,7 +28,8 @@ def test_markup_in_every_field_is_text(
 ) -> None:
     run = runs[2]
     train = {**run.results["train"], "device": IMAGE}
-    results = {**run.results, "train": train, "command": IMAGE, "model": IMAGE, "scoring": IMAGE}
+    written = dict.fromkeys(("name", "command", "model", "scoring"), IMAGE)
+    results = {**run.results, "train": train, **written}
     results |= {"overrides": [f"x={IMAGE}"], "config": {**run.config, IMAGE: IMAGE}}
     lines: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for folder, rows in (
@@ -36,12 +37,19 @@ def test_markup_in_every_field_is_text(
         ("alignments", run.alignments("newstest")),
     ):
         lines[folder, "newstest"] = [
-            {**row, "source": [IMAGE, *row["source"][1:]], "reference": [IMAGE]} for row in rows
+            {
+                **row,
+                "source": [IMAGE, *row["source"][1:]],
+                "reference": [IMAGE],
+                "hypothesis": [IMAGE],
+            }
+            for row in rows
         ]
     table = run.scores.query("set == 'newstest'").drop(columns="run")
-    hostile = replace(run, label=IMAGE, results=results, lines=lines, table=table)
+    hostile = replace(run, label=IMAGE, name=IMAGE, results=results, lines=lines, table=table)
     page = build_page(compare_runs([runs[0], hostile], resamples=20), tmp_path / "p.html")
     opened = Opened(chromium, page)
+    opened.page.select_option("#set", "newstest")
     opened.page.fill("#translations-find", "img")
     assert IMAGE in opened.page.inner_text("#translations-list")
     assert opened.page.title() == f"RNNencdec-50 and {IMAGE}"
