@@ -67,8 +67,9 @@ def trainer_arguments(config: Config) -> tuple[Any, dict[str, Any]]:
     given = {name: value for name, value in config.trainer.items() if name != "_target_"}
     trainer_class = target_of("trainer", config.trainer)
     check_arguments("trainer", trainer_class, given)
-    if given["max_steps"] == 0:
-        raise InputError("trainer.max_steps=0: must be at least 1, or -1 for no limit")
+    for name in ("max_steps", "val_check_interval", "accumulate_grad_batches", "log_every_n_steps"):
+        if given[name] == 0:
+            raise InputError(f"trainer.{name}=0: must be at least 1")
     interval, accumulated = given["val_check_interval"], given["accumulate_grad_batches"]
     if isinstance(interval, int) and interval % accumulated:
         raise InputError(
@@ -155,6 +156,6 @@ def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
         kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         plain = {*kinds} <= {bool, int, float, str, NoneType}
         number = float in kinds and type(value) is int
-        if plain and not number and value is not None and type(value) not in kinds:
+        if plain and not number and type(value) not in kinds:
             names = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
             raise InputError(f"{key}.{name}={value}: must be {names}")
