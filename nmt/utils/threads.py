@@ -31,7 +31,7 @@ def set_up_threads() -> None:
 
 
 def choose_threads(units: int, processes: int = 1) -> int:
-    """Threads of a training process on a CPU (`trainer.threads=auto`).
+    """Threads of a training process on a CPU (`threads=auto`), at most the cores.
 
     They depend on the machine and the layers, not on the load, so that a command gives the same
     numbers again. Where waiting threads would spin, as in a notebook that imported torch first, it
