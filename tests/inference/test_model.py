@@ -208,3 +208,11 @@ def test_without_attention_there_are_no_weights(tmp_path):
     assert len(found.log_probabilities) == len(found.tokens) + 1
     with pytest.raises(ValueError, match="no attention"):
         nmt.plot_alignment(found)
+
+
+def test_characters_are_words_where_the_run_says_so(run, tmp_path):
+    content = torch.load(run / "checkpoints/best.ckpt", weights_only=True)
+    config = content["hyper_parameters"]["config"]
+    config["tokenizer"]["characters"], config["data"]["languages"] = True, ["zh", "en"]
+    torch.save(content, tmp_path / "zh.ckpt")
+    assert nmt.load(tmp_path / "zh.ckpt").translate("我们认为").source == list("我们认为")
