@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig
+from nmt.config.targets import own_targets
 from nmt.models import RNNencdec, RNNsearch, build_model
 from nmt.models.networks import build_network, make_attention
 from nmt.models.trust import reject_untrusted_targets
@@ -149,6 +150,14 @@ def test_code_that_a_checkpoint_names_is_not_run(target):
     with pytest.raises(InputError) as refused:
         reject_untrusted_targets(stored, [])
     assert str(refused.value).startswith(f"data.test.0._target_={target}: ")
+
+
+@pytest.mark.parametrize(
+    "target", ["os.system", "nmt.training.record.TrainingRecord", "mine.Score"]
+)
+def test_a_training_does_not_refuse_what_it_names_itself(target):
+    config = {"callbacks": {"own": {"_target_": target}}}
+    reject_untrusted_targets(config, own_targets(config))
 
 
 def test_trusted_code_is_accepted():

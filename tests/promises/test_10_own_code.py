@@ -1,4 +1,4 @@
-"""One of each thing that can be added, from outside the package, in as many files as are promised.
+"""Promise 10: code of your own, of each kind, is one file and one YAML outside the package.
 
 docs/architecture.md counts the files; here they are, in a folder of the reader's own, and one run
 is trained with all of them. A new kind of thing is an entry of `FILES`, a row of that table, and a
@@ -266,7 +266,10 @@ def test_the_checkpoint_is_read_where_all_of_it_is_trusted(folder):
     ended = run("evaluate", *typed, cwd=folder)
     assert ended.code == 2
     assert "trust=" in ended.err
-    ended = run("evaluate", *typed, f"trust=[{','.join(MODULES)}]", cwd=folder)
+    trust = f"trust=[{','.join(MODULES)}]"
+    ended = run("evaluate", *typed, trust, cwd=folder)
     assert ended.code == 0, ended.err
+    ended = run("translate", typed[0], trust, cwd=folder, stdin=b"the cat sleeps .\n")
+    assert (ended.code, ended.out.count("\n")) == (0, 1), ended.err
     tables = [(folder / name / "scores.csv").read_bytes() for name in ("again", "run")]
     assert tables[0] == tables[1]
