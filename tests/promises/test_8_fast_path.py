@@ -1,0 +1,34 @@
+"""Promise 8: the fast path computes what the plain equations compute, and falls back to them.
+
+`tests/fused` has the other precisions, and `tests/layers` the plain equations against NumPy.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nmt.layers import LocalAttention, LstmUnit
+from tests.layers.nets import KINDS, batch, gradients, make
+
+
+def computed(recurrence, *kind, **options):
+    """NLL of each word of a batch, and the gradients of their weighted sum."""
+    net = make(*kind, recurrence=recurrence, **options)
+    nll = net(*batch()).nll
+    (nll * torch.arange(1, len(nll) + 1).unsqueeze(1)).sum().backward()
+    return nll, gradients(net)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_and_gradients_are_those_of_the_equations(kind):
+    ours, theirs = computed("fused", *kind), computed("plain", *kind)
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{"unit": LstmUnit}, {"kind": LocalAttention}])
+def test_what_has_no_fast_path_takes_the_equations_with_one_line(options, caplog):
+    caplog.set_level("INFO", "nmt")
+    ours = computed("fused", **options)
+    assert len(caplog.messages) == 1
+    torch.testing.assert_close(ours, computed("plain", **options), rtol=1e-10, atol=1e-10)
