@@ -23,7 +23,7 @@ from nmt.training.loggers import closing_wandb, make_loggers
 from nmt.training.resume import checkpoint_to_go_on_from, typed_from_start
 from nmt.training.run import Run
 from nmt.training.signals import Stop
-from nmt.training.trainer import make_callbacks
+from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.devices import resolve_threads, use_threads
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
@@ -56,6 +56,7 @@ def training(composed: DictConfig, stop: Stop) -> Run:
     if initial is not None:
         log.info("starting from the weights of %s, update %d", initial.path, initial.update)
     callbacks = make_callbacks(config, folder.path)
+    make_trainer(config, folder.path)  # what Lightning refuses, before the text is prepared
     typed = typed_from_start(checkpoint)
     return Run(config, folder, checkpoint, initial, stop, callbacks=callbacks, typed=typed)
 

@@ -23,6 +23,8 @@ FILES = " ".join(
         ("train data.batch_size=many", "data.batch_size takes: whole number, from 1"),
         ("train data.batch_size=0", "data.batch_size=0: must be at least 1"),
         ("train trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
+        ("train trainer.max_steps=-5", "trainer: `max_steps` must be"),
+        ("train trainer.devices=0 trainer.accelerator=cpu", "trainer: `Trainer(devices=0)`"),
         ("train trainer.max_steps=abc", "trainer.max_steps=abc: must be int"),
         ("train +trainer.max_stepz=1", "trainer.max_stepz: no argument of pytorch_lightning"),
         ("train experiment=rnnsearch40", "experiment=rnnsearch40: no such option; available: rnn"),
