@@ -135,6 +135,7 @@ def start(
     """
     cwd.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, **ENVIRONMENT, **(env or {})}
+    env.pop("WANDB_SERVICE", None)  # of this process; a killed run would still be open in it
     request = {
         "module": module,
         "arguments": arguments,
