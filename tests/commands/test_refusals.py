@@ -7,9 +7,6 @@ import pytest
 from tests.helpers.produced import BEST, QUICK, files, last_line
 
 NOWHERE = "checkpoint=nowhere.ckpt"
-FILES = (
-    "data.train.source=a.en data.train.target=a.fr data.valid.source=a.en data.valid.target=a.fr"
-)
 
 
 @pytest.fixture
@@ -56,24 +53,6 @@ def refused(program):
 )
 def test_a_wrong_line_names_the_key(refused, rnnsearch, typed, named):
     assert named in refused(*typed.split())
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "named"),
-    [
-        (None, "a\n", "data.train.source=a.en: no such file"),
-        ("a\nb\n", "a\n", "a.en has 2, a.fr has 1 lines"),
-        ("a\n\xff\n", "a\nb\n", "a.en:2: not UTF-8"),
-        ("", "", "data.train"),
-    ],
-    ids=["missing", "unequal", "not UTF-8", "empty"],
-)
-def test_wrong_text_is_named_by_file_and_line(refused, program, source, target, named):
-    for name, text in (("a.en", source), ("a.fr", target)):
-        (program.folder / name).unlink(missing_ok=True)
-        if text is not None:
-            (program.folder / name).write_bytes(text.encode("latin-1"))
-    assert named in refused("prepare", "data=text", *FILES.split(), "data.cache=cache")
 
 
 def test_a_file_that_is_no_checkpoint(refused, program):

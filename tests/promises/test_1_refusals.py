@@ -47,6 +47,7 @@ def test_keys_types_and_files(program, typed, named):
     [
         (b"a\nb\n", b"a\n", "a.en has 2, a.fr has 1 lines"),
         (b"a\nb\xff\n", b"a\nb\n", "a.en:2: not UTF-8"),
+        (b"", b"", "data.train: empty corpus"),
     ],
 )
 def test_malformed_text_is_named_by_file_and_line(program, source, target, named):
