@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
@@ -62,8 +62,14 @@ class Estimate:
         """The confidence interval; both ends are None without resamples."""
         if self.error is None:
             return interval_of(self.resampled, confidence)
-        width = float(stdtrit(self.df, (1 + confidence) / 2)) * self.error
+        width = self.margin(confidence)
         return Interval(self.score - width, self.score + width)
+
+    def margin(self, confidence: float = CONFIDENCE) -> float:
+        """Half the width of a symmetric interval: a t interval, or a normal one of the resamples."""
+        if self.error is None:
+            return math.sqrt(_variance(self.resampled)) * float(ndtri((1 + confidence) / 2))
+        return self.error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
         """The two-sided p-value of the null hypothesis that the true value is `threshold`.

@@ -1,12 +1,14 @@
 """All scores of a test set from its records: the rows of `scores.csv`."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.curves import Curve, kernel
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import interval
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
@@ -138,3 +140,44 @@ class Measured:
             "sentences": len(rows),
             "interval": "" if low is None else "sentences",
         }
+
+
+def length_curves(
+    groups: Mapping[str, Sequence[Measured]], keys: Iterable[str]
+) -> dict[str, dict[str, Curve]]:
+    """The curve over length of each score for each group of runs that has it.
+
+    The curves of a score are of the sentences for which all these runs have it, so that any two can be
+    compared by `nmt.evaluation.curves.difference` and `ratio`.
+
+    Args:
+        groups: by name, the runs that differ by nothing but their seed, on one test set.
+        keys: of scores that all runs were measured by.
+
+    Returns:
+        By key, then by name. A score is absent without a common sentence, and with too few sentences
+        of similar lengths for a curve.
+    """
+    curves: dict[str, dict[str, Curve]] = {}
+    known: dict[tuple[int, bytes], np.ndarray] = {}  # several scores are functions of the same sums
+    for key in keys:
+        having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
+        runs = [run for each in having.values() for run in each]
+        if not runs:
+            continue
+        ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
+        first = runs[0]
+        of_length = kernel(first.lengths[np.searchsorted(first.ids, ids)]) if len(ids) else None
+        if of_length is None or not len(of_length.lengths):
+            continue
+        curves[key] = {}
+        for name, members in having.items():
+            values = []
+            for run in members:
+                table = run.tables[key][np.searchsorted(run.ids, ids)]
+                place = id(run), table.tobytes()
+                if place not in known:
+                    known[place] = of_length.sums(table, run.resamples)
+                values.append(run.scores[key].combine(known[place]))
+            curves[key][name] = Curve(of_length, [np.stack(values)])
+    return curves

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from nmt.evaluation.scores.alignment import EosShare, ErrorRate, Precision, Recall
 from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
 from nmt.evaluation.scores.base import Record, Score
-from nmt.evaluation.scores.bleu import Bleu, BleuNoUnk, BrevityPenalty, LengthRatio
+from nmt.evaluation.scores.bleu import (
+    Bleu,
+    BleuNoUnk,
+    BleuPrecisions,
+    BrevityPenalty,
+    LengthRatio,
+)
 from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
 from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
 from nmt.utils.errors import InputError, first_line
@@ -42,6 +48,7 @@ REGISTERED: dict[str, Score] = {
         Perplexity(),
         LengthRatio(),
         BrevityPenalty(),
+        BleuPrecisions(),
         AttentionEntropy(),
         EosWeight(),
         ErrorRate(),

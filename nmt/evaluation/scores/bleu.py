@@ -61,3 +61,13 @@ class BrevityPenalty(Bleu):
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         return brevity_penalties(sums)
+
+
+class BleuPrecisions(Bleu):
+    """BLEU without its brevity penalty: the geometric mean of the precisions of 1- to 4-grams."""
+
+    key = "bleu_precisions"
+    title = "BLEU without brevity penalty"
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        return quotient(bleu_scores(sums), brevity_penalties(sums))

@@ -1,0 +1,248 @@
+"""Scores as functions of sentence length, without a model of how they fall.
+
+The score at a length x is the score of a weighted sample: the statistics of each sentence are
+multiplied by a Gaussian kernel over log length and summed, and the score's formula is applied to the
+sums. The kernel has the standard deviation `WIDTH`. Its centre is moved until the mean log length of
+the weighted words is log x; without that, sentences on the denser side would shift the curve. There is
+a value only where at least `FEWEST` sentences are effective (Kish, 1965: the squared sum of the
+weights over the sum of their squares).
+
+The bootstrap draws sentences as for every other interval (`nmt.evaluation.resampling`): weights times
+counts of draws are one matrix product. Seeds enter as in `nmt.evaluation.estimate`. The band of a
+curve holds at each length separately. That of a difference or ratio holds at all lengths together
+(the largest studentised deviation of each resample), so that a pair of equal systems leaves 0
+anywhere in 5 % of the cases.
+
+Legend: N sentences, F statistics of a sentence, G lengths of the curve, R resamples, n runs of a group.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from nmt.config.keys import CONFIDENCE
+from nmt.evaluation.estimate import Estimate, combined
+from nmt.evaluation.resampling import resampled_sums
+
+WIDTH = 0.15  # of log length: half of the weight lies within 10 % of a length, 95 % within 34 %
+FEWEST = 30  # effective sentences
+SHORT, LONG = 10, 50  # lengths of which every curve is a multiple of an equal step, and has both
+STEPS = 16  # of the curve from SHORT to LONG
+LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
+
+Span = tuple[float, float]  # first and last length
+
+
+class Crossing(NamedTuple):
+    """The first length at which a curve has lost a share of its score at a shorter length.
+
+    Each is None if the curve (its lower, its upper band) does not fall so far where it is known.
+    """
+
+    length: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """The weights of N sentences at G lengths.
+
+    Attributes:
+        lengths: (G,) ascending; those with at least `FEWEST` effective sentences.
+        weights: (G, N), whose sum at a length is the number of effective sentences.
+        sentences: (G,) that number.
+        width: standard deviation over log length.
+    """
+
+    lengths: np.ndarray
+    weights: np.ndarray = field(repr=False)
+    sentences: np.ndarray = field(repr=False)
+    width: float = WIDTH
+
+    def sums(self, table: np.ndarray, resamples: int) -> np.ndarray:
+        """Weighted sums of statistics (N, F): (1 + R, G, F), of the sentences and of resamples."""
+        size, features = table.shape
+        rows = (self.weights.T[:, :, None] * table[:, None, :]).reshape(size, -1)
+        sums = rows.sum(axis=0, keepdims=True)
+        if resamples:
+            sums = np.concatenate([sums, resampled_sums(rows, resamples)])
+        return sums.reshape(len(sums), len(self.lengths), features)
+
+
+def kernel(lengths: Sequence[int] | np.ndarray, width: float = WIDTH) -> Kernel:
+    """The kernel of a set of sentences.
+
+    Args:
+        lengths: (N,) of the sentences; 0 counts as 1.
+    """
+    words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
+    logs = np.log(words)
+    step = np.log(LONG / SHORT) / STEPS
+    first, last = (np.log(end / SHORT) / step for end in (words.min(), words.max()))
+    grid = np.log(SHORT) + step * np.arange(np.ceil(first), np.floor(last) + 1)
+
+    def gaussian(centres: np.ndarray) -> np.ndarray:
+        exponents = -0.5 * ((logs - centres[:, None]) / width) ** 2
+        return np.exp(exponents - exponents.max(axis=1, keepdims=True))
+
+    centres = np.arange(logs.min() - 4 * width, logs.max() + 4 * width, width / 10)
+    by_words = gaussian(centres) * words
+    means = by_words @ logs / by_words.sum(axis=1)
+    weights = gaussian(np.interp(grid, means, centres))
+    effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+    # Where no sentence is near, the centre moves far away; the kernel at the length itself shows it.
+    near = np.exp(-0.5 * ((logs - grid[:, None]) / width) ** 2).sum(axis=1)
+    effective = np.minimum(effective, np.sqrt(2) * near)
+    known = effective >= FEWEST
+    weights *= (effective / weights.sum(axis=1))[:, None]
+    return Kernel(np.exp(grid)[known], weights[known], effective[known], width)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A score by length, of a group of runs or of two groups compared.
+
+    Attributes:
+        kernel: of the sentences.
+        samples: of one group (n, 1 + R, G): the values of its runs, of the sentences and of resamples.
+            A comparison has two groups, and is the mean of the first less that of the second.
+        compared: whether the band holds at all lengths together.
+    """
+
+    kernel: Kernel
+    samples: Sequence[np.ndarray] = field(repr=False)
+    compared: bool = False
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(G,) the lengths at which the curve is known."""
+        return self.kernel.lengths
+
+    @cached_property
+    def estimates(self) -> list[Estimate]:
+        """The estimate at each length; its `sentences` are effective ones."""
+        counts = self.kernel.sentences.astype(int).tolist()
+        return [combined([each[:, :, g] for each in self.samples], n) for g, n in enumerate(counts)]
+
+    @property
+    def score(self) -> np.ndarray:
+        """(G,) the values."""
+        return np.array([each.score for each in self.estimates])
+
+    def band(self, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and the upper end at each length: (G,) each, NaN without resamples."""
+        if not self.compared:
+            ends = [each.interval(confidence) for each in self.estimates]
+            low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+            return low, high
+        resampled = np.array([each.resampled for each in self.estimates])  # (G, R)
+        if not resampled.size:
+            return np.full(len(resampled), np.nan), np.full(len(resampled), np.nan)
+        deviation = resampled.std(axis=1, ddof=1)
+        centred = resampled - resampled.mean(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            largest = np.nanmax(np.abs(centred) / deviation[:, None], axis=0, initial=0.0)
+        together = np.quantile(largest, confidence) / ndtri((1 + confidence) / 2)
+        widths = together * np.array([each.margin(confidence) for each in self.estimates])
+        return self.score - widths, self.score + widths
+
+    def at(self, length: float) -> Estimate | None:
+        """The estimate at a length between those of the curve; None outside them."""
+        if not len(self.lengths) or not self.lengths[0] <= length <= self.lengths[-1]:
+            return None
+        place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
+        below, above = int(np.floor(place + 1e-9)), int(np.ceil(place - 1e-9))
+        share = place - below
+        values = [
+            (1 - share) * each[:, :, below] + share * each[:, :, above] for each in self.samples
+        ]
+        return combined(values, int(self.kernel.sentences[below]))
+
+    def relative(self, length: float = SHORT) -> Curve | None:
+        """The curve divided by its value at a length; None if that is not known or not above 0."""
+        (values,) = self.samples
+        places = np.flatnonzero(np.isclose(self.lengths, length))
+        if not len(places):
+            return None
+        base = values[:, :, places]
+        if not base[:, 0].mean() > 0:
+            return None
+        return Curve(self.kernel, [_parts_of_ratio(values, base)])
+
+    def retention(self, short: float = SHORT, long: float = LONG) -> Estimate | None:
+        """The score at `long` words divided by that at `short` words; None if one is not known.
+
+        Of several runs it is the ratio of their means.
+        """
+        curve = self.relative(short)
+        return None if curve is None else curve.at(long)
+
+    def lost(self, share: float, short: float = SHORT, confidence: float = CONFIDENCE) -> Crossing:
+        """The first length at which `share` of the score at `short` words is lost.
+
+        The interval holds the lengths at which the band of the relative curve contains 1 - `share`.
+        """
+        curve = self.relative(short)
+        if curve is None:
+            return Crossing(None, None, None)
+        parts = (curve.score, *curve.band(confidence))
+        length, low, high = (_first_below(self.lengths, part, 1 - share, short) for part in parts)
+        return Crossing(length, low, high)
+
+    def outside(self, value: float, confidence: float = CONFIDENCE) -> list[Span]:
+        """The ranges of lengths in which the band does not contain a value."""
+        low, high = self.band(confidence)
+        apart = np.where(low > value, 1, np.where(high < value, -1, 0))
+        runs = itertools.groupby(zip(apart, self.lengths, strict=True), key=lambda pair: pair[0])
+        spans = [[float(length) for _, length in pairs] for sign, pairs in runs if sign]
+        return [(span[0], span[-1]) for span in spans]
+
+
+def difference(first: Curve, second: Curve, *, paired: bool = False) -> Curve:
+    """The first curve less the second, on the same sentences.
+
+    Args:
+        paired: the runs of both are the same trained models in the same order, whose seeds cancel.
+    """
+    (a,), (b,) = first.samples, second.samples
+    return Curve(first.kernel, [a - b] if paired else [a, b], compared=True)
+
+
+def ratio(first: Curve, second: Curve) -> Curve:
+    """The mean of the first curve divided by the mean of the second, on the same sentences."""
+    (a,), (b,) = first.samples, second.samples
+    with np.errstate(divide="ignore", invalid="ignore"):
+        base = b.mean(axis=0)
+        quotient = a.mean(axis=0) / base
+        return Curve(first.kernel, [a / base, quotient * b / base - quotient], compared=True)
+
+
+def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Values of runs (n, ...) whose mean is mean(above) / mean(below), and whose spread is its own.
+
+    These are the linear terms of the ratio of means (the delta method).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        base = below.mean(axis=0)
+        quotient = above.mean(axis=0) / base
+        return quotient + (above - quotient * below) / base
+
+
+def _first_below(
+    lengths: np.ndarray, values: np.ndarray, threshold: float, start: float
+) -> float | None:
+    """The first length from `start` on at which a piecewise linear curve is at most a threshold."""
+    logs = np.log(lengths)
+    for place in np.flatnonzero((values <= threshold) & (lengths >= start)).tolist()[:1]:
+        before, after = values[place - 1 : place + 1] if place else (values[0], values[0])
+        share = 1.0 if before == after else (before - threshold) / (before - after)
+        return float(np.exp(logs[place - 1] + share * (logs[place] - logs[place - 1])))
+    return None

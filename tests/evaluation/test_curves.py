@@ -1,0 +1,158 @@
+"""Curves over length against lines, brute force and hand-computed variances."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nmt.config import EvaluationConfig
+from nmt.evaluation.bleu import bleu_scores
+from nmt.evaluation.curves import FEWEST, LOST, WIDTH, Curve, difference, kernel, ratio
+from nmt.evaluation.resampling import SEED
+from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.summary import Measured, length_curves
+from tests.helpers.run_folders import ngram_statistics
+
+
+def words_and_hits(lengths, share):
+    return np.stack([lengths, lengths * share], axis=1).astype(float)
+
+
+def share_of(sums):
+    return sums[..., 1] / sums[..., 0]
+
+
+def natural(count, seed=1):
+    """Lengths of sentences as in running text: few short ones, few long ones."""
+    draws = np.random.default_rng(seed).lognormal(np.log(20), 0.6, count)
+    return np.clip(draws.round(), 1, 120).astype(int)
+
+
+def curve_of(lengths, *tables, resamples=0):
+    of = kernel(lengths)
+    return Curve(of, [np.stack([share_of(of.sums(table, resamples)) for table in tables])])
+
+
+def test_a_line_over_log_length_is_found_whatever_the_lengths():
+    lengths = natural(3000)
+    line = 0.9 - 0.1 * np.log(lengths)
+    curve = curve_of(lengths, words_and_hits(lengths, line))
+    np.testing.assert_allclose(curve.score, 0.9 - 0.1 * np.log(curve.lengths), atol=1e-4)
+    assert {10, 50} <= set(curve.lengths.round(9).tolist())
+
+
+def test_the_weights_are_a_gaussian_about_the_length():
+    lengths = np.repeat(np.arange(1, 121), 30)
+    of = kernel(lengths)
+    place = np.flatnonzero(np.isclose(of.lengths, 50))[0]
+    weights = of.weights[place]
+    logs = np.log(lengths)
+    assert np.average(logs, weights=weights * lengths) == pytest.approx(np.log(50), abs=1e-3)
+    assert np.cov(logs, aweights=weights * lengths) == pytest.approx(WIDTH**2, rel=0.01)
+    effective = weights.sum() ** 2 / (weights**2).sum()
+    assert weights.sum() == pytest.approx(effective) == pytest.approx(of.sentences[place])
+    assert of.sentences.min() >= FEWEST
+
+
+def test_there_is_no_curve_where_no_sentence_is():
+    """Sentences of 10 and of 40 words tell nothing of 20, nor few sentences of their length."""
+    of = kernel([10] * 200 + [11] * 200 + [40] * 200 + [44] * 200)
+    assert not np.any((of.lengths > 17) & (of.lengths < 28))
+    assert 10 in of.lengths.round(6)
+    assert not len(kernel([10] * 10 + [12] * 10).lengths)
+
+
+def test_sums_are_those_of_the_sentences_drawn():
+    lengths = natural(200)
+    table = np.random.default_rng(2).integers(1, 9, (200, 3)).astype(float)
+    of = kernel(lengths)
+    drawn = np.random.default_rng(SEED).integers(200, size=(20, 200))
+    expected = [
+        [table[picks].T @ weights[picks] for weights in of.weights]
+        for picks in [range(200), *drawn]
+    ]
+    np.testing.assert_allclose(of.sums(table, 20), expected)
+
+
+def test_the_ends_are_those_of_a_power_law():
+    lengths = np.repeat(np.arange(4, 100), 40)
+    curve = curve_of(lengths, words_and_hits(lengths, (lengths / 4.0) ** -0.5), resamples=200)
+    kept = curve.retention()
+    assert kept.score == pytest.approx(5**-0.5, rel=0.01)
+    for share in LOST:
+        length, low, high = curve.lost(share)
+        assert length == pytest.approx(10 / (1 - share) ** 2, rel=0.02)
+        assert low <= length <= high
+    assert curve.lost(0.9) == (None, None, None)
+    flat = curve_of(lengths, words_and_hits(lengths, 0.4), resamples=200)
+    assert flat.lost(0.1) == (None, None, None)
+    assert flat.retention().score == pytest.approx(1)
+
+
+def test_a_ratio_varies_as_the_delta_method_says():
+    """Three seeds without noise of sentences: the variance of mean(a) / mean(b) by hand."""
+    lengths = np.repeat(np.arange(4, 100), 20)
+    ends = {"short": np.array([0.8, 0.7, 0.75]), "long": np.array([0.4, 0.3, 0.2])}
+    share = [np.where(lengths < 25, a, b) for a, b in zip(*ends.values(), strict=True)]
+    curve = curve_of(lengths, *(words_and_hits(lengths, each) for each in share), resamples=300)
+    found = curve.retention()
+    expected = 0.3 / 0.75
+    residuals = (ends["long"] - expected * ends["short"]) / 0.75
+    assert found.score == pytest.approx(expected, abs=1e-6)
+    assert found.error == pytest.approx(residuals.std(ddof=1) / 3**0.5, rel=1e-3)
+    low, high = found.interval()
+    assert high - found.score == pytest.approx(stats.t.ppf(0.975, 2) * found.error, rel=1e-3)
+    assert low == pytest.approx(2 * found.score - high)
+
+
+def test_where_two_systems_differ():
+    lengths = np.repeat(np.arange(4, 100), 20)
+    draw = np.random.default_rng(4)
+    noise = draw.normal(0, 0.05, (3, len(lengths)))
+    falls = np.where(lengths > 30, 0.3, 0.6)
+    flat = curve_of(lengths, words_and_hits(lengths, 0.6 + noise[0]), resamples=500)
+    falling = curve_of(lengths, words_and_hits(lengths, falls + noise[1]), resamples=500)
+    ((first, last),) = difference(flat, falling).outside(0)
+    assert 20 < first < 32
+    assert last == flat.lengths[-1]
+    ((first, _),) = ratio(falling, flat).outside(1)
+    assert 20 < first < 32
+    again = curve_of(lengths, words_and_hits(lengths, 0.6 + noise[2]), resamples=500)
+    assert difference(flat, again).outside(0) == ratio(flat, again).outside(1) == []
+
+
+def test_curves_of_groups_are_of_their_common_sentences():
+    draw = np.random.default_rng(3)
+    lengths = natural(400)
+
+    def measured(wrong, ids):
+        records = []
+        for number in ids:
+            reference = [f"w{(number + place) % 50}" for place in range(lengths[number])]
+            bad = draw.random(len(reference)) < wrong
+            written = ["x" if b else word for word, b in zip(reference, bad, strict=True)]
+            row = {"id": number, "length": int(lengths[number]), "reference": reference}
+            records.append(row | {"bleu_stats": ngram_statistics(written, reference)})
+        settings = EvaluationConfig(resamples=50)
+        return Measured(records, choose_scores(["brevity_penalty", "bleu_precisions"]), settings)
+
+    groups = {"a": [measured(0.1, range(400))], "b": [measured(0.3, range(100, 400))] * 2}
+    keys = ("bleu", "brevity_penalty", "bleu_precisions", "bleu_no_unk")
+    curves = length_curves(groups, keys)
+    assert list(curves) == list(keys[:3])
+    bleu = curves["bleu"]
+    assert bleu["a"].kernel is bleu["b"].kernel
+    assert bleu["a"].kernel.weights.shape[1] == 300
+    assert bleu["b"].samples[0].shape == (2, 51, len(bleu["a"].lengths))
+    product = curves["brevity_penalty"]["a"].score * curves["bleu_precisions"]["a"].score
+    np.testing.assert_allclose(bleu["a"].score, product)
+
+
+def test_a_thousand_resamples_of_three_thousand_sentences_take_seconds():
+    lengths = natural(3000)
+    table = np.random.default_rng(0).integers(1, 20, (3000, 10)).astype(float)
+    start = time.process_time()
+    of = kernel(lengths)
+    Curve(of, [bleu_scores(of.sums(table, 1000))[None]]).band()
+    assert time.process_time() - start < 3.0
