@@ -6,7 +6,6 @@ The names of `nmt.api` can be taken from here; each is imported when it is first
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,11 +48,6 @@ _HOMES = {
     "plot_by_length": "nmt.api.plot_by_length",
     "scores": "nmt.api.scores",
 }
-
-if sys.argv[:1] == ["-m"]:  # of `python -m nmt.COMMAND`, which has still to import what it needs
-    from nmt.utils.startup import end_at_interrupt
-
-    end_at_interrupt()
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.utils.arguments import PATH, checked, listed
+from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
 
     Raises:
         InputError: naming the key, with the words that the command would have printed.
-        TypeError: for what is no text.
     """
     from hydra import compose, initialize_config_dir
 
@@ -45,9 +44,9 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     from nmt.data.sources import leave_out_absent
 
     register_configs(["train"])
-    typed = with_plus(listed(overrides, "overrides", str))
+    typed = with_plus(list(overrides))
     if searchpath:
-        typed.append(f"hydra.searchpath=[{','.join(listed(searchpath, 'searchpath', str))}]")
+        typed.append(f"hydra.searchpath=[{','.join(as_list(searchpath))}]")
     try:
         with _ONE_AT_A_TIME, initialize_config_dir(str(conf_folder()), version_base="1.3"):
             composed = compose("train", overrides=typed)
@@ -71,7 +70,7 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     from nmt.evaluation.table import read_scores
     from nmt.report.runs import find_runs
 
-    found, _ = find_runs(listed(runs, "runs", PATH))
+    found, _ = find_runs(as_list(runs))
     return read_scores({run.label: run.folder for run in found if run.folder is not None})
 
 
@@ -97,13 +96,11 @@ def compare_runs(
 
     Raises:
         InputError: where nothing that can be read is found.
-        TypeError: for a single run or score in place of a list.
     """
     from nmt.report.comparison import compare
 
-    wanted = None if scores is None else listed(scores, "scores", str)
-    found = listed(runs, "runs", PATH)
-    return compare(found, systems, scores=wanted, resamples=resamples)
+    wanted = None if scores is None else as_list(scores)
+    return compare(as_list(runs), systems, scores=wanted, resamples=resamples)
 
 
 def plot_alignment(
@@ -119,13 +116,10 @@ def plot_alignment(
     Raises:
         ValueError: the model has no attention, or the line was empty.
         InputError: for another ending of the file.
-        TypeError: for what is no sentence of a model, such as a list of them.
     """
-    from nmt.inference.decoding import ScoredSentence
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import style
 
-    checked(result, "result", ScoredSentence)
     if result.row is None or result.weights is None:
         raise ValueError("plot_alignment: this result has no attention weights")
     with style():
@@ -160,5 +154,5 @@ def _save(figure: Figure, file: str | Path | None) -> None:
     from nmt.report.style import save_figure
 
     if file is not None:
-        path = Path(checked(file, "file", PATH))
+        path = Path(file)
         save_figure(figure, path.with_suffix(""), [path.suffix.removeprefix(".")])

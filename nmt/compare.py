@@ -36,7 +36,7 @@ def main(composed: DictConfig) -> None:
     from nmt.report.claims import decide_claims
     from nmt.report.comparison import compare
     from nmt.report.write import write_comparison
-    from nmt.utils.locks import locked
+    from nmt.utils.files import locked
     from nmt.utils.progress import Stage
 
     OmegaConf.resolve(composed)

@@ -45,5 +45,5 @@ def test_differences_are_tested(runs: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(nmt.InputError, match="no finished run"):
         nmt.scores([tmp_path])
-    with pytest.raises(TypeError, match="runs: a list is expected"):
+    with pytest.raises(nmt.InputError, match="no finished run"):
         nmt.compare(str(tmp_path))

@@ -9,18 +9,33 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from hydra_plugins.nmt_process_launcher._jobs import Job, environment
-from nmt.utils.processes import on_stopping_signals
 from nmt.utils.threads import shared_cores
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+@contextlib.contextmanager
+def on_stopping_signals(handle: Callable[[int], object]) -> Iterator[None]:
+    """Inside, signals that stop a process call `handle` with their number; ignored ones stay so."""
+    before = {
+        number: signal.signal(number, lambda number, frame: handle(number))
+        for number in STOPPING
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def visible_gpus() -> list[str]:

@@ -38,7 +38,7 @@ from hydra_plugins.nmt_process_launcher._jobs import (
 from hydra_plugins.nmt_process_launcher._pool import Pool, visible_gpus
 from nmt.utils.commands import override, override_key
 from nmt.utils.errors import InputError
-from nmt.utils.locks import locked
+from nmt.utils.files import locked
 
 log = logging.getLogger(__name__)
 RESULTS = "results.json"  # a job whose folder holds it is finished

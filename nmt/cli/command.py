@@ -24,8 +24,7 @@ from nmt.config.schema import SCHEMAS
 from nmt.config.validation import validate_keys
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
-from nmt.utils.locks import locked
-from nmt.utils.startup import raise_at_interrupt
+from nmt.utils.files import locked
 from nmt.utils.threads import set_up_threads
 
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
@@ -76,7 +75,6 @@ def run_hydra(main: Callable[[DictConfig], Any], name: str) -> None:
             own_folder = rank() == 0 and name not in WITHOUT_FOLDER
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 begun = True
-                raise_at_interrupt()
                 return main(config)
         except InputError as error:
             if not single:

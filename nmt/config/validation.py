@@ -16,7 +16,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.schema import Config, TrainConfig, scoring_of
-from nmt.utils.arguments import plain
 from nmt.utils.errors import InputError, first_line
 
 Section = TypeVar("Section")
@@ -87,12 +86,11 @@ def section(schema: type[Section], /, **values: Any) -> Section:
     Raises:
         InputError: naming the key.
     """
-    given = {name: plain(value) for name, value in values.items()}
     try:
-        config = OmegaConf.merge(OmegaConf.structured(schema), given)
+        config = OmegaConf.merge(OmegaConf.structured(schema), values)
     except OmegaConfBaseException as error:
         name = re.split(r"[.\[]", str(error.full_key or error.key))[0]
-        raise InputError(f"{name}={given.get(name)!r}: {first_line(error)}") from error
+        raise InputError(f"{name}={values.get(name)!r}: {first_line(error)}") from error
     assert isinstance(config, DictConfig)
     validate_keys(config)
     made = OmegaConf.to_object(config)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from nmt.utils.environment import signal_at_parents_death
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.files import NO_ROOM, write_json
-from nmt.utils.processes import signal_at_parents_death
 
 log = logging.getLogger(__name__)
 COMPLETE = "complete.json"  # written last: the folder's name, and the size of each of its files

@@ -16,7 +16,7 @@ from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
-from nmt.utils.arguments import checked, listed
+from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError
 
 
@@ -123,7 +123,6 @@ class CorpusScore(Metric):
 
     Raises:
         InputError: for another name, or a score that needs a model.
-        TypeError: for what is neither a name nor a score.
 
     >>> metric = CorpusScore("chrf")
     >>> metric.update(["Un chat dort."], ["Un chat noir dort."])
@@ -139,7 +138,6 @@ class CorpusScore(Metric):
 
     def __init__(self, score: str | Score = "bleu") -> None:
         super().__init__()
-        checked(score, "score", (str, Score))
         self.score = score_of_name(score, "score") if isinstance(score, str) else score
         width = len(self.score.statistics(self._records(["a"], ["a"])[0]) or [])
         if not width:
@@ -155,11 +153,9 @@ class CorpusScore(Metric):
             references: what they should be, in the same form.
 
         Raises:
-            TypeError: for a single string in place of a list, and for sentences that are none.
             ValueError: for other numbers of them.
         """
-        given = listed(hypotheses, "hypotheses", str), listed(references, "references", str)
-        table = self.score.table(self._records(*given))
+        table = self.score.table(self._records(as_list(hypotheses), as_list(references)))
         self.sums += torch.from_numpy(np.nansum(table, axis=0)).to(self.sums)
 
     def compute(self) -> Tensor:

@@ -21,7 +21,7 @@ from nmt.utils.files import write_json
 FILE = "results.json"
 
 PACKAGES = (
-    "nmt",
+    "rnnsearch",
     "torch",
     "pytorch-lightning",
     "hydra-core",

@@ -21,7 +21,7 @@ from nmt.inference.decoding import ScoredSentence
 from nmt.inference.trained import TrainedModel, dictionary_of, from_checkpoints, read_members
 from nmt.layers import Network
 from nmt.models.checkpoint import Checkpoint
-from nmt.utils.arguments import PATH, listed, plain
+from nmt.utils.arguments import as_list
 from nmt.utils.devices import check_accelerator, resolve_threads
 from nmt.utils.errors import InputError, first_line
 
@@ -81,9 +81,8 @@ class Model:
 
         Raises:
             InputError: naming the key, if one is unknown or its value out of bounds.
-            TypeError: for sentences that are not text.
         """
-        lines = [sentences] if isinstance(sentences, str) else listed(sentences, "sentences", str)
+        lines = as_list(sentences)
         trained = self._searching(beam, nbest, search)
         words_of = split if tokenised else trained.codec.tokenise[0]
         results = []
@@ -103,17 +102,15 @@ class Model:
             tokenised: the sentences hold tokens separated by spaces.
 
         Raises:
-            TypeError: for sentences that are not text.
             ValueError: for a pair that does not have two sentences.
         """
-        lines = [listed(pair, f"pairs[{n}]", str) for n, pair in enumerate(listed(pairs, "pairs"))]
         codec = self.trained.codec
         source_words, target_words = (split, split) if tokenised else codec.tokenise
-        words = [(source_words(source), target_words(target)) for source, target in lines]
+        words = [(source_words(source), target_words(target)) for source, target in pairs]
         scored = decoding.score(self.trained, words)
         if tokenised:
             return scored
-        given = zip(scored, lines, strict=True)
+        given = zip(scored, pairs, strict=True)
         return [dataclasses.replace(each, text=target) for each, (_, target) in given]
 
     def encode(
@@ -137,8 +134,7 @@ class Model:
         if not isinstance(network, Network):
             raise TypeError("encode: an ensemble has no vectors of its own; load one checkpoint")
         words_of = split if tokenised else codec.tokenise[0]
-        lines = listed(sentences, "sentences", str)
-        ids = [codec.source.encode(words_of(line)) for line in lines]
+        ids = [codec.source.encode(words_of(line)) for line in as_list(sentences)]
 
         @torch.no_grad()
         def work(places: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -160,7 +156,7 @@ class Model:
             search = {**search, "beam_size": beam}
         for name, value in {**search, "nbest": nbest}.items():
             try:
-                config.search[name] = plain(value)
+                config.search[name] = value.item() if hasattr(value, "item") else value
             except OmegaConfBaseException as error:
                 raise InputError(f"search.{name}={value!r}: {first_line(error)}") from error
         if 0 < config.search.beam_size < config.search.nbest:
@@ -192,14 +188,12 @@ def load_model(
     Raises:
         InputError: naming the file, if it is missing, damaged, or not a checkpoint of nmt, or if
             the vocabularies of several differ.
-        TypeError: naming the argument, for anything but a path.
     """
-    paths = [path] if isinstance(path, str) or not isinstance(path, Sequence) else path
-    members = read_members(listed(paths, "path", PATH), listed(trust, "trust", str))
+    members = read_members(as_list(path), as_list(trust))
     config = members[0].config.copy()
     check_accelerator(accelerator)
     config.trainer["accelerator"] = accelerator
-    config.threads = resolve_threads(plain(threads), accelerator, config.model.hidden, 1)
+    config.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
     if precision is not None:
         config.trainer["precision"] = precision
     return Model(members, config)

@@ -25,7 +25,6 @@ from nmt.inference.decoding import (
 )
 from nmt.inference.trained import TrainedModel
 from nmt.utils.environment import gather, rank_and_world
-from nmt.utils.progress import unseen
 
 
 def run_test_set(
@@ -33,7 +32,7 @@ def run_test_set(
     examples: Sequence[Example],
     *,
     kept: Collection[int] = (),
-    done: Callable[[Example], object] = unseen,
+    done: Callable[[Example], object] = lambda _: None,
 ) -> tuple[list[Record], list[Record]]:
     """Force-decodes and translates every sentence of a test set.
 

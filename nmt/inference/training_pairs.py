@@ -14,7 +14,6 @@ from nmt.inference.trained import TrainedModel
 from nmt.inference.unknown_words import count_links
 from nmt.layers import Network
 from nmt.utils.environment import gather, rank_and_world
-from nmt.utils.progress import unseen
 
 
 def training_sample(train: Split, pairs: int) -> Rows:
@@ -23,7 +22,7 @@ def training_sample(train: Split, pairs: int) -> Rows:
 
 
 def mean_nll(
-    trained: TrainedModel, train: Split, rows: Rows, done: Callable[[int], object] = unseen
+    trained: TrainedModel, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
 ) -> float:
     """Mean NLL of training pairs in nats per sentence, the same on every rank.
 
@@ -48,7 +47,7 @@ def mean_nll(
 
 
 def learn_dictionary(
-    trained: TrainedModel, train: Split, rows: Rows, done: Callable[[int], object] = unseen
+    trained: TrainedModel, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
 ) -> dict[str, str]:
     """The target word that attention links most often to each source word, the same on every rank.
 

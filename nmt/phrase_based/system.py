@@ -20,7 +20,6 @@ from typing import Any
 
 from nmt.config import PhraseBasedConfig
 from nmt.utils.optional import need
-from nmt.utils.processes import signal_at_parents_death
 from nmt.utils.progress import Stage
 
 EXTRA = "phrase-based"
@@ -76,9 +75,8 @@ def train_system(
         worker.start()
         sender.close()
         try:
-            for share, phase in _received(receiver):
+            for share, _ in _received(receiver):
                 stage.advance(round(100 * share) - stage.done)
-                stage.note(phase)
         finally:
             worker.kill()
             worker.join()
@@ -209,7 +207,6 @@ def _train(scratch: Path, folder: Path, config: PhraseBasedConfig, sender: Conne
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # the process that waits is told, and ends this one
-    signal_at_parents_death(signal.SIGKILL)
     tempfile.tempdir = str(scratch)  # where the trainer's tables of gigabytes go with the rest
     try:
         source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from nmt.evaluation.bleu import bleu, sentence_statistics
-from nmt.utils.progress import Stage, counted
+from nmt.utils.progress import Stage
 
 Weights = tuple[float, ...]
 TUNED = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
@@ -52,12 +52,7 @@ def tune(
 
     best = tuple(system.weights)
     first_score = best_score = 0.0
-    stage = Stage(
-        "tuning",
-        shown=progress,
-        text=lambda: f"tuning: {counted(stage.done, 'trial')}, BLEU {best_score:.2f}",
-    )
-    with stage:
+    with Stage("tuning", unit="trial", shown=progress) as stage:
         best_score = first_score = score(best)
         for step in [STEPS[min(n, len(STEPS) - 1)] for n in range(rounds)]:
             for feature in TUNED:

@@ -20,7 +20,7 @@ from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
-from nmt.utils.progress import Stage, TimeLeft
+from nmt.utils.progress import Stage
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,7 @@ FOLDER = "figures"
 TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
 
 
-def draw_run(
-    run: FinishedRun, report: ReportConfig, shown: bool = False, left: TimeLeft | None = None
-) -> list[Path]:
+def draw_run(run: FinishedRun, report: ReportConfig, shown: bool = False) -> list[Path]:
     """Draws the figures of every test set into the run's figures/ and returns their files.
 
     <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
@@ -39,7 +37,6 @@ def draw_run(
 
     Args:
         shown: show progress.
-        left: the time left of the command, which is told how many figures there are.
 
     Raises:
         InputError: a file of the run that cannot be read.
@@ -47,9 +44,7 @@ def draw_run(
     assert run.folder is not None
     drawings = list(_drawings(run, report, run.folder / FOLDER))
     written: list[Path] = []
-    if left is not None:
-        left.expect({"figures": len(drawings)})
-    with Stage("drawing", len(drawings), "figure", shown=shown, left=left, kind="figures") as stage:
+    with Stage("drawing", len(drawings), "figure", shown=shown) as stage:
         for drawing in drawings:
             written += drawing()
             stage.advance()

@@ -160,7 +160,7 @@ def publish(
     page: Path | None = None
     # results are written even if a figure or the page fails
     with left_out("figures"), timed("figures"):
-        figures = draw_run(finished, config.report, shown, run.left)
+        figures = draw_run(finished, config.report, shown)
     title, making = f"{config.name} on {config.data.title}", f"making {folder.page.name}"
     with left_out(folder.page.name), timed("page"), Stage(making, shown=shown):
         page = build_page(compare_runs([finished]), folder.page, config.report, title=title)

@@ -14,7 +14,6 @@ from nmt.models.checkpoint import Checkpoint
 from nmt.training.folder import RunFolder
 from nmt.training.signals import Stop
 from nmt.utils.environment import git_commit
-from nmt.utils.progress import TimeLeft
 
 
 @dataclass
@@ -46,6 +45,5 @@ class Run:
     callbacks: Sequence[pl.Callback] = ()
     loggers: Sequence[Logger] = ()
     trainer: pl.Trainer | None = None
-    left: TimeLeft = field(default_factory=lambda: TimeLeft({}))
     others: Sequence[Checkpoint] = ()
     typed: Sequence[str] = ()

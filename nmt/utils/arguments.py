@@ -1,35 +1,17 @@
-"""Arguments of the functions in Python."""
+"""Arguments of the functions of `import nmt`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
-
-Value = TypeVar("Value")
-PATH = (str, Path)
+from typing import Any
 
 
-def plain(value: Any) -> Any:
-    """A number of NumPy's as Python's, which a configuration takes; any other value as it is."""
-    return value.item() if hasattr(value, "item") else value
+def as_list(values: Any) -> list[Any]:
+    """Several values as a list; a single text or path as a list of one.
 
-
-def checked(value: Value, name: str, of: type | tuple[type, ...]) -> Value:
-    """A value of a class, or of one of several; raises TypeError naming the argument for any other."""
-    if not isinstance(value, of):
-        wanted = " or ".join(each.__name__ for each in (of if isinstance(of, tuple) else (of,)))
-        raise TypeError(f"{name}: {wanted} is expected, not {type(value).__name__}")
-    return value
-
-
-def listed(values: Iterable[Value], name: str, of: type | tuple[type, ...] = object) -> list[Value]:
-    """Several values, each as `checked`.
-
-    Raises:
-        TypeError: naming the argument, for a value alone, such as a text, whose letters would be
-            taken for values, and for one of another class.
+    >>> as_list("run"), as_list(("a", "b"))
+    (['run'], ['a', 'b'])
     """
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}: a list is expected; put the one into brackets")
-    return [checked(value, f"{name}[{number}]", of) for number, value in enumerate(values)]
+    single = isinstance(values, str | Path) or not isinstance(values, Iterable)
+    return [values] if single else list(values)

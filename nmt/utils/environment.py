@@ -1,19 +1,24 @@
-"""The environment of this process: rank, job, command, sweep."""
+"""The environment of this process: ranks, the job, the running command, the commit of the code."""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @functools.cache
 def git_commit(package: Path = PACKAGE) -> str | None:
-    """The commit that the package is at, with `-dirty` if its files differ; None outside its repository."""
+    """The commit of the package, with `-dirty` if its files differ; None outside its repository."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["git", "--no-optional-locks", "-C", str(package), *arguments]
@@ -31,27 +36,19 @@ def git_commit(package: Path = PACKAGE) -> str | None:
 
 
 def rank() -> int:
-    """Rank of this process before any process group exists: 0 where nothing says otherwise."""
+    """Rank of this process by its environment, before any process group exists; by default 0."""
     for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return 0
 
 
-def is_launched() -> bool:
-    """Whether something else has started this process as one of several ranks.
-
-    torchrun, SLURM, or a person who says in the environment where the ranks meet. Of the ranks that
-    this program starts itself it is so of all but the first.
-    """
-    return "MASTER_PORT" in os.environ or job_id("train") is not None
-
-
 def job_id(command: str) -> str | None:
     """A name shared by all ranks of a job of torchrun or SLURM; None elsewhere.
 
-    A requeued training finds its folder by the number of the job alone. Of other commands a job may
-    run several: each step (`srun`) has a name of its own, and outside of steps there is none.
+    A training that SLURM requeues finds its folder by the number of the job alone. Other commands
+    may run several times in a job: each step (`srun`) has its own name, and outside of steps there
+    is none.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
@@ -65,27 +62,17 @@ def job_id(command: str) -> str | None:
 
 
 def command_name() -> str | None:
-    """The running command, such as `train`; None where none was typed."""
-    from hydra.core.hydra_config import HydraConfig
-
+    """The running command, such as `train`; None in Python."""
     return HydraConfig.get().job.name if HydraConfig.initialized() else None
 
 
 def output_folder() -> Path:
-    """The folder that Hydra has made for the running command."""
-    from hydra.core.hydra_config import HydraConfig
-
+    """The folder that Hydra has created for the running command."""
     return Path(HydraConfig.get().runtime.output_dir)
 
 
 def sweep_folder() -> str | None:
-    """The folder of the sweep that the running job belongs to; None for a run of its own.
-
-    It is what the jobs of a sweep have in common, under every launcher: their group in W&B.
-    """
-    from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf
-
+    """The folder of the sweep that the running job belongs to; None for a single run."""
     if not HydraConfig.initialized():
         return None
     hydra = HydraConfig.get()
@@ -93,7 +80,7 @@ def sweep_folder() -> str | None:
 
 
 def rank_and_world() -> tuple[int, int]:
-    """Rank of this process and number of processes, where a process group exists; else 0 of 1."""
+    """Rank and number of processes of the process group; (0, 1) if there is none."""
     import torch
 
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
@@ -102,7 +89,7 @@ def rank_and_world() -> tuple[int, int]:
 
 
 def gather(mine: Any) -> list[Any]:
-    """What each rank has, in the order of ranks."""
+    """The values of all ranks, in their order."""
     _, world = rank_and_world()
     if world == 1:
         return [mine]
@@ -111,3 +98,10 @@ def gather(mine: Any) -> list[Any]:
     parts: list[Any] = [None] * world
     torch.distributed.all_gather_object(parts, mine)
     return parts
+
+
+def signal_at_parents_death(number: int) -> None:
+    """Sends this process a signal when its parent ends; Linux only."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, number)

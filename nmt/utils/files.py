@@ -1,23 +1,28 @@
-"""Files that are replaced whole: written beside the old one, then renamed."""
+"""Files that are replaced whole, and the lock of a folder."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk says
+from filelock import FileLock, Timeout
+
+from nmt.utils.errors import InputError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # error numbers of a full disk
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes `path` through `write(stream)`; readers see the old content or the new, never a part.
+    """Writes a file through `write(stream)`: beside the old one, then renamed.
 
-    The folder is made if needed. Only one process may write a file at a time: commands lock their
-    folder. What a killed process leaves (`.NAME.partial`) is overwritten by the next write.
+    Readers see the old content or the new, never a part. The folder is created if needed. The next
+    write overwrites what a killed process has left (`.NAME.partial`).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -36,16 +41,12 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text atomically, as UTF-8; a lone surrogate, which cannot be UTF-8, becomes `?`."""
+    """Writes a text atomically as UTF-8; a lone surrogate becomes `?`."""
     write_atomically(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes plain data atomically, indented.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
+    """Writes plain data atomically as indented JSON; raises ValueError for NaN and infinity."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
     write_text(path, f"{text}\n")
 
@@ -54,3 +55,25 @@ def sha256(path: Path) -> str:
     """The SHA-256 of a file's content, hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def locked(folder: Path, key: str) -> Iterator[None]:
+    """Holds the lock of a folder, which is created if needed.
+
+    Args:
+        folder: the folder in which one command at a time may work.
+        key: the configuration key that names it, for the message.
+
+    Raises:
+        InputError: another process holds the lock.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise InputError(
+            f"{key}={folder}: another command works in this folder; wait until it ends, or name "
+            "another folder"
+        ) from None

@@ -1,4 +1,4 @@
-"""Imports of optional packages (extras of this project)."""
+"""Imports of packages that belong to an extra of this project."""
 
 import importlib
 from types import ModuleType
@@ -6,21 +6,18 @@ from types import ModuleType
 from nmt.utils.errors import InputError
 
 
-def need(module: str, extra: str, why: str) -> ModuleType:
-    """Imports a package of an extra.
+def need(module: str, extra: str, wanted_by: str) -> ModuleType:
+    """Imports a module; raises InputError with the command that installs its extra.
 
     Args:
         module: to import.
-        extra: of this project, that brings it.
-        why: what was asked for, such as a key and its value.
-
-    Raises:
-        InputError: if it is not installed, naming the extra and the command that installs it.
+        extra: of this project, which installs it.
+        wanted_by: what was asked for, such as a key and its value.
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise InputError(
-            f"{why}: needs the extra '{extra}', which is not installed ({error});\n"
-            f"pip install 'nmt[{extra}]', or in a checkout: pip install -e '.[{extra}]'"
+            f"{wanted_by}: {error}\n"
+            f"in the project's folder: uv sync --extra {extra}, or pip install -e '.[{extra}]'"
         ) from error

@@ -1,13 +1,10 @@
-"""Escapes control characters in text that is shown or logged."""
+"""Escapes control characters in text that is shown."""
 
-from __future__ import annotations
-
-import logging
 import re
 
-# C0 without tab and newline, DEL, C1, ends of lines and paragraphs, and what turns the direction of
-# text; what joins letters (U+200C, U+200D) belongs to the words of some scripts
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# C0 without tab and newline, DEL, C1, line and paragraph separators, and marks that change the
+# direction of text. Joiners (U+200C, U+200D) belong to the words of some scripts.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
@@ -16,11 +13,4 @@ def printable(text: str) -> str:
     >>> print(printable("a\x1b[31m\u202eb\r"))
     a\x1b[31m\u202eb\r
     """
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
-class PrintableFormatter(logging.Formatter):
-    """The formatter of every log: a line quotes names and values of files that were read."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

@@ -1,4 +1,4 @@
-"""Whether a W&B API key is configured on this machine."""
+"""Whether W&B finds an API key on this machine without a prompt."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-# of W&B itself, by its names: `wandb login` writes the key under the one its version knows
+# `wandb login` writes the key under one of these names, depending on its version
 SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
 WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 
 
 def has_key() -> bool:
-    """Whether W&B would find a key without asking for one."""
+    """Whether there is a key in the environment or in `~/.netrc`.
+
+    `wandb.login(prompt=False)` would verify it over the network.
+    """
     if os.environ.get("WANDB_API_KEY"):
         return True
+    server = os.environ.get("WANDB_BASE_URL")
+    servers = [str(urlsplit(server).hostname)] if server else SERVERS
     try:
-        path = os.environ.get("NETRC", str(Path.home() / ".netrc"))
-        given = os.environ.get("WANDB_BASE_URL")
-        servers = [str(urlsplit(given).hostname)] if given else SERVERS
-        found = netrc.netrc(path)
-        return any(found.authenticators(server) is not None for server in servers)
+        known = netrc.netrc(os.environ.get("NETRC", Path.home() / ".netrc"))
     except (OSError, netrc.NetrcParseError):
         return False
+    return any(known.authenticators(server) for server in servers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -69,25 +68,6 @@ def test_the_list_of_commands(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         program.main()
     assert ended.value.code == 2
-
-
-@pytest.mark.parametrize("wait", [0.05, 0.3, 0.8])
-def test_an_early_interrupt_is_one_line(wait, tmp_path):
-    """Whatever is being imported; before the program itself begins Python prints a traceback."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nmt.translate", "checkpoint=none"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(wait + 0.2)
-    process.send_signal(signal.SIGINT)
-    error = process.communicate()[1]
-    if process.returncode == 130:
-        assert error == "nmt: stopped by Ctrl-C\n"
-    else:  # it ended before
-        assert (process.returncode, error) == (2, "nmt: checkpoint=none: no such file\n")
 
 
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}

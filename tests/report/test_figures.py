@@ -19,7 +19,6 @@ from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_
 from nmt.report.lengths import caption, details_figure, lengths_figure
 from nmt.report.runs import find_runs, read_run
 from nmt.report.style import LONGEST_STEM, draw_figure, file_name, shown, style
-from nmt.utils.progress import TimeLeft
 from tests.helpers.run_folders import make_run
 
 
@@ -272,7 +271,6 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
         checkpoint=None,
         initial=None,
         loggers=[],
-        left=TimeLeft({}),
         text=None,
         commit=None,
         typed=[],
