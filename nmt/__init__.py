@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmt.api import compare_runs as compare
     from nmt.api import configure, plot_alignment, plot_by_length, scores
-    from nmt.data.built_in import built_in_corpus
+    from nmt.data.sources import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
     from nmt.inference.decoding import ScoredSentence
     from nmt.inference.model import Model
@@ -40,7 +40,7 @@ _HOMES = {
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.inference.model.Model",
     "ScoredSentence": "nmt.inference.decoding.ScoredSentence",
-    "built_in_corpus": "nmt.data.built_in.built_in_corpus",
+    "built_in_corpus": "nmt.data.sources.built_in_corpus",
     "compare": "nmt.api.compare_runs",
     "configure": "nmt.api.configure",
     "load": "nmt.inference.model.load_model",

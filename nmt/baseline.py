@@ -1,7 +1,7 @@
 """Trains a phrase-based system on the text of a training run and tests it in the same way.
 
 python -m nmt.baseline
-python -m nmt.baseline data.grammar.train_pairs=20000 phrase_based.alignment=fast_align
+python -m nmt.baseline data.train.pairs=20000 phrase_based.alignment=fast_align
 python -m nmt.baseline phrase_based.tune_sentences=0
 """
 

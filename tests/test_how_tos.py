@@ -20,7 +20,6 @@ from tests.helpers.processes import run
 QUICK = [page for page in PAGES if "<!-- quick -->" in page.read_text()]
 LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs of the reader's own files
 DATED = "outputs/DATE/TIME"  # stands for the folder of the reader's own training
-GRAMMAR = {"train_pairs": 64, "valid_pairs": 8, "test_pairs": 6, "by_length_pairs": 7}
 SMALL = (
     *("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0"),
     "evaluation.resamples=20",
@@ -31,7 +30,7 @@ TINY = {
         *("regime=tiny", "trainer=cpu", *SMALL),
         *("trainer.max_steps=4", "trainer.val_check_interval=2", "search.max_ratio=1"),
         *("evaluation.train_sample=4", "evaluation.dictionary_sample=8"),
-        *(f"data.grammar.{name}={pairs}" for name, pairs in GRAMMAR.items()),
+        *("data.train.pairs=64", "data.valid.pairs=8"),
     ),
     "evaluate": SMALL,
     "compare": ("resamples=20",),

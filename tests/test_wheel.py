@@ -25,8 +25,7 @@ TINY = (
         "report.heatmaps=0",
     ),
     *("report.figures=[]", "trainer.max_steps=4", "trainer.val_check_interval=2"),
-    *("data.grammar.train_pairs=64", "data.grammar.valid_pairs=8", "data.grammar.test_pairs=6"),
-    "data.grammar.by_length_pairs=7",
+    *("data.train.pairs=64", "data.valid.pairs=8"),
 )
 MINE = {
     "mine/__init__.py": "",

@@ -1,6 +1,6 @@
 """The configuration: every key with type, meaning and bounds; validation; overrides."""
 
-from nmt.config.data import DataConfig, FilterConfig, GrammarConfig, TextConfig, TokenizerConfig
+from nmt.config.data import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.config.evaluation import (
     AlignmentConfig,
     EvaluationConfig,
@@ -31,7 +31,6 @@ __all__ = [
     "EvaluateConfig",
     "EvaluationConfig",
     "FilterConfig",
-    "GrammarConfig",
     "ModelConfig",
     "OptimizerConfig",
     "PageConfig",

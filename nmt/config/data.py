@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.config.keys import EDGES, key
-from nmt.config.model import INITS
+from nmt.config.keys import key
 
 
 @dataclass
@@ -21,63 +20,36 @@ class TextConfig:
         None,
         "file of gold alignments in Pharaoh format (i-j sure, ipj possible); not for training text",
     )
-    alignment_base: int = key(0, "number of the first word in `alignment`", choices=(0, 1))
     tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
     files: list[str] | None = key(
         None,
-        "files in data.root, concatenated: train stands for train.en and train.fr, plain or .gz, .xz, "
-        ".zst; if a published set is named too, it is used where they are missing",
+        "files in data.root, read one after the other: train stands for train.en and train.fr, plain "
+        "or .gz, .bz2, .xz, .zst; if they are missing, hub or sacrebleu is used where it is given",
     )
-    hub: str | None = key(
+    hub: dict[str, Any] | None = key(
         None,
-        "data set for datasets.load_dataset, such as wmt/wmt14 or wmt/wmt14@COMMIT, or a folder that "
-        "save_to_disk wrote",
+        "arguments of datasets.load_dataset (path, name, split, revision, …); path may be a folder of "
+        "save_to_disk, and of several names the one that names data.languages is taken",
     )
-    hub_config: Any = key(
-        None, "its configuration; of several, [cs-en, fr-en], the one named after data.languages"
-    )
-    hub_split: str | None = key(None, "its split, such as train")
     sacrebleu: list[str] | None = key(
         None,
-        "sacrebleu test sets, such as [wmt12, wmt13], concatenated; if hub is named too, it is used "
-        "for languages that they lack",
+        "sacrebleu test sets, such as [wmt12, wmt13], read one after the other; if they lack the "
+        "languages, hub is used where it is given",
     )
     grammar: str | None = key(
         None,
-        "sampled from the built-in grammar: with natural lengths, or equally many per length bucket",
+        "drawn from the built-in grammar: with natural lengths, or equally many per length bucket",
         choices=("natural", "by_length"),
     )
     optional: bool = key(
-        False, "of a test set: left out, with a line that says so, where a file of it is missing"
+        False, "leave the test set out, with a line that says so, if one of its files is missing"
     )
     skip: int | None = key(
-        None, "leave out so many pairs at the start, such as those of another set", minimum=1
+        None, "number of pairs left out at the start, such as those of another set", minimum=1
     )
     pairs: int | None = key(
         None,
-        "use at most this many pairs (built-in grammar: sample exactly this many)",
-        minimum=1,
-    )
-
-
-@dataclass
-class GrammarConfig:
-    """Size and length distribution of the built-in corpus."""
-
-    train_pairs: int = key(60000, "training pairs", minimum=1)
-    valid_pairs: int = key(1000, "development pairs", minimum=1)
-    test_pairs: int = key(1000, "pairs of the test set of natural lengths", minimum=1)
-    by_length_pairs: int = key(1400, "pairs of the test set with equally full buckets", minimum=1)
-    seed: int = key(
-        1, "seed of the corpus; another seed is another corpus of the same language", minimum=0
-    )
-    mean_length: float = key(
-        22.0, "mean number of source words with natural lengths", minimum=4, maximum=60
-    )
-    max_length: int = key(80, "longest sentence, in words of either side", minimum=10, maximum=200)
-    edges: list[int] = key(
-        list(EDGES),
-        "last length of each equally full bucket; longer sentences form the open bucket",
+        "read at most this many pairs (built-in grammar: draw exactly this many)",
         minimum=1,
     )
 
@@ -114,35 +86,12 @@ class DataConfig:
     train: Any = key({}, "training pairs, with the keys of `TextConfig`")
     valid: Any = key({}, "development pairs, with the same keys")
     test: dict[str, Any] = key({}, "test sets by name, each with the same keys", resumable=True)
-    grammar: GrammarConfig = key(GrammarConfig, "settings of the built-in corpus")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
-    init: str = key(
-        "glorot",
-        "model.init recommended for the text; used by regime=laptop and tiny",
-        choices=INITS,
-    )
-    source_shortlist: int = key(
-        30000,
-        "source shortlist recommended for the text; the default of tokenizer=words",
-        minimum=1,
-        runtime=True,  # the run's own number is tokenizer.source_size
-    )
-    target_shortlist: int = key(
-        30000,
-        "target shortlist recommended for the text; the default of tokenizer=words",
-        minimum=1,
-        runtime=True,
-    )
     max_length: int = key(
         50,
         "longest training sentence, in words of either side before any subword split",
         minimum=1,
         maximum=65534,  # lengths are kept in 16 bits
-    )
-    batch_by: str = key(
-        "sentences",
-        "size of a batch: batch_size sentences (the paper), or at most batch_tokens tokens",
-        choices=("sentences", "tokens"),
     )
     batch_size: int = key(
         80,
@@ -150,9 +99,10 @@ class DataConfig:
         minimum=1,
         maximum=1_000_000,
     )
-    batch_tokens: int = key(
-        2400,
-        "batch_by=tokens: most tokens per update: its sentences times the longest side of any",
+    batch_tokens: int | None = key(
+        None,
+        "at most so many tokens per update, its sentences times the longest side of any, in place of "
+        "batch_size sentences; null: batch_size, as in the paper",
         minimum=1,
         maximum=100_000_000,
     )

@@ -34,7 +34,7 @@ class ModelConfig:
         "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
         choices=("previous", "current"),
     )
-    init: str = key("paper", "initialisation of the weights", choices=INITS)
+    init: str = key("glorot", "initialisation of the weights", choices=INITS)
     dropout: float = key(
         0.0, "share of embedding and readout entries dropped in training", minimum=0, below=1
     )

@@ -132,7 +132,7 @@ def _validate_together(config: DictConfig) -> None:
         raise InputError(f"scoring=none: {model.title} needs a scoring")
     if attends and model.attention is not None and not attention:
         raise InputError(f"attention=none: {model.title} needs attention")
-    for where in ("evaluation.edges", "data.grammar.edges", "stress.lengths"):
+    for where in ("evaluation.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):
             raise InputError(f"{where}={rising}: must be increasing")

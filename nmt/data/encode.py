@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from nmt.config import TokenizerConfig
 from nmt.data.cache import build_once
-from nmt.data.corpus import digest
+from nmt.data.sources import digest
 from nmt.data.tokenised import TokenisedText, open_arrow, processes
 from nmt.data.vocabulary import (
     SPECIAL,

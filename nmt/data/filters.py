@@ -20,7 +20,7 @@ import xxhash
 
 from nmt.config import FilterConfig
 from nmt.data.cache import build_once
-from nmt.data.corpus import digest
+from nmt.data.sources import digest
 from nmt.data.tokenised import TokenisedText, open_arrow, processes
 from nmt.utils.errors import InputError
 

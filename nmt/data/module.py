@@ -103,10 +103,10 @@ def end_with_parent(worker: int) -> None:
 
 
 def make_training_schedule(train: Train, config: Config) -> TrainingSchedule:
-    """Which pairs make which update, by `data.batch_by`."""
+    """The pairs of every update: a number of sentences, or of tokens if `data.batch_tokens` is set."""
     data = config.data
     settings = (data.pool, data.pool_order, config.seed)
-    if data.batch_by == "tokens":
+    if data.batch_tokens is not None:
         return TokenSchedule(train.sizes, data.batch_tokens, *settings)
     return TrainingSchedule(train.sizes, data.batch_size, *settings)
 

@@ -20,10 +20,9 @@ from datasets.utils import are_progress_bars_disabled, disable_progress_bars, en
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.validation import check_text
-from nmt.data.corpus import digest
 from nmt.data.encode import encode_text
 from nmt.data.filters import filter_text
-from nmt.data.sources import open_corpus, text_sections
+from nmt.data.sources import digest, open_corpus, text_sections
 from nmt.data.splits import HeldOut, Train
 from nmt.data.tokenised import TokenisedText, tokenise_corpus
 from nmt.data.vocabulary import UNKNOWN, WORDS, Vocabularies, Vocabulary

@@ -20,7 +20,7 @@ import datasets
 
 from nmt.config import TokenizerConfig
 from nmt.data.cache import build_once
-from nmt.data.corpus import PART, Corpus, Row, digest, read_parts
+from nmt.data.sources import PART, Corpus, Row, digest
 from nmt.data.tokenise import LANGUAGES, UNSPACED, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.threads import shared_cores
@@ -153,8 +153,9 @@ def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
 
 
 def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
-    for row in read_parts(parts):
-        yield row._asdict()
+    for part in parts:
+        for row in part():
+            yield row._asdict()
 
 
 @dataclass(frozen=True)

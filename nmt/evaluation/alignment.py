@@ -41,7 +41,6 @@ class Gold:
 def parse_links(
     line: str,
     *,
-    base: int = 0,
     where: str = "alignment",
     lengths: tuple[int, int] | None = None,
 ) -> Gold:
@@ -49,14 +48,13 @@ def parse_links(
 
     Args:
         line: links separated by spaces, source word first; may be empty.
-        base: number of the first word, 0 or 1.
         where: file and line, for the message.
         lengths: words of source and target, where known.
 
     Raises:
         InputError: for anything that is not a link, or a link outside the sentence.
 
-    >>> sorted(parse_links("1-1 2p3", base=1).possible)
+    >>> sorted(parse_links("0-0 1p2").possible)
     [(0, 0), (1, 2)]
     """
     sure, possible = set(), set()
@@ -66,15 +64,11 @@ def parse_links(
             raise InputError(
                 f"{where}: '{item}' is not a link; j-i (sure) or jpi (possible) expected"
             )
-        link = (int(match[1]) - base, int(match[3]) - base)
-        if min(link) < 0:
-            raise InputError(
-                f"{where}: '{item}' lies before the first word, which has number {base}"
-            )
+        link = (int(match[1]), int(match[3]))
         if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
             raise InputError(
                 f"{where}: '{item}' lies outside the sentence of {lengths[0]} source and"
-                f" {lengths[1]} target words, counted from {base}"
+                f" {lengths[1]} target words, counted from 0"
             )
         possible.add(link)
         if match[2] == "-":
@@ -97,7 +91,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
         return None
     where = f"{key}.alignment={text.alignment}:{pair['line'] + 1}"
     lengths = len(pair["source"]), len(pair["target"])
-    return parse_links(pair["alignment"], base=text.alignment_base, where=where, lengths=lengths)
+    return parse_links(pair["alignment"], where=where, lengths=lengths)
 
 
 def format_links(links: Iterable[Link]) -> str:

@@ -192,12 +192,9 @@ def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> 
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
     scoring = (scoring_of(config.model) or "none").rpartition(".")[2]
-    by_tokens = config.data.batch_by == "tokens"
-    batch = (
-        f"at most {counted(config.data.batch_tokens, 'token')}"
-        if by_tokens
-        else counted(config.data.batch_size, "sentence")
-    )
+    batch = counted(config.data.batch_size, "sentence")
+    if config.data.batch_tokens is not None:
+        batch = f"at most {counted(config.data.batch_tokens, 'token')}"
     length = counted(trainer.max_steps, "update") if trainer.max_steps > 0 else "updates"
     return (
         f"training {config.name} ({size} parameters, scoring {scoring}, "

@@ -76,10 +76,10 @@ class TestEvaluate:
         """The second pair has an empty side, and is left out."""
         (tmp_path / "s").write_text("the cat sees the dog .\n\na bird sings .\n")
         (tmp_path / "t").write_text("le chat voit le chien .\nx\nun oiseau chante .\n")
-        (tmp_path / "gold").write_text("1-1 2-2 3-3 4-4 5p5 6-6\n\n1-1 2-2 3-3 4-4\n")
+        (tmp_path / "gold").write_text("0-0 1-1 2-2 3-3 4p4 5-5\n\n0-0 1-1 2-2 3-3\n")
         mine = {"source": "s", "target": "t", "alignment": "gold"}
         typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
-        typed += ["+data.test.mine.alignment_base=1", "+data.test.mine.tokenised=true"]
+        typed += ["+data.test.mine.tokenised=true"]
         typed += ["sets=[mine]", "search=greedy", "hydra.run.dir=mine"]
         ended = program("evaluate", BEST, *typed, *QUICK, figures=False)
         assert ended.code == 0, ended.err
@@ -93,10 +93,10 @@ class TestEvaluate:
     def test_gold_links_that_do_not_fit(self, program, rnnsearch, tmp_path):
         (tmp_path / "s").write_text("the cat\na bird\n")
         (tmp_path / "t").write_text("le chat\nun oiseau\n")
-        (tmp_path / "gold").write_text("1-1\n1-9\n")
+        (tmp_path / "gold").write_text("0-0\n1-9\n")
         mine = {"source": "s", "target": "t", "alignment": "gold"}
         typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
-        typed += ["+data.test.mine.alignment_base=1", "+data.test.mine.tokenised=true"]
+        typed += ["+data.test.mine.tokenised=true"]
         typed += ["sets=[mine]", "hydra.run.dir=refused", *QUICK]
         ended = program("evaluate", BEST, *typed)
         assert ended.code == 2, ended.err

@@ -217,7 +217,7 @@ class TestTrain:
         assert not (rnnencdec / "wandb").exists()
 
     def test_tensorboard_without_its_extra_is_refused_or_written(self, program):
-        typed = ("regime=tiny", "trainer.max_steps=1", "data.grammar.by_length_pairs=7", *QUICK)
+        typed = ("regime=tiny", "trainer.max_steps=1", *QUICK)
         typed += ("logger=tensorboard", "hydra.run.dir=board", "+experiment=rnnencdec30")
         found = program("train", *typed, figures=False)
         try:

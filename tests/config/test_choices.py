@@ -163,7 +163,7 @@ def test_the_papers_regime_is_the_papers(composer):
     assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
     assert (config.model.init, config.model.state_input) == ("paper", "previous")
     assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
-    assert config.data.train.hub == "wmt/wmt14"
+    assert config.data.train.hub["path"] == "wmt/wmt14"
     assert config.data.valid.sacrebleu == ["wmt12", "wmt13"]
     assert list(config.data.test) == ["newstest2014"]
 
@@ -171,9 +171,11 @@ def test_the_papers_regime_is_the_papers(composer):
 def test_sizes_of_vocabularies_that_are_typed(composer):
     for typed, sizes in {
         "tokenizer=words": (2000, 3000),
-        "data.source_shortlist=66": (66, 3000),
+        "tokenizer.source_size=66": (66, 3000),
         "tokenizer=bpe tokenizer.target_size=77": (8000, 77),
-        "regime=paper tokenizer=bpe data.source_shortlist=5": (8000, 8000),
+        "data=multi30k": (6500, 6500),
+        "data=text": (30_000, 30_000),
+        "regime=paper data=grammar": (30_000, 30_000),
     }.items():
         made = load(composer(*typed.split())).tokenizer
         assert (made.source_size, made.target_size) == sizes

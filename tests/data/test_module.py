@@ -73,14 +73,14 @@ def fit(
 
 
 @pytest.mark.parametrize(
-    ("workers", "accumulate", "batch_by"),
-    [(0, 1, "sentences"), (2, 3, "sentences"), (2, 2, "tokens")],
+    ("workers", "accumulate", "tokens"),
+    [(0, 1, None), (2, 3, None), (2, 2, 70)],
 )
 def test_training_goes_on_with_the_batches_it_would_have_had(
-    config: Config, tmp_path: Path, workers: int, accumulate: int, batch_by: str
+    config: Config, tmp_path: Path, workers: int, accumulate: int, tokens: int | None
 ) -> None:
     config.data.workers = workers
-    config.data.batch_by, config.data.batch_tokens = batch_by, 70
+    config.data.batch_tokens = tokens
     whole, _ = fit(config, tmp_path, 23, accumulate=accumulate)
     first, trainer = fit(config, tmp_path, 9, accumulate=accumulate)
     trainer.save_checkpoint(tmp_path / "last.ckpt")
@@ -110,7 +110,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
 ) -> None:
     """By tokens, too, where there may be fewer sentences than shares."""
     if tokens:
-        config.data.batch_by, config.data.batch_tokens = "tokens", tokens
+        config.data.batch_tokens = tokens
     prepared = prepare(config.data, config.tokenizer, progress=False)
     schedule = TranslationData(prepared, config).schedule
     update = 4

@@ -137,7 +137,7 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
 
 def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
     typed = ("trainer.accumulate_grad_batches=2", "data.workers=1", "callbacks=ema")
-    typed += ("data.batch_by=tokens", "data.batch_tokens=300", "trainer.val_check_interval=16")
+    typed += ("data.batch_tokens=300", "trainer.val_check_interval=16")
     assert train(tmp_path / "whole", *typed).code == 0
     folder = tmp_path / "killed"
     assert train(folder, *typed, hook=f"kill({BATCH!r}, 40)").code == -signal.SIGKILL
