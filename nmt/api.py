@@ -6,9 +6,9 @@ Libraries are imported where they are used: a frame needs no torch, a model no m
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError
@@ -74,21 +74,13 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     return read_scores({run.label: run.folder for run in found if run.folder is not None})
 
 
-def compare_runs(
-    runs: Sequence[str | Path],
-    systems: Mapping[str, Mapping[str, str]] | None = None,
-    *,
-    scores: Sequence[str] | None = None,
-    resamples: int = 1000,
-) -> Comparison:
-    """Compares runs with each other and with the output of outside systems, as `nmt.compare` does.
+def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
+    """Compares runs with each other and with other systems, as `nmt.compare` does.
 
     Args:
         runs: run folders, sweep folders, or globs of them.
-        systems: by the name of a system, by test set, the file of its translations.
-        scores: names of the scores that are tested, and computed where a run lacks them; None: all
-            that the runs have.
-        resamples: bootstrap resamples behind intervals and tests; 0: no tests.
+        settings: keys of `nmt.compare`: `systems`, `source`, `reference`, `languages`, `lengths`,
+            `scores`, `resamples`.
 
     Returns:
         An object with the frames `scores` (as `nmt.scores`) and `differences` (a row a pair, score
@@ -96,11 +88,12 @@ def compare_runs(
 
     Raises:
         InputError: where nothing that can be read is found.
+        TypeError: for an unknown key.
     """
+    from nmt.config import CompareConfig
     from nmt.report.comparison import compare
 
-    wanted = None if scores is None else as_list(scores)
-    return compare(as_list(runs), systems, scores=wanted, resamples=resamples)
+    return compare(CompareConfig(runs=list(map(str, as_list(runs))), **settings))
 
 
 def plot_alignment(

@@ -1,8 +1,9 @@
-"""Compares runs, and other systems' translations, on one self-contained page.
+"""Compares runs, and the output of any other system, on one self-contained page.
 
 python -m nmt.compare 'runs=[multirun/2026-01-31/12-00-00]'
-python -m nmt.compare 'runs=[outputs/*/*]' output=mine +external.moses.newstest2014=moses.txt
+python -m nmt.compare 'runs=[outputs/*/*]' output=mine +systems.moses.newstest2014=moses.txt
 python -m nmt.compare 'runs=[outputs/*/*]' figures=pdf wandb=my-team/nmt
+python -m nmt.compare source=news.de reference=news.en +systems.a=a.txt +systems.b=b.txt
 """
 
 from __future__ import annotations
@@ -48,13 +49,7 @@ def main(composed: DictConfig) -> None:
 
         dashboards.check_project(config.wandb)
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
-    comparison = compare(
-        config.runs,
-        config.external,
-        scores=config.scores,
-        resamples=config.resamples,
-        shown=True,
-    )
+    comparison = compare(config, shown=True)
     decided = None
     if config.claims:
         runs = [run for run in comparison.runs if not run.external]

@@ -35,7 +35,7 @@ What is typed overrides the experiment, the experiment overrides the regime, and
 the wrong type or one out of its bounds ends the command with exit code 2 and one or two lines that name it.
 
 - Groups marked with a plus, and new entries of a dictionary, are typed with a plus: `+experiment=rnnsearch50`,
-  `+data.test.mine.source=FILE`, `+external.moses.test=FILE`.
+  `+data.test.mine.source=FILE`, `+systems.moses.test=FILE`.
 - A value that contains `=`, a comma or a bracket is quoted twice, once for the shell and once for Hydra:
   `'name="a=b"'`.
 - `null` unsets a value if the type allows it.

@@ -63,11 +63,13 @@ class ComparisonPage(Callback):
         try:
             if any(self.sweep.glob("*/")):  # a sweep that was refused has none
                 # imported here: a job, which has this callback too, needs no charts
+                from nmt.config import CompareConfig
                 from nmt.report.comparison import compare
                 from nmt.report.write import write_comparison
 
                 title = f"Comparison of the runs in {self.sweep.name}"
-                write_comparison(compare([self.sweep], shown=True), self.sweep, title=title)
+                comparison = compare(CompareConfig(runs=[str(self.sweep)]), shown=True)
+                write_comparison(comparison, self.sweep, title=title)
         except InputError as refusal:
             log.warning("no comparison page: %s", refusal)
         except KeyboardInterrupt:

@@ -211,20 +211,30 @@ class ScoreConfig(Config):
 
 @dataclass
 class CompareConfig:
-    """`nmt.compare`: which runs are compared, and where the page is written."""
+    """`nmt.compare`: which runs and systems are compared, and where the page is written."""
 
-    runs: list[str] = key(MISSING, "run folders, sweep folders, or globs of them", path=True)
-    output: str = key("comparison", "folder for comparison.html and the tables", path=True)
-    external: dict[str, dict[str, str]] = key(
-        {}, "hypotheses of other systems: external.<system>.<test set>=file"
+    runs: list[str] = key([], "run folders, sweep folders, or globs of them", path=True)
+    source: str | None = key(
+        None, "source text of a test set without runs: plain, one sentence a line, or JSONL"
     )
+    reference: Any = key(None, "its reference translation, or several as [F,G]")
+    systems: dict[str, Any] = key(
+        {}, "output of other systems: systems.NAME=F, or systems.NAME.SET=F of a test set of runs"
+    )
+    languages: list[str] | None = key(
+        None, "languages of source and reference, such as [de,en]; null: as the files are named"
+    )
+    lengths: str = key(
+        "tokens", "what the length of a source sentence counts: tokens, words, or a JSONL column"
+    )
+    output: str = key("comparison", "folder for comparison.html and the tables", path=True)
     resamples: int = key(
         1000, "bootstrap resamples for intervals and tests", minimum=0, maximum=MOST_RESAMPLES
     )
-    scores: list[str] | None = key(
+    scores: Any = key(
         None,
-        "scores whose differences are tested, such as [bleu,chrf] or your own as MODULE.NAME; "
-        "null: all that the runs have",
+        "only these scores, such as [bleu,chrf] or your own as MODULE.NAME; or scores.NAME=F: also "
+        "the numbers in the column NAME of a TSV or JSONL file; null: all that the runs have",
     )
     claims: Any = key(
         None, "decide the claims of this file of conf/claims, and write claims.md; null: none"

@@ -27,7 +27,7 @@ def _scorer() -> BLEU:
     return BLEU(tokenize="none", force=True)
 
 
-def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[str]) -> np.ndarray:
+def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
     """The sufficient statistics of one sentence.
 
     A token is compared whole, whatever characters it holds: sacrebleu joins and splits a line at
@@ -35,7 +35,7 @@ def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[st
 
     Args:
         hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
-        reference: tokens.
+        references: tokens of each reference. The reference length is that of the nearest one.
 
     Returns:
         (10,) int64: 4 correct, 4 total, hypothesis length, reference length.
@@ -44,11 +44,11 @@ def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[st
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
     """
     numbers: dict[str | None, str] = {}
-    hypothesis_line, reference_line = (
+    hypothesis_line, *reference_lines = (
         " ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)
-        for tokens in (hypothesis, reference)
+        for tokens in (hypothesis, *references)
     )
-    score = _scorer().corpus_score([hypothesis_line], [[reference_line]])
+    score = _scorer().corpus_score([hypothesis_line], [[line] for line in reference_lines])
     return np.array([*score.counts, *score.totals, score.sys_len, score.ref_len], dtype=np.int64)
 
 

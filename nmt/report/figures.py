@@ -63,7 +63,7 @@ def _drawings(
         return partial(draw_figure, partial(make, *arguments), folder / name, formats)
 
     for test_set in run.sets:
-        if (alone.on(test_set)["bucket"] != "all").any():
+        if len(alone.by_length(test_set)):
             yield drawing(f"{test_set}-bleu-by-length", lengths_figure, alone, test_set)
             yield drawing(f"{test_set}-by-length-details", details_figure, alone, test_set)
         rows = attended(run, test_set) if report.heatmaps else []
@@ -114,7 +114,7 @@ def draw_for_papers(
     captions = []
     with style(PAPER):
         for test_set in comparison.sets:
-            if (comparison.on(test_set)["bucket"] != "all").any():
+            if len(comparison.by_length(test_set)):
                 figure = lengths_figure(comparison, test_set, width=TEXT_WIDTH, captioned=False)
                 written += save_figure(figure, folder / f"{test_set}-bleu-by-length", formats)
                 details = details_figure(comparison, test_set, width=TEXT_WIDTH)

@@ -98,8 +98,7 @@ def details_figure(
 
 def caption(comparison: Comparison, test_set: str) -> str:
     """One line: the test set, what bands and the vertical line are, and the settings of the search."""
-    frame = comparison.on(test_set)
-    whole = frame[(frame["key"] == "bleu") & (frame["bucket"] == "all")]
+    whole = comparison.whole(test_set).query("key == 'bleu'")
     counts = ", ".join(f"{count:,}" for count in dict.fromkeys(whole["sentences"]))
     sizes = {len(runs) for runs in comparison.groups.values()}
     bands = ["one standard deviation about the mean over seeds"] if max(sizes) > 1 else []
@@ -136,8 +135,7 @@ def place_of(cap: int, buckets: pd.DataFrame) -> float | None:
 
 
 def _buckets(comparison: Comparison, test_set: str) -> pd.DataFrame:
-    frame = comparison.on(test_set)
-    frame = frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
+    frame = comparison.by_length(test_set)
     return frame.assign(place=pd.factorize(frame["from"])[0])
 
 

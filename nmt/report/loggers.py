@@ -21,7 +21,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import only
-from nmt.report.runs import FinishedRun, keys_of
+from nmt.report.runs import FinishedRun
 
 log = logging.getLogger(__name__)
 
@@ -179,8 +179,8 @@ def length_curves(run: FinishedRun) -> list[dict[str, float]]:
     """The curves of `CURVES` over length: a row a bucket with `LENGTH`."""
     rows: dict[int, dict[str, float]] = {}
     for name in run.sets:
-        frame = only(run).on(name)
-        frame = frame[frame["key"].isin(CURVES) & (frame["bucket"] != "all")].sort_values("from")
+        frame = only(run).by_length(name)
+        frame = frame[frame["key"].isin(CURVES)]
         width = 10
         for row in frame.to_dict("records"):
             if not pd.isna(row["to"]):
@@ -192,8 +192,9 @@ def length_curves(run: FinishedRun) -> list[dict[str, float]]:
 
 def summary_of(run: FinishedRun) -> dict[str, Any]:
     """The scores of whole sets (`test/<set>/<score>`), the best validation, and the run's size."""
-    whole = run.scores[run.scores["from"].isna() & keys_of(run.scores).isin(SUMMARY)]
-    keys = [f"test/{name}/{key}" for name, key in zip(whole["set"], keys_of(whole), strict=True)]
+    scores = only(run).scores
+    whole = scores[(scores["bucket"] == "all") & scores["key"].isin(SUMMARY)]
+    keys = "test/" + whole["set"] + "/" + whole["key"]
     values: dict[str, Any] = dict(zip(keys, whole["value"].tolist(), strict=True))
     for name, value in (run.results.get("valid") or {}).items():
         if isinstance(value, int | float):

@@ -22,9 +22,7 @@ from nmt.config.keys import CONFIDENCE, flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.config.validation import check_set_name
 from nmt.evaluation import records, results
-from nmt.evaluation.scores import NO_UNK, REGISTERED
-from nmt.evaluation.table import read_scores
-from nmt.utils.commands import override_key
+from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
 
@@ -34,17 +32,17 @@ MISSING = object()
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One finished run, or the outputs of an outside system on the same test sets.
+    """One finished run, or another system's output for the same sentences.
 
     Attributes:
         label: name in tables and figures, unique among the runs that are compared.
         results: content of `results.json`.
-        folder: of the run; None for an outside system.
-        name: label without seed and path, by which a group of seeds is called; empty: the label.
-        lines: sentence records held in memory by (subfolder, test set); others are read from the
+        folder: the run's folder; None for another system.
+        name: label without seed and path, the name of the run's group; empty: the label.
+        lines: sentence records held in memory, by (subfolder, test set). Others are read from the
             folder.
-        table: scores held in memory, in the columns of `scores.csv`; None: read from the folder.
-        stored: names in the folder of the test sets that have another name here.
+        table: scores held in memory, with the columns of `scores.csv`; None: read from the folder.
+        stored: file names in the folder of the test sets that have another name here.
     """
 
     label: str
@@ -60,12 +58,12 @@ class FinishedRun:
 
     @property
     def external(self) -> bool:
-        """Whether this is an outside system: hypotheses without a configuration."""
+        """Whether this is another system's output, which has no configuration."""
         return not self.config
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration the run was made with, as plain containers."""
+        """The configuration of the run, as plain containers."""
         return self.results.get("config") or {}
 
     @property
@@ -82,6 +80,12 @@ class FinishedRun:
     def seed(self) -> int | None:
         return self.results.get("seed", self.config.get("seed"))
 
+    @property
+    def language(self) -> str | None:
+        """The language that the run translates into."""
+        languages = self.flat.get("data.languages") or self.results.get("languages")
+        return languages[1] if languages else None
+
     @cached_property
     def scores(self) -> pd.DataFrame:
         """The scores of the run in the columns of `scores.csv`, after the column `run`."""
@@ -90,21 +94,22 @@ class FinishedRun:
         elif self.folder is not None:
             frame = read_scores({self.label: self.folder})
         else:
-            frame = read_scores({})
-        names = {old: new for new, old in self.stored.items()}
-        return frame.assign(set=frame["set"].replace(names)) if names else frame
+            frame = score_table([]).assign(run=pd.Series(dtype="str"))
+        return frame.assign(set=frame["set"].replace({o: n for n, o in self.stored.items()}))
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets that were scored, in the order of the configuration."""
-        return [check_set_name(name) for name in dict.fromkeys(self.scores["set"])]
+        """Names of the test sets, in the order of the configuration."""
+        names = {old: new for new, old in self.stored.items()}
+        held = [names.get(name, name) for kind, name in self.lines if kind == "translations"]
+        return [check_set_name(name) for name in dict.fromkeys([*self.scores["set"], *held])]
 
     @cached_property
     def flat(self) -> dict[str, Any]:
         """The configuration with dotted keys, without null and empty values.
 
-        A checkpoint that training started from goes by its own configuration, not by its file: each
-        seed has another one.
+        A checkpoint that training started from is replaced by its configuration: each seed has
+        another file.
         """
         found = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)
@@ -112,7 +117,7 @@ class FinishedRun:
 
     @cached_property
     def group(self) -> str:
-        """Equal for runs on the same text that differ by nothing but their seed."""
+        """Equal for runs on the same text that differ in nothing but their seed."""
         if self.external:
             return self.label
         same: dict[str, Any] = {k: v for k, v in self.flat.items() if not is_incidental(k)}
@@ -148,17 +153,15 @@ def read_run(folder: str | Path) -> FinishedRun:
     """Reads a finished run's folder.
 
     Raises:
-        InputError: if there is no such folder, the run has not finished, or a file cannot be read.
+        InputError: if the run has not finished, or `results.json` cannot be read.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise InputError(f"runs: no such folder: {folder}")
     content = results.read(folder)
     return FinishedRun(printable(str(content.get("name") or folder.name)), content, folder)
 
 
 def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
-    """The runs that folders, sweep folders and globs lead to, each once, with unique labels.
+    """The runs in folders, sweep folders and globs, each once, with unique labels.
 
     A folder stands for all runs inside it, however deep.
 
@@ -170,10 +173,7 @@ def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[P
     """
     finished: dict[Path, FinishedRun] = {}
     unfinished: dict[Path, None] = {}
-    wanted = list(map(str, patterns))
-    if not wanted:
-        raise InputError("runs: empty; name run folders, sweep folders or globs")
-    for pattern in wanted:
+    for pattern in map(str, patterns):
         roots = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
         folders = [folder for root in map(Path, sorted(roots)) for folder in _run_folders(root)]
         done = [folder for folder in folders if (folder / results.FILE).is_file()]
@@ -196,41 +196,8 @@ def _run_folders(root: Path) -> list[Path]:
     return sorted({path.parent for path in marked}, key=order)
 
 
-def sets_of(runs: Sequence[FinishedRun]) -> list[str]:
-    """Every test set that some run was scored on."""
-    return list(dict.fromkeys(name for run in runs for name in run.sets))
-
-
-def score_descriptions(runs: Sequence[FinishedRun]) -> dict[str, dict[str, Any]]:
-    """How to show the scores that runs have: `title`, `unit`, `digits`, `higher_is_better` by key.
-
-    BLEU comes first, then BLEU without unknown words (`bleu_no_unk`), then the order of the
-    registry. A score of the user's own is described by results.json: its code is not imported.
-    """
-    frame = pd.concat([run.scores for run in runs]) if runs else read_scores({})
-    stored = {
-        key: about for run in runs for key, about in (run.results.get("scores") or {}).items()
-    }
-    present = set(keys_of(frame))
-    order = ["bleu", NO_UNK.key, *REGISTERED, *stored, *sorted(present)]
-    described = {}
-    for key in dict.fromkeys(key for key in order if key in present):
-        score = NO_UNK if key == NO_UNK.key else REGISTERED.get(key)
-        plain = {"title": key, "unit": "", "digits": 2, "higher_is_better": None}
-        described[key] = plain | (stored.get(key, {}) if score is None else score.description())
-    if NO_UNK.key in described:
-        described["bleu"] |= {"title": f"{described['bleu']['title']}, all"}
-    return described
-
-
-def keys_of(frame: pd.DataFrame) -> pd.Series:
-    """The key of the score of each row: that of `subset=no_unk` ends in `_no_unk`."""
-    whole = frame["subset"] == "all"
-    return frame["score"].where(whole, frame["score"] + "_" + frame["subset"])
-
-
 def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
-    """Runs by group of seeds, in the order of the first of each.
+    """Runs by group of seeds, in the order of each group's first run.
 
     A seed counts once in a group: a second run of it, such as an evaluation of the same checkpoint,
     belongs to a group of second runs.
@@ -248,14 +215,14 @@ def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
 
 
 def label_apart(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """The same runs with unique labels: what differs in their settings, their seed, their path."""
-    apart = _with_suffixes(list(runs), _by_settings)
+    """The same runs with unique labels: settings that differ, then the seed, then the path."""
+    apart = _with_suffixes(runs, _by_settings)
     apart = [replace(run, name=run.label) for run in apart]
     return _with_suffixes(_with_suffixes(apart, _by_seed), _by_path)
 
 
 def _with_suffixes(
-    runs: list[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
+    runs: Sequence[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
 ) -> list[FinishedRun]:
     apart = list(runs)
     for label, count in Counter(run.label for run in runs).items():
@@ -268,7 +235,7 @@ def _with_suffixes(
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
-    """The few keys that tell the runs apart: each tells some apart that the others do not."""
+    """The few keys that tell the runs apart: each separates some that the others do not."""
     few: dict[str, list[Any]] = {}
     kinds = 1
     for key, values in differing_keys(runs).items():
@@ -299,7 +266,7 @@ def _by_path(runs: list[FinishedRun]) -> list[str]:
 def differing_keys(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
     """Keys whose values are not the same in all runs: {key: [value of each run, or MISSING]}.
 
-    The entries of outside systems, which have no configuration, are MISSING.
+    Other systems, which have no configuration, are MISSING everywhere.
     """
     configured = [run for run in runs if not run.external]
     keys = dict.fromkeys(key for run in configured for key in run.flat)
@@ -323,12 +290,6 @@ def setting(key: str, value: Any) -> str:
     return f"{name} {shown}"
 
 
-def typed_keys(words: Iterable[str]) -> dict[str, str]:
-    """The keys and groups that overrides set: `+optimizer.lr=0.1` is {"optimizer.lr": "0.1"}."""
-    set_here = (word for word in words if "=" in word and not word.startswith("~"))
-    return {override_key(word): word.partition("=")[2] for word in set_here}
-
-
 def is_incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment."""
     optional = key.startswith("data.test.") and key.endswith(".optional")
@@ -343,18 +304,20 @@ def separate_texts(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """The same runs, with a test set's name standing for one text in all of them.
 
     Runs of several corpora may all have a set `test`. The first text keeps the name; others become
-    `test-2` and so on, so that nothing pairs their sentences.
+    `test-2` and so on, so that their sentences are not paired.
     """
-    apart = list(runs)
-    for name in sets_of(runs):
-        texts: list[str] = []
-        for place, run in enumerate(runs):
-            text = _text_digest(run, name) if name in run.sets else ""
+    digests: dict[str, list[str]] = {}
+    apart = []
+    for run in runs:
+        stored = dict(run.stored)
+        for name in run.sets:
+            texts = digests.setdefault(name, [])
+            text = _text_digest(run, name)
             if text and text not in texts:
                 texts.append(text)
             if text and texts.index(text):
-                stored = {**apart[place].stored, f"{name}-{texts.index(text) + 1}": name}
-                apart[place] = replace(apart[place], stored=stored)
+                stored[f"{name}-{texts.index(text) + 1}"] = name
+        apart.append(run if stored == run.stored else replace(run, stored=stored))
     return apart
 
 

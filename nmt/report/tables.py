@@ -1,9 +1,8 @@
-"""The tables of a comparison: scores as in the paper's Table 1, seeds, lengths, differences."""
+"""The tables of a comparison: scores as in the paper's Table 1, seeds, lengths, training."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,29 +11,29 @@ import pandas as pd
 
 from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
-from nmt.report.comparison import MAX_PAIRED, Comparison, bleu_by_length, only
-from nmt.report.runs import MISSING, FinishedRun, differing_keys, sets_of
+from nmt.evaluation.table import COLUMNS
+from nmt.report.comparison import MAX_PAIRED, Comparison, only
+from nmt.report.runs import MISSING, FinishedRun, differing_keys
 from nmt.utils.files import write_text
 from nmt.utils.printable import printable
 from nmt.utils.progress import enumeration
 
-RUN = "Run"
 NONE = "–"
 LONG = 50  # words: end of the bucket that the headline compares with the first one
-MAX_SAID = 6  # groups with a sentence each in the headline
-TERMINAL_WIDTH = 70  # columns that the figures may take; names of runs stand behind them
+MAX_HEADLINES = 6  # groups with a sentence each in the headline
+TERMINAL_WIDTH = 70  # columns for the scores; names of runs stand behind them
 
 
 class Cell(NamedTuple):
     """A number as people read it.
 
     Attributes:
-        text: the number; a dash for none.
+        text: the number; a dash if there is none.
         beside: its interval or deviation.
-        value: by which a page sorts; None for none.
+        value: the number by which a page sorts; None if there is none.
     """
 
-    text: str
+    text: str = NONE
     beside: str = ""
     value: float | None = None
 
@@ -66,13 +65,13 @@ class Table:
 
     def markdown(self) -> str:
         """The table with its title and notes in Markdown."""
-        escapes = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "\n": " "}
+        signs = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "\n": " "}
         rules = ["---" if self.is_text(column) else "---:" for column in self.frame]
         rows = [list(self.frame), *self.texts.to_numpy().tolist()]
-        lines = ["| " + " | ".join(_escaped(str(c), escapes) for c in row) + " |" for row in rows]
+        lines = ["| " + " | ".join(_escaped(str(c), signs) for c in row) + " |" for row in rows]
         lines.insert(1, f"|{'|'.join(rules)}|")
-        notes = [f"\n{_escaped(note, escapes)}" for note in self.notes]
-        return "\n".join([f"### {_escaped(self.title, escapes)}", "", *lines, *notes]) + "\n"
+        notes = [f"\n{_escaped(note, signs)}" for note in self.notes]
+        return "\n".join([f"### {_escaped(self.title, signs)}", "", *lines, *notes]) + "\n"
 
     def latex(self) -> str:
         """The table as a LaTeX `tabular` with the rules of booktabs; notes are comments."""
@@ -93,33 +92,19 @@ class Table:
         return "\n".join("  ".join(forms).format(*row).rstrip() for row in rows)
 
 
-def number(value: Any, digits: int = 2) -> Cell:
-    """A number with a true minus sign and thin spaces between thousands.
+def number(value: Any, digits: int = 2, low: Any = None, high: Any = None) -> Cell:
+    """A number, and its interval if it has one, with a true minus sign and thin spaces.
 
-    >>> str(number(-1234.5, 1)), str(number(None))
-    ('−1\u202f234.5', '–')
+    >>> str(number(-1234.5, 1)), str(number(None)), str(number(2, 1, 1.5, 2.5))
+    ('−1\u202f234.5', '–', '2.0 [1.5, 2.5]')
     """
     if value is None or pd.isna(value):
-        return Cell(NONE)
+        return Cell()
     text = f"{value:z,.{digits}f}".replace(",", "\u202f").replace("-", "\N{MINUS SIGN}")
-    return Cell(text, value=float(value))
-
-
-def measured(row: Any, digits: int, value: str = "value") -> Cell:
-    """The cell of a row with `value`, `low` and `high`."""
-    cell = number(row[value], digits)
-    if pd.isna(row["low"]) or pd.isna(row["high"]):
-        return cell
-    ends = (number(row[end], digits).text for end in ("low", "high"))
-    return cell._replace(beside=f"[{', '.join(ends)}]")
-
-
-def deviation(values: Sequence[float], digits: int) -> Cell:
-    """Mean and standard deviation of several values; of a single one the value."""
-    if len(values) < 2:
-        return number(values[0] if len(values) else None, digits)
-    cell = number(statistics.mean(values), digits)
-    return cell._replace(beside=f"± {statistics.stdev(values):.{digits}f}")
+    if low is None or high is None or pd.isna(low) or pd.isna(high):
+        return Cell(text, value=float(value))
+    ends = f"[{number(low, digits).text}, {number(high, digits).text}]"
+    return Cell(text, ends, float(value))
 
 
 def heading(about: dict[str, Any]) -> str:
@@ -132,16 +117,41 @@ def heading(about: dict[str, Any]) -> str:
     return str(about["title"]) if plain else f"{about['title']} ({about['unit']})"
 
 
+def pivot(
+    frame: pd.DataFrame, comparison: Comparison, index: dict[str, str], columns: str = "key"
+) -> pd.DataFrame:
+    """A frame of scores as a table of cells: a row for each value of the columns `index`.
+
+    Args:
+        frame: scores with `value`, `low`, `high` and `key`.
+        index: the titles of the columns that name the rows.
+        columns: the column whose values become columns, in the order in which they come; scores in
+            the order of the page, with their titles.
+    """
+    digits = {key: about["digits"] for key, about in comparison.about.items()}
+    cells = [
+        number(row.value, digits[row.key], row.low, row.high)
+        for row in frame[["value", "low", "high", "key"]].itertuples()
+    ]
+    rows = frame[list(index)].drop_duplicates().set_index(list(index)).index
+    order = [key for key in digits if key in set(frame["key"])] if columns == "key" else None
+    table = (
+        frame.assign(cell=pd.Series(cells, index=frame.index, dtype=object))
+        .pivot(index=list(index), columns=columns, values="cell")
+        .reindex(columns=order or list(dict.fromkeys(frame[columns])))
+        .reindex(rows)
+        .map(lambda cell: cell if isinstance(cell, Cell) else Cell())
+    )
+    if columns == "key":
+        table.columns = [heading(comparison.about[key]) for key in table]
+    return table.reset_index().rename(columns=index).rename_axis(columns=None)
+
+
 def scores_table(comparison: Comparison, test_set: str) -> Table:
     """A table like the paper's Table 1, with more scores."""
-    frame = comparison.on(test_set)
-    whole = frame[frame["bucket"] == "all"]
-    rows = {run.label: {RUN: run.label} for run in comparison.present(test_set)}
+    table = pivot(comparison.whole(test_set), comparison, {"run": "Run"})
     return Table(
-        f"scores_{test_set}",
-        f"Scores on {test_set}",
-        _pivoted(rows, "run", whole, _titles(comparison, whole), comparison),
-        comparison.notes.get(test_set, []),
+        f"scores_{test_set}", f"Scores on {test_set}", table, comparison.notes.get(test_set, [])
     )
 
 
@@ -151,97 +161,69 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
     Args:
         keys: of the scores; all that are given by length if empty.
     """
-    frame = comparison.on(test_set)
-    frame = frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
-    keys = list(keys) or [key for key in comparison.about if key in set(frame["key"])]
-    names = {name: name for name in dict.fromkeys(frame["bucket"])}
-    parts = []
-    for key in keys:
-        of_score = frame[frame["key"] == key]
-        rows = {}
-        for run in comparison.present(test_set):
-            head: dict[str, Any] = {RUN: run.label, "Score": heading(comparison.about[key])}
-            curve = bleu_by_length(of_score[of_score["run"] == run.label], test_set)
-            if len(curve):
-                best = curve.loc[curve["value"].idxmax()]
-                head["Best bucket"] = frame.loc[best.name, "bucket"]
-                head["Fall, best to last"] = number(best["value"] - curve["value"].iloc[-1])
-            if (of_score["run"] == run.label).any():
-                rows[run.label] = head
-        parts.append(_pivoted(rows, "run", of_score, names, comparison, "bucket"))
-    table = pd.concat(parts).fillna(NONE) if parts else pd.DataFrame()
+    frame = comparison.by_length(test_set)
+    frame = frame[frame["key"].isin(list(keys or comparison.about))]
+    titles = {key: heading(about) for key, about in comparison.about.items()}
+    frame = frame.assign(title=frame["key"].map(titles))
+    table = pivot(frame, comparison, {"title": "Score", "run": "Run"}, "bucket")
+    table.insert(0, "Run", table.pop("Run"))
     title = f"Scores by length on {test_set}"
     if len(keys) == 1:
-        table = table.drop(columns="Score", errors="ignore")
-        title = f"{comparison.about[keys[0]]['title']} by length on {test_set}"
-    notes = [f"Scores by number of words, with {comparison.level} intervals; the fall is BLEU's."]
+        table = table.drop(columns="Score")
+        title = f"{titles[keys[0]]} by length on {test_set}"
+    notes = [f"Scores by number of words; {comparison.level} bootstrap intervals over sentences."]
     return Table(f"by_length_{test_set}", title, table, notes)
 
 
 def seeds_table(comparison: Comparison, test_set: str) -> Table:
     """Mean and standard deviation over the seeds of each group; empty without a group of two."""
-    frame = comparison.on(test_set)
-    present = {run.label for run in comparison.present(test_set)}
-    groups = {
-        name: [run.label for run in runs if run.label in present]
-        for name, runs in comparison.groups.items()
-    }
-    whole = frame[frame["bucket"] == "all"]
-    buckets = frame[(frame["bucket"] != "all") & (frame["key"] == "bleu")]
-    buckets = buckets.sort_values("from", kind="stable")
-    rows = []
-    for name, labels in groups.items():
-        if not labels:
-            continue
-        row: dict[str, Any] = {"Runs that differ by their seed": name}
-        row["Seeds"] = number(len(labels), 0)
-        for key, title in _titles(comparison, whole).items():
-            of_score = whole[(whole["key"] == key) & whole["run"].isin(labels)]
-            row[title] = deviation(of_score["value"].tolist(), comparison.about[key]["digits"])
-        for bucket in dict.fromkeys(buckets["bucket"]):
-            inside = buckets[(buckets["bucket"] == bucket) & buckets["run"].isin(labels)]
-            row[bucket] = deviation(inside["value"].tolist(), 1)
-        rows.append(row)
-    several = any(len(labels) > 1 for labels in groups.values())
-    return Table(
-        f"seeds_{test_set}",
-        f"Over seeds, on {test_set}",
-        pd.DataFrame(rows if several else []),
+    names = {run.label: name for name, runs in comparison.groups.items() for run in runs}
+    buckets = comparison.by_length(test_set)
+    buckets = buckets[buckets["key"] == "bleu"]
+    whole = comparison.whole(test_set)
+    frame = pd.concat(
         [
-            "Mean ± standard deviation over seeds; BLEU by number of words in the columns on the right."
-        ],
+            whole.assign(column=whole["key"].map(lambda k: heading(comparison.about[k]))),
+            buckets.assign(column=buckets["bucket"]),
+        ]
     )
+    frame = frame.assign(group=frame["run"].map(names))
+    means = frame.groupby(["group", "column", "key"], sort=False)["value"]
+    means = means.agg(["mean", "std", "size"]).reset_index()
+    if not (means["size"] > 1).any():
+        return Table(f"seeds_{test_set}", "", pd.DataFrame())
+    cells = []
+    for row in means.itertuples():
+        digits = comparison.about[row.key]["digits"]
+        beside = f"± {row.std:.{digits}f}" if row.size > 1 else ""
+        cells.append(number(row.mean, digits)._replace(beside=beside))
+    order = list(dict.fromkeys(frame["column"]))
+    table = means.assign(cell=cells).pivot(index="group", columns="column", values="cell")
+    table = table.reindex(index=list(dict.fromkeys(frame["group"])), columns=order)
+    table = table.map(lambda cell: cell if isinstance(cell, Cell) else Cell())
+    counts = frame.groupby("group")["run"].nunique()
+    table.insert(0, "Seeds", [number(counts[name], 0) for name in table.index])
+    table = table.rename_axis("Runs that differ by their seed", axis=0).reset_index()
+    notes = ["Mean ± standard deviation over seeds; on the right, BLEU by number of words."]
+    return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
 
 
 def unknown_words_table(comparison: Comparison, test_set: str) -> Table:
     """BLEU of every run by the number of unknown words of a pair."""
     frame = comparison.unknown_words
-    frame = frame[frame["set"] == test_set]
-    rows = {label: {RUN: label} for label in dict.fromkeys(frame["run"])}
-    names = {name: name for name in sorted(set(frame["unknown"]))}
-    counts = frame.groupby("unknown")["sentences"].max()
-    said = enumeration([f"{count:,} with {name}" for name, count in counts.items()])
+    frame = frame[frame["set"] == test_set].assign(key="bleu")
+    counts = frame.groupby("unknown", sort=False)["sentences"].max()
+    listed = enumeration([f"{count:,} with {name}" for name, count in counts.items()])
     return Table(
         f"by_unknown_words_{test_set}",
         f"BLEU by unknown words on {test_set}",
-        _pivoted(rows, "run", frame.assign(key="bleu"), names, comparison, "unknown"),
+        pivot(frame, comparison, {"run": "Run"}, "unknown"),
         [
-            f"BLEU with {comparison.level} intervals by the number of words of a pair, source and "
-            "reference together, that the run's own shortlists lack.",
-            f"Pairs, at most: {said}.",
+            f"BLEU with {comparison.level} bootstrap intervals over sentences, by the number of words "
+            "of a pair, source and reference together, that the run's own shortlists lack.",
+            f"Pairs, at most: {listed}.",
         ],
     )
-
-
-def paired_note(comparison: Comparison, test_set: str) -> list[str]:
-    """Which runs are compared in pairs, where they are not all."""
-    count = len(comparison.present(test_set))
-    if count <= MAX_PAIRED:
-        return []
-    return [
-        f"Of the {count} runs these are the {MAX_PAIRED} of the highest BLEU on the set (outside "
-        "systems first); runs= takes others."
-    ]
 
 
 def paper_table() -> Table:
@@ -252,11 +234,8 @@ def paper_table() -> Table:
         **{"train_nll": ("Train NLL", 1), "valid_nll": ("Dev. NLL", 1)},
     }
     rows = [
-        {
-            "System": row["name"],
-            "Device": row["device"] or NONE,
-            **{title: number(row[key], digits) for key, (title, digits) in columns.items()},
-        }
+        {"System": row["name"], "Device": row["device"] or NONE}
+        | {title: number(row[key], digits) for key, (title, digits) in columns.items()}
         for row in map(asdict, ROWS)
     ]
     notes = [
@@ -277,7 +256,7 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
         memory = train.get("peak_memory")
         rows.append(
             {
-                RUN: run.label,
+                "Run": run.label,
                 "Updates": number(train.get("updates") or None, 0),
                 "Epochs": number(train.get("epochs"), 1),
                 "Hours": number(train.get("hours")),
@@ -313,9 +292,7 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 
 def all_tables(comparison: Comparison) -> list[Table]:
     """Every table that has rows, in the order people read them."""
-    makers: list[Callable[[Comparison, str], Table]] = [
-        *(scores_table, seeds_table, lengths_table, unknown_words_table)
-    ]
+    makers = [scores_table, seeds_table, lengths_table, unknown_words_table]
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
     return [table for table in tables if len(table.frame)]
@@ -324,7 +301,8 @@ def all_tables(comparison: Comparison) -> list[Table]:
 def write_tables(comparison: Comparison, folder: Path) -> None:
     """Writes scores.csv, differences.csv, tables.md for reading, and a LaTeX file a table."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "scores.csv", comparison.scores.to_csv(index=False))
+    scores = comparison.scores[["run", *COLUMNS]]
+    write_text(folder / "scores.csv", scores.to_csv(index=False))
     write_text(folder / "differences.csv", comparison.differences.to_csv(index=False))
     tables = all_tables(comparison)
     write_text(folder / "tables.md", "\n".join(table.markdown() for table in tables))
@@ -334,41 +312,29 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 def terminal_table(comparison: Comparison) -> Table:
     """BLEU of every run on each set and, where there is room, by length on the first."""
-    titles = {name: f"{name} " for name in comparison.sets}  # a set may be named after a bucket
-    columns = {("all", name): title for name, title in titles.items()}
-    if comparison.sets:
-        first = comparison.sets[0]
-        rows = comparison.on(first)
-        rows = rows[(rows["key"] == "bleu") & (rows["bucket"] != "all")].sort_values("from")
-        more = {(name, first): name for name in dict.fromkeys(rows["bucket"])}
-        if (
-            sum(2 + max(5, len(title)) for title in [*columns.values(), *more.values()])
-            <= TERMINAL_WIDTH
-        ):
-            columns |= more
-    frame = (
-        pd.concat([comparison.on(name) for name in comparison.sets]) if comparison.sets else None
-    )
-    shown = []
-    for run in comparison.runs:
-        hours = (run.results.get("train") or {}).get("hours")
-        row: dict[str, Any] = {"folder": run.folder.name if run.folder else NONE}
-        for (bucket, name), title in columns.items():
-            assert frame is not None
-            found = frame[
-                (frame["run"] == run.label)
-                & (frame["set"] == name)
-                & (frame["bucket"] == bucket)
-                & (frame["key"] == "bleu")
-            ]
-            row[title] = number(found["value"].iloc[0] if len(found) else None)
-        row["minutes"] = number(None if hours is None else 60 * hours, 1)
-        shown.append(row | {"run": run.label})
-    shown += [{"folder": f.name, "run": "not finished"} for f in comparison.unfinished]
+    frame = comparison.scores[comparison.scores["key"] == "bleu"]
+    whole = frame[frame["bucket"] == "all"]
+    whole = whole.assign(column=whole["set"] + " ")  # a set may be named after a bucket
     title = "BLEU on each test set"
-    if len(columns) > len(titles):
-        title += f" and, by number of words, on {comparison.sets[0]}"
-    return Table("terminal", f"{title}; minutes of training", pd.DataFrame(shown).fillna(NONE))
+    parts = [whole[whole["set"] == name] for name in comparison.sets]
+    if comparison.sets:
+        first = comparison.by_length(comparison.sets[0])
+        first = first[first["key"] == "bleu"]
+        columns = {*whole["column"], *first["bucket"]}
+        if sum(2 + max(5, len(column)) for column in columns) <= TERMINAL_WIDTH:
+            parts.append(first.assign(column=first["bucket"]))
+            title += f" and, by number of words, on {comparison.sets[0]}"
+    shown = pd.DataFrame(index=pd.Index([run.label for run in comparison.runs], name="Run"))
+    if parts:
+        values = pd.concat(parts).assign(low=None, high=None)
+        shown = shown.join(pivot(values, comparison, {"run": "Run"}, "column").set_index("Run"))
+    hours = [(run.results.get("train") or {}).get("hours") for run in comparison.runs]
+    shown["minutes"] = [number(h and 60 * h, 1) for h in hours]
+    shown.insert(0, "folder", [run.folder.name if run.folder else NONE for run in comparison.runs])
+    rows = [{"folder": each.name, "Run": "not finished"} for each in comparison.unfinished]
+    shown = pd.concat([shown.reset_index(), pd.DataFrame(rows)]).fillna(NONE)
+    shown["Run"] = shown.pop("Run")  # the last column: names are long
+    return Table("terminal", f"{title}; minutes of training", shown)
 
 
 def headline(comparison: Comparison, test_set: str) -> str:
@@ -378,7 +344,7 @@ def headline(comparison: Comparison, test_set: str) -> str:
     """
     found = []
     for name, runs in comparison.groups.items():
-        curve = bleu_by_length(comparison.scores, test_set)
+        curve = comparison.by_length(test_set).query("key == 'bleu'")
         curve = curve[curve["run"].isin([run.label for run in runs])].dropna(subset="to")
         means = curve.groupby("to")["value"].mean()
         if len(means) < 2 or means.iloc[0] <= 0:
@@ -387,68 +353,47 @@ def headline(comparison: Comparison, test_set: str) -> str:
         share = means[long] / means[short]
         bleu = f"BLEU {means[short]:.0f} at {short} words, {means[long]:.0f} at {long}"
         found.append((share, f"{name}: {bleu}: {100 * share:.0f} % left."))
-    if len(found) > MAX_SAID:
+    if len(found) > MAX_HEADLINES:
         found = [min(found), max(found)]
     return " ".join(sentence for _, sentence in found)
+
+
+def length_curve(run: FinishedRun) -> str:
+    """BLEU by length for the terminal, on the set with the fullest buckets; empty without any."""
+    comparison = only(run)
+    if not comparison.sets:
+        return ""
+    test_set = comparison.sets[0]
+    frame = comparison.by_length(test_set).query("key == 'bleu'")
+    if len(frame) < 2:
+        return ""
+    most = max(frame["value"].max(), 1e-9)
+    shown = pd.DataFrame(
+        {
+            "words": frame["bucket"],
+            "sentences": [number(count, 0) for count in frame["sentences"]],
+            "BLEU": [number(r.value, 1, r.low, r.high) for r in frame.itertuples()],
+            "": ["█" * round(30 * value / most) for value in frame["value"]],
+        }
+    )
+    return f"BLEU by length on {test_set}:\n{Table('curve', '', shown).terminal()}"
+
+
+def paired_note(comparison: Comparison, test_set: str) -> list[str]:
+    """Which runs are compared in pairs, where they are not all."""
+    count = len(comparison.present(test_set))
+    if count <= MAX_PAIRED:
+        return []
+    return [
+        f"Of the {count} runs these are the {MAX_PAIRED} of the highest BLEU on the set (other "
+        "systems first); runs= takes others."
+    ]
 
 
 def names_of(runs: Iterable[str]) -> str:
     """Names as a title has them, four at most."""
     names = list(runs)
     return enumeration(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
-
-
-def length_curve(run: FinishedRun) -> str:
-    """The curve of a run for the terminal: BLEU by length on the set with the fullest buckets.
-
-    Empty without such a set.
-    """
-    comparison = only(run)
-    sets = comparison.sets if sets_of([run]) else []
-    rows = bleu_by_length(run.scores, sets[0]) if sets else pd.DataFrame()
-    if len(rows) < 2:
-        return ""
-    frame = comparison.on(sets[0]).loc[rows.index]
-    most = max(frame["value"].max(), 1e-9)
-    shown = pd.DataFrame(
-        {
-            "words": frame["bucket"],
-            "sentences": [number(count, 0) for count in frame["sentences"]],
-            "BLEU": [measured(row, 1) for row in frame.to_dict("records")],
-            "": ["█" * round(30 * value / most) for value in frame["value"]],
-        }
-    )
-    return f"BLEU by length on {sets[0]}:\n{Table('curve', '', shown).terminal()}"
-
-
-def _titles(comparison: Comparison, frame: pd.DataFrame) -> dict[str, str]:
-    """Headings of the scores that a frame has, by key."""
-    present = set(frame["key"])
-    return {key: heading(a) for key, a in comparison.about.items() if key in present}
-
-
-def _pivoted(
-    rows: dict[str, dict[str, Any]],
-    index: str,
-    frame: pd.DataFrame,
-    titles: dict[str, str],
-    comparison: Comparison,
-    columns: str = "key",
-) -> pd.DataFrame:
-    """A frame with a row for each of `rows`, to which the scores of a frame are added.
-
-    Args:
-        rows: first cells by the value of the column `index`.
-        frame: rows of scores.
-        titles: of the columns by the value of the column `columns`.
-    """
-    found: dict[tuple[str, str], Cell] = {}
-    for row in frame.to_dict("records"):
-        found[row[index], row[columns]] = measured(row, comparison.about[row["key"]]["digits"])
-    return pd.DataFrame(
-        {**head, **{title: found.get((name, key), Cell(NONE)) for key, title in titles.items()}}
-        for name, head in rows.items()
-    )
 
 
 def _escaped(text: str, signs: dict[str, str]) -> str:

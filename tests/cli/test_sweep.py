@@ -18,8 +18,8 @@ def module(name, **content):
     sys.modules[name] = types.ModuleType(name)
     vars(sys.modules[name]).update(content)
 
-def compare(patterns, shown):
-    return sorted(f.parent.name for folder in patterns for f in folder.glob("*/results.json"))
+def compare(config, shown):
+    return sorted(f.parent.name for folder in map(Path, config.runs) for f in folder.glob("*/results.json"))
 
 def write_comparison(runs, folder, title):
     with (folder / "comparison.html").open("a") as file:

@@ -25,7 +25,7 @@ class TestCompare:
             "compare",
             "runs=[rnnsearch,rnnencdec]",
             "output=compared",
-            "+external.moses.test=moses.txt",
+            "+systems.moses.test=moses.txt",
             "resamples=50",
             "figures=[png]",
         )
@@ -61,17 +61,17 @@ class TestCompare:
         ("typed", "said"),
         [
             (("runs=[nowhere]",), "no finished run (results.json) in nowhere"),
-            (("runs=[]",), "runs: empty; name run folders, sweep folders or globs"),
+            (("runs=[]",), "runs: must be given, or systems with source and reference"),
             (("runs=[rnnsearch]", "output="), "output=: must be the name of a file or folder"),
             ((), "runs: must be given"),
-            (("runs=[rnnsearch]", "+external.moses.tset=moses.txt"), "external.moses.tset: no run"),
-            (("runs=[rnnsearch]", "+external.moses.test=gone.txt"), "gone.txt: no such file"),
+            (("runs=[rnnsearch]", "+systems.moses.tset=short.txt"), "systems.moses.tset: no such"),
+            (("runs=[rnnsearch]", "+systems.moses.test=gone.txt"), "gone.txt: no such file"),
             (
-                ("runs=[rnnsearch]", "+external.RNNsearch-50.test=short.txt"),
-                "external.RNNsearch-50: a run has this name; give the system another",
+                ("runs=[rnnsearch]", "+systems.RNNsearch-50.test=short.txt"),
+                "systems.RNNsearch-50: a run has this name; give the system another",
             ),
             (
-                ("runs=[rnnsearch]", "+external.moses.test=short.txt"),
+                ("runs=[rnnsearch]", "+systems.moses.test=short.txt"),
                 "1 lines, but the test set has 12",
             ),
         ],

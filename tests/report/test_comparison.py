@@ -10,16 +10,15 @@ import pytest
 
 from nmt.evaluation.scores import choose_scores
 from nmt.report import comparison as module
-from nmt.report.comparison import Comparison, compare, compare_runs, only, smallest_bucket
+from nmt.report.comparison import Comparison, compare_runs, only, smallest_bucket
 from nmt.report.runs import FinishedRun, find_runs, read_run
-from nmt.utils.errors import InputError
 from tests.helpers.run_folders import bleu, make_run
 
 
 def bleu_of(
     comparison: Comparison, run: str, subset: str = "all", first: int | None = None
 ) -> float:
-    frame = comparison.on("newstest")
+    frame = comparison.scores.query("set == 'newstest'")
     bucket = frame["from"].isna() if first is None else frame["from"] == first
     rows = frame[bucket & (frame["run"] == run) & (frame["score"] == "bleu")]
     return float(rows[rows["subset"] == subset]["value"].item())
@@ -62,7 +61,9 @@ def test_buckets_are_those_of_the_first_run(tmp_path: Path) -> None:
     config = {**runs[0].config, "evaluation": {"edges": [15, 30]}}
     first = replace(runs[0], results={**runs[0].results, "config": config})
     found = compare_runs([first, runs[1]], resamples=0)
-    buckets = found.on("newstest").query(f"run == {runs[1].label!r} and bucket != 'all'")
+    buckets = found.scores.query("set == 'newstest'").query(
+        f"run == {runs[1].label!r} and bucket != 'all'"
+    )
     assert set(buckets["bucket"]) == {"1-15", "16-30", "31+"}
     rows = [r for r in runs[1].translations("newstest") if 16 <= r["length"] <= 30]
     wanted = bleu(np.array([row["bleu_stats"] for row in rows]))
@@ -89,7 +90,9 @@ def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: 
 def test_scores_that_runs_lack_are_computed_when_asked_for(runs: list) -> None:
     found = compare_runs(runs[:2], choose_scores(["bleu", "ter"]), resamples=10)
     assert set(found.differences["score"]) == {"bleu", "ter"}
-    assert set(found.on("newstest").query("score == 'ter'")["run"]) == {r.label for r in runs[:2]}
+    assert set(found.scores.query("set == 'newstest'").query("score == 'ter'")["run"]) == {
+        r.label for r in runs[:2]
+    }
 
 
 def test_of_many_runs_the_best_are_compared_in_pairs(
@@ -102,39 +105,6 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
         len(found.differences.query("set == 'newstest' and bucket == 'all' and score == 'bleu'"))
         == 1
     )
-
-
-def test_another_system_is_scored_as_the_runs_are(tmp_path: Path) -> None:
-    """References are their own best translation."""
-    run = read_run(make_run(tmp_path / "run", pairs=40, kept=2))
-    lines = [" ".join(row["reference"]) for row in run.translations("newstest")]
-    (tmp_path / "moses.txt").write_text("\n".join(lines) + "\n")
-    files = {"moses": {"newstest": str(tmp_path / "moses.txt")}}
-    found = compare([tmp_path / "run"], files, scores=["bleu", "chrf"], resamples=20)
-    assert [each.external for each in found.runs] == [False, True]
-    assert bleu_of(found, "moses") > 98
-    of_bleu = found.on("newstest").query("key == 'bleu'")
-    counts = of_bleu.groupby("run")["sentences"].agg(list)
-    assert counts["moses"] == counts["RNNsearch-50"]
-    assert set(found.differences["b"]) == {"moses"}
-
-
-@pytest.mark.parametrize(
-    ("system", "said"),
-    [
-        ({"moses": {"gone": "moses.txt"}}, "no run was tested on gone; the runs have: newstest"),
-        ({"moses": {"newstest": "short.txt"}}, "1 lines, but the test set has 10"),
-        ({"RNNsearch-50": {"newstest": "short.txt"}}, "a run has this name"),
-    ],
-)
-def test_systems_that_fit_no_run_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: dict, said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    make_run(tmp_path / "run", pairs=10, kept=2)
-    Path("short.txt").write_text("un\n")
-    with pytest.raises(InputError, match=said):
-        compare(["run"], system, resamples=0)
 
 
 def test_unknown_words_are_counted(comparison: Comparison, runs: list) -> None:
@@ -150,4 +120,5 @@ def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:
     table.loc[(table["set"] == "mine"), "sentences"] *= 10
     run = replace(runs[0], table=table.drop(columns="run"))
     assert only(run).sets == ["mine", "newstest"]
-    assert smallest_bucket(run.scores, "mine") == 10 * smallest_bucket(runs[0].scores, "mine")
+    counts = [smallest_bucket(only(each).scores, "mine") for each in (run, runs[0])]
+    assert counts[0] == 10 * counts[1]

@@ -108,7 +108,9 @@ def test_curves_have_the_scores_and_a_line_at_the_training_cap(tmp_path):
         figure, pooled = lengths_figure(alone, "newstest"), lengths_figure(both, "newstest")
         assert details_figure(alone, "newstest") is not None
     values = [
-        both.on("newstest").query(f"run == {run.label!r} and key == 'bleu' and bucket != 'all'")
+        both.scores.query("set == 'newstest'").query(
+            f"run == {run.label!r} and key == 'bleu' and bucket != 'all'"
+        )
         for run in runs
     ]
     values = [frame.sort_values("from")["value"].tolist() for frame in values]

@@ -82,8 +82,10 @@ class TextScore(Score):
     def _reference(self) -> Any:
         return functools.lru_cache(maxsize=REMEMBERED)(self._count)
 
-    def _count(self, reference: str) -> Mapping[str, Any]:
-        return self._metric._extract_reference_info([self._metric._preprocess_segment(reference)])
+    def _count(self, *references: str) -> Mapping[str, Any]:
+        self._metric.num_refs = len(references)
+        segments = [self._metric._preprocess_segment(reference) for reference in references]
+        return self._metric._extract_reference_info(segments)
 
     def statistics(self, record: Record) -> Sequence[float] | None:
         reference = record.get("raw_reference")
@@ -91,7 +93,7 @@ class TextScore(Score):
             return None
         hypothesis = self._metric._preprocess_segment(scored_text(record))
         found: list[float] = self._metric._compute_segment_statistics(
-            hypothesis, self._reference(reference)
+            hypothesis, self._reference(reference, *record.get("more_raw_references", []))
         )
         return found
 

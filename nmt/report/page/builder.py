@@ -11,7 +11,7 @@ import pandas as pd
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report.claims import Decided
-from nmt.report.comparison import Comparison, bleu_by_length
+from nmt.report.comparison import Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import decoding, fitted_sentences, overview, undecoded
@@ -81,7 +81,7 @@ def build_page(
     outside = sum(run.external for run in runs)
     subtitle = counted(len(runs) - outside, "run")
     if outside:
-        subtitle += f" and {counted(outside, 'outside system')}"
+        subtitle += f" and {counted(outside, 'other system')}"
     if comparison.sets:
         subtitle += f" on {', '.join(comparison.sets)}"
     return embed.write_page(
@@ -164,7 +164,7 @@ def _shortest_shown(comparison: Comparison) -> int:
     """LONG_WORDS, or 0 if a set has fewer than MANY sentences as long."""
     counts = []
     for name in comparison.sets:
-        rows = bleu_by_length(comparison.scores, name)
+        rows = comparison.by_length(name).query("key == 'bleu'")
         long = rows[rows["from"] >= LONG_WORDS].groupby("run")["sentences"].sum()
         counts.append(long.max() if len(long) else 0)
     return LONG_WORDS if min(counts, default=0) >= MANY else 0

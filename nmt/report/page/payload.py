@@ -18,8 +18,9 @@ from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.bleu import bleu as bleu_of_statistics
 from nmt.report.comparison import Comparison
 from nmt.report.page.embed import packed
-from nmt.report.runs import FinishedRun, typed_keys
+from nmt.report.runs import FinishedRun
 from nmt.report.tables import heading
+from nmt.utils.commands import override_key
 from nmt.utils.printable import printable
 
 _Item = TypeVar("_Item")
@@ -78,7 +79,10 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     found: dict[str, tuple[str, list[Any]]] = {}
     for key, title in FIRST.items():
         found[key] = title, [None if run.external else run.results.get(key) for run in runs]
-    typed = [typed_keys(run.results.get("overrides") or []) for run in runs]
+    typed = [
+        {override_key(word): word.partition("=")[2] for word in run.results.get("overrides") or []}
+        for run in runs
+    ]
     for key in dict.fromkeys(key for overrides in typed for key in overrides):
         if key not in NOT_FILTERED and not is_within(key, ("hydra", *RUNTIME_KEYS)):
             values = [
@@ -98,8 +102,7 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
 
 def _set(comparison: Comparison, test_set: str) -> dict[str, Any]:
     """A test set: `rows`, a bucket of a run each, with [value, low, high, sentences] by score."""
-    frame = comparison.on(test_set)
-    frame = frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
+    frame = comparison.by_length(test_set)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in frame.to_dict("records"):
         first, last = (None if pd.isna(row[end]) else int(row[end]) for end in ("from", "to"))

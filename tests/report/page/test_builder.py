@@ -131,7 +131,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
     table = runs[0].scores.query("set == 'mine'").drop(columns="run")
     moses = FinishedRun("Moses", {}, lines=records, table=table)
     elements = built([runs[0], moses], tmp_path / "p.html")
-    assert "1 run and 1 outside system on newstest, mine" in elements.text
+    assert "1 run and 1 other system on newstest, mine" in elements.text
     translations = elements.packed("data")["translations"]
     assert translations["mine"]["systems"] == ["RNNencdec-50 seed 1", "Moses"]
     assert translations["newstest"]["systems"] == ["RNNencdec-50 seed 1"]

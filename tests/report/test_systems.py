@@ -1,0 +1,144 @@
+"""Other systems: their output, several references, and scores of other tools, from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+
+from nmt.config import CompareConfig
+from nmt.report.comparison import Comparison, compare
+from nmt.utils.errors import InputError
+from tests.helpers.run_folders import make_run
+
+SOURCE = ["ein Hund", "eine Katze schläft auf dem Dach", "das Haus ist rot , aber klein"]
+FIRST = ["a dog", "a cat sleeps on the roof", "the house is red, but small"]
+SECOND = ["one dog", "a cat is sleeping on the roof", "the house is red but it is small"]
+OUTPUT = ["a hound", "a cat is asleep on the roof", "the house is red, but it is little"]
+
+
+def write(path: Path, lines: list[Any]) -> str:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    return str(path)
+
+
+def value(comparison: Comparison, run: str, score: str) -> float:
+    frame = comparison.scores.query(f"run == {run!r} and key == {score!r} and bucket == 'all'")
+    return float(frame["value"].item())
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> dict[str, Any]:
+    """A test set of two references, and one system."""
+    return {
+        "source": write(tmp_path / "news.de", SOURCE),
+        "reference": [write(tmp_path / "a.en", FIRST), write(tmp_path / "b.en", SECOND)],
+        "systems": {"mine": write(tmp_path / "out.txt", OUTPUT)},
+    }
+
+
+def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any]) -> None:
+    found = compare(CompareConfig(**text, resamples=20))
+    wanted = BLEU().corpus_score(OUTPUT, [FIRST, SECOND]).score
+    assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
+    assert value(found, "mine", "bleu") == pytest.approx(wanted)  # 13a and Moses agree here
+    assert found.sets == ["news"]
+    assert any("nrefs:2" in note for note in found.notes["news"])
+
+
+def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: Path) -> None:
+    rows = [
+        {"src": source, "ref": reference, "mt": output, "characters": len(source)}
+        for source, reference, output in zip(SOURCE, FIRST, OUTPUT, strict=True)
+    ]
+    file = write(tmp_path / "all.jsonl", rows)
+    typed = {"source": file, "reference": file, "systems": {"mine": file}, "resamples": 0}
+    found = compare(CompareConfig(**typed, languages=["de", "en"], lengths="characters"))
+    plain = compare(CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0}))
+    assert value(found, "mine", "bleu") == value(plain, "mine", "bleu")
+    lengths = [row["length"] for row in found.runs[0].translations("all")]
+    assert lengths == list(map(len, SOURCE))
+
+
+@pytest.mark.parametrize(("lengths", "counts"), [("words", [2, 6, 7]), ("tokens", [2, 6, 7])])
+def test_lengths(text: dict[str, Any], lengths: str, counts: list[int]) -> None:
+    found = compare(CompareConfig(**text, lengths=lengths, resamples=0))
+    assert [row["length"] for row in found.runs[0].translations("news")] == counts
+
+
+@pytest.mark.parametrize("kind", ["tsv", "jsonl", "each"])
+def test_numbers_of_another_tool_are_a_score(
+    text: dict[str, Any], tmp_path: Path, kind: str
+) -> None:
+    text["systems"]["other"] = text["systems"]["mine"]
+    numbers = {"mine": [0.1, None, 0.8], "other": [0.2, 0.3, 0.4]}
+    rows = [(name, number) for name, column in numbers.items() for number in column]
+    if kind == "jsonl":
+        given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
+    elif kind == "tsv":
+        cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
+        given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
+    else:
+        given = {
+            name: write(tmp_path / f"{name}.tsv", ["comet", *(str(x or "") for x in column)])
+            for name, column in numbers.items()
+        }
+    found = compare(CompareConfig(**text, scores={"comet": given}, resamples=50))
+    assert value(found, "mine", "comet") == pytest.approx(0.45)
+    assert value(found, "other", "comet") == pytest.approx(0.3)
+    frame = found.by_length("news").query("key == 'comet' and run == 'other'")
+    assert frame["sentences"].tolist() == [3]
+    [test] = found.differences.query("score == 'comet' and bucket == 'all'").to_dict("records")
+    assert test["sentences"] == 2
+    assert test["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
+
+
+def test_systems_stand_beside_runs(tmp_path: Path) -> None:
+    """References are their own best translation."""
+    folder = make_run(tmp_path / "run", pairs=40, kept=2)
+    rows = [json.loads(line) for line in (folder / "translations/newstest.jsonl").open()]
+    best = write(tmp_path / "best.txt", [" ".join(row["reference"]) for row in rows])
+    typed = {"runs": [str(folder)], "systems": {"best": best}, "resamples": 20}
+    found = compare(CompareConfig(**typed, scores=["bleu", "chrf"]))
+    assert [each.external for each in found.runs] == [False, True]
+    assert value(found, "best", "bleu") > 98
+    assert set(found.differences["b"]) == {"best"}
+    counts = found.scores.query("key == 'bleu'").groupby("run")["sentences"].agg(list)
+    assert counts["best"] == counts["RNNsearch-50"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"source": "gone.de"}, "source=gone.de: no such file"),
+        ({"reference": None}, "reference: must be given"),
+        ({"reference": "short.txt"}, "1 lines, source has 3"),
+        ({"systems": {"mine": "short.txt"}}, r"systems\.mine: 1 lines, but the test set has 3"),
+        ({"systems": {"mine": {"other": "short.txt"}}}, "no such test set; there is news"),
+        ({"lengths": "chars"}, "no column chars"),
+        ({"scores": {"comet": "short.txt"}}, "no column comet"),
+        ({"scores": {"comet": "bad.tsv"}}, "column comet"),
+        ({"scores": {"comet": {"gone": "one.tsv"}}}, "no row names one of mine"),
+        ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
+        ({"source": "bad.jsonl"}, r"bad\.jsonl:2: no object"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    text: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, Any],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "short.txt", ["one line"])
+    write(tmp_path / "bad.tsv", ["comet", "0.5", "good", "0.1"])
+    write(tmp_path / "one.tsv", ["comet", "0.5"])
+    write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
+    with pytest.raises(InputError, match=said):
+        compare(CompareConfig(**{**text, **change, "resamples": 0}))
