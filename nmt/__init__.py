@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from nmt.api import configure, plot_alignment, plot_by_length, scores
     from nmt.data.sources import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
-    from nmt.inference.decoding import ScoredSentence
+    from nmt.inference.force_decoding import ScoredSentence
+    from nmt.inference.load import load_model as load
     from nmt.inference.model import Model
-    from nmt.inference.model import load_model as load
     from nmt.utils.errors import InputError
 
 __version__ = "0.1.0"
@@ -39,11 +39,11 @@ _HOMES = {
     "CorpusScore": "nmt.evaluation.metric.CorpusScore",
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.inference.model.Model",
-    "ScoredSentence": "nmt.inference.decoding.ScoredSentence",
+    "ScoredSentence": "nmt.inference.force_decoding.ScoredSentence",
     "built_in_corpus": "nmt.data.sources.built_in_corpus",
     "compare": "nmt.api.compare_runs",
     "configure": "nmt.api.configure",
-    "load": "nmt.inference.model.load_model",
+    "load": "nmt.inference.load.load_model",
     "plot_alignment": "nmt.api.plot_alignment",
     "plot_by_length": "nmt.api.plot_by_length",
     "scores": "nmt.api.scores",

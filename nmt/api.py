@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.config import TrainConfig
-    from nmt.inference.decoding import ScoredSentence
+    from nmt.inference.force_decoding import ScoredSentence
     from nmt.report.comparison import Comparison
 
 _ONE_AT_A_TIME = threading.RLock()  # Hydra composes with global state

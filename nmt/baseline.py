@@ -16,7 +16,7 @@ from nmt.cli.command import command
 def main(composed: DictConfig) -> None:
     """A run from training text to results.json."""
     from nmt.config.schema import BaselineConfig, to_containers
-    from nmt.inference.test_sets import evaluate_system
+    from nmt.inference.test_sets import evaluate_system, read_examples
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.training import start
@@ -27,8 +27,10 @@ def main(composed: DictConfig) -> None:
     text = start.prepare_text(run)
     tables = run.folder.path / "phrase_based"
     with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
+        vocabularies = text.source_vocabulary, text.target_vocabulary
+        sets = read_examples(run.config, text.test.values())
         scores = evaluate_system(
-            run.config, run.folder.path, text.test.values(), system.translate_all
+            run.config, run.folder.path, sets, vocabularies, system.translate_all
         )
         config = to_containers(run.config)
         publish(

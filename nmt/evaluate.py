@@ -31,7 +31,7 @@ def main(composed: DictConfig) -> None:
     with start.at_work(run):
         run.trainer = make_trainer(run.config, run.folder.path)
         scores = on_every_rank(
-            run.trainer, trained.model, lambda: evaluate_model(trained, sets, run.folder.path)
+            run.trainer, trained.network, lambda: evaluate_model(trained, sets, run.folder.path)
         )
         finish(run, trained, scores, Outcome.of_checkpoint(run))
 

@@ -26,29 +26,25 @@ log = logging.getLogger(__name__)
 def main(composed: DictConfig) -> None:
     from nmt.config import ScoreConfig
     from nmt.data.lines import check_file, read_parallel
-    from nmt.data.tokenise import split
-    from nmt.inference.decoding import score
-    from nmt.inference.output import LineFormat
-    from nmt.inference.trained import load_for_command
+    from nmt.inference.lines import LineFormat
+    from nmt.inference.load import load_for_command
     from nmt.utils.progress import Stage
 
     files = [check_file(composed[side], side) for side in ("source", "target")]
-    trained = load_for_command(composed, ScoreConfig)
-    config = trained.config
+    model = load_for_command(composed, ScoreConfig)
+    config = model.config
     layout = LineFormat(
         alignments=composed.alignments,
         null=config.evaluation.alignment.null,
         mean=composed.mean,
     )
-    source_words, target_words = (split, split) if composed.tokenised else trained.codec.tokenise
     attention = bool(composed.page or composed.alignments)
     rows: list[dict[str, Any]] = []
     total, symbols, number = 0.0, 0, 0
     pairs = read_parallel(files)
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
-            words = [(source_words(source), target_words(target)) for source, target in lines]
-            for scored in score(trained, words, attention=attention):
+            for scored in model.score(lines, tokenised=composed.tokenised, attention=attention):
                 number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
                 print(layout.pair(number, scored), flush=number % 64 == 0)
                 if composed.page:

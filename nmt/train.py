@@ -45,7 +45,7 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
         trained, outcome = training.finish()
         scores = on_every_rank(
             training.trainer,
-            trained.model,
+            trained.network,
             lambda: evaluate_model(trained, sets, run.folder.path),
         )
         finish(run, trained, scores, outcome)

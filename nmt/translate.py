@@ -27,19 +27,16 @@ log = logging.getLogger(__name__)
 @command("translate")
 def main(composed: DictConfig) -> None:
     from nmt.config import TranslateConfig
-    from nmt.data.tokenise import split
-    from nmt.inference.decoding import translate
-    from nmt.inference.output import LineFormat
-    from nmt.inference.stream import batches_of_lines
-    from nmt.inference.trained import load_for_command
+    from nmt.inference.lines import LineFormat, batches_of_lines
+    from nmt.inference.load import load_for_command
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
-    trained = load_for_command(composed, TranslateConfig)
-    config = trained.config
-    if composed.heatmap and not trained.model.attends:
+    model = load_for_command(composed, TranslateConfig)
+    config = model.config
+    if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     drawn = bool(composed.heatmap or composed.page)
     layout = LineFormat(
@@ -49,31 +46,30 @@ def main(composed: DictConfig) -> None:
         scores=composed.scores,
         detokenise=composed.detokenise,
     )
-    words_of = split if composed.tokenised else trained.codec.tokenise[0]
     rows: list[dict[str, Any]] = []
     number, typed = 0, sys.stdin.isatty()
     if typed:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
-    most = 16 * config.search.batch_size
     with Stage(
         "translating", unit="line", shown=config.trainer["enable_progress_bar"] and not typed
     ) as stage:
-        for lines in batches_of_lines(sys.stdin.buffer, most=most):
-            sources = [words_of(line) for line in lines]
-            attention = drawn or composed.alignments is not None
-            for source, found in zip(
-                sources, translate(trained, sources, attention=attention), strict=True
+        for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
+            for best in model.translate(
+                lines,
+                nbest=composed.nbest,
+                tokenised=composed.tokenised,
+                attention=drawn or composed.alignments is not None,
             ):
                 number += 1
-                if drawn and found:
-                    row = {"id": number, **(found[0].row or {}), "reference": []}
+                if drawn and best.row:
+                    row = {"id": number, **best.row, "reference": []}
                     rows.append(row)
                     draw(row, composed.heatmap)
-                for line in layout.translations(number, source, found):
+                for line in layout.translations(number, best):
                     print(line)
-                sys.stdout.flush()
                 stage.advance()
+            sys.stdout.flush()
             if typed:
                 ask(config.data.languages[0])
     if typed:

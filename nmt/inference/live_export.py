@@ -10,7 +10,7 @@ import torch
 
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.fused import plain_class
-from nmt.inference.trained import TrainedModel
+from nmt.inference.model import Model
 from nmt.layers import (
     Additive,
     Attention,
@@ -33,9 +33,9 @@ LAYERS = {
 LARGEST = float(np.finfo(np.float16).max)
 
 
-def live_model(trained: TrainedModel) -> LiveModel | str:
+def live_model(trained: Model) -> LiveModel | str:
     """The model with its weights rounded to float16, or what keeps it from running in a page."""
-    model, config = trained.model, trained.config
+    model, config = trained.network, trained.config
     name = config.model._target_.removeprefix("nmt.models.")
     if type(model) is not Network:
         return f"the page does not know the model {type(model).__name__}"
@@ -80,7 +80,7 @@ def live_model(trained: TrainedModel) -> LiveModel | str:
         },
         "source_vocabulary": vocabularies[0],
         "target_vocabulary": vocabularies[1],
-        "dictionary": None if trained.dictionary is None else dict(trained.dictionary),
+        "dictionary": trained.dictionary and dict(trained.dictionary),
     }
     state = model.state_dict()
     if {name: tuple(each.shape) for name, each in state.items()} != shapes(about):

@@ -1,9 +1,14 @@
-"""The test protocol: test sets translated, scored and written to the folder of a run."""
+"""The test protocol: test sets translated, scored and written to the folder of a run.
+
+Every sentence is force-decoded, translated, and translated without `<unk>` if its pair has only
+known words. Rank r takes every N-th batch, so that the results do not depend on the number of
+devices.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +16,19 @@ from nmt.config import Config
 from nmt.data.prepare import prepare_held_out
 from nmt.data.splits import HeldOut
 from nmt.data.tokenise import tokeniser
-from nmt.data.vocabulary import Vocabulary, unknown_words
+from nmt.data.vocabulary import Vocabularies, unknown_words
 from nmt.evaluation import records, summary
-from nmt.evaluation.alignment import gold_links
+from nmt.evaluation.alignment import attention_entropy, eos_weight, gold_links, sentence_counts
+from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
+from nmt.evaluation.records import Record
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.stress import joined_name, stress_sets
-from nmt.inference.test_set import run_test_set
-from nmt.inference.trained import TrainedModel
-from nmt.utils.environment import rank_and_world
+from nmt.inference.force_decoding import ForcedDecoding, ScoredSentence, force_decode
+from nmt.inference.model import Model
+from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, counted, timed
 
@@ -32,7 +39,7 @@ Sets = Mapping[str, Sequence[Example]]  # test sets by name
 
 
 def held_out_splits(
-    config: Config, vocabularies: tuple[Vocabulary, Vocabulary], names: Sequence[str]
+    config: Config, vocabularies: Vocabularies, names: Sequence[str]
 ) -> Iterator[HeldOut]:
     """The named test sets of `data.test` (all without names), encoded with given vocabularies.
 
@@ -81,51 +88,52 @@ def read_examples(config: Config, splits: Iterable[HeldOut]) -> Sets:
             )
             for number, pair in enumerate(split)
         ]
-        made = stress_sets(name, examples, lengths, config.stress.pairs)
-        missing = [length for length in lengths if joined_name(name, length) not in made]
+        joined = stress_sets(name, examples, lengths, config.stress.pairs)
+        missing = [length for length in lengths if joined_name(name, length) not in joined]
         if missing:
             log.warning(
                 "stress.lengths=%s: %s has too few sentences in a row to join", missing, name
             )
-        if taken := made.keys() & config.data.test.keys():
+        if taken := joined.keys() & config.data.test.keys():
             raise InputError(f"data.test.{min(taken)}: stress makes a test set of this name")
-        sets |= {name: examples, **made}
+        sets |= {name: examples, **joined}
     return sets
 
 
-def evaluate_model(trained: TrainedModel, sets: Sets, folder: Path) -> list[Row]:
+def evaluate_model(model: Model, sets: Sets, folder: Path) -> list[Row]:
     """Translates and scores each test set; every rank translates its share.
 
     Args:
-        trained: the model, on the device of this rank.
+        model: on the device of this rank.
         sets: the test sets.
         folder: of the run; rank 0 writes `translations/` and `alignments/` there.
 
     Returns:
         On rank 0 the rows of `scores.csv`.
     """
-    config, (rank, world) = trained.config, rank_and_world()
+    config, (rank, world) = model.config, rank_and_world()
     shown, rows = config.trainer["enable_progress_bar"], []
     for name, examples in sets.items():
         log.info("translating %s: %s", name, counted(len(examples), "sentence"))
         stage = Stage(f"translating {name}", len(examples), "sentence", shown=shown)
         with timed(f"{name} translated"), stage:
-            made, alignments = run_test_set(
-                trained,
+            translated, alignments = run_test_set(
+                model,
                 examples,
                 kept=_kept(examples, config),
                 done=lambda _, stage=stage: stage.advance(world),  # type: ignore[misc]
             )
         if rank == 0:
             records.write_alignments(folder, name, alignments)
-            rows += _scores(config, folder, name, made)
+            rows += _scores(config, folder, name, translated)
     return rows
 
 
 def evaluate_system(
     config: Config,
     folder: Path,
-    splits: Iterable[HeldOut],
+    sets: Sets,
+    vocabularies: Vocabularies,
     translate: Callable[[Sequence[Sequence[str]], str], list[list[str]]],
 ) -> list[Row]:
     """As `evaluate_model`, for a system that is not one of this program's models.
@@ -133,41 +141,136 @@ def evaluate_system(
     Args:
         config: of the run.
         folder: of the run.
-        splits: the test sets.
+        sets: the test sets.
+        vocabularies: whose words are known.
         translate: words of source sentences, and the title of the progress, to words.
     """
-    options = config.tokenizer
+    options, rows = config.tokenizer, []
     moses = tokeniser(config.data.languages[1], options.normalise, options.characters)
-    rows: list[Row] = []
-    for split in splits:
-        pairs = list(split)
-        found = translate([pair["source"] for pair in pairs], f"translating {split.name}")
-        made = []
-        for number, (pair, hypothesis) in enumerate(zip(pairs, found, strict=True)):
-            unknown = unknown_words(
-                split.source_vocabulary, split.target_vocabulary, pair["source"], pair["target"]
+    for name, examples in sets.items():
+        hypotheses = translate([each.source for each in examples], f"translating {name}")
+        translated = [
+            system_record(
+                sentence_record(example, config, vocabularies), words, moses.detokenise(words)
             )
-            sentence = {
-                "id": number,
-                "source": pair["source"],
-                "reference": pair["target"],
-                "raw_reference": pair["target_text"],
-                "length": len(pair[config.evaluation.bucket_by]),
-                "no_unk": None if unknown is None else not sum(unknown),
-                "unknown_words": unknown,
-            }
-            made.append(system_record(sentence, hypothesis, moses.detokenise(hypothesis)))
-        rows += _scores(config, folder, split.name, made)
+            for example, words in zip(examples, hypotheses, strict=True)
+        ]
+        rows += _scores(config, folder, name, translated)
     return rows
 
 
-def _scores(config: Config, folder: Path, name: str, made: list[records.Record]) -> list[Row]:
+def run_test_set(
+    model: Model,
+    examples: Sequence[Example],
+    *,
+    kept: Collection[int] = (),
+    done: Callable[[Example], object] = lambda _: None,
+) -> tuple[list[Record], list[Record]]:
+    """Force-decodes and translates every sentence of a test set.
+
+    Args:
+        model: on the device of this rank.
+        examples: the test set.
+        kept: ids of the sentences whose alignment is kept step by step.
+        done: gets each example that this rank has finished.
+
+    Returns:
+        On every rank the record of each sentence (`nmt.evaluation.records`) and the row of each one
+        in `kept`, both in the order of the set.
+    """
+    lengths = [len(model.codec.source.encode(example.source)) for example in examples]
+
+    def work(places: list[int]) -> list[tuple[Record, Record | None]]:
+        return decode(model, [examples[place] for place in places], kept)
+
+    mine = []
+    for place, result in model.in_batches(lengths, work, *rank_and_world()):
+        mine.append(result)
+        done(examples[place])
+    everyone = [result for part in gather(mine) for result in part]
+    rows = [row for _, row in everyone if row is not None]
+    return records.in_order(record for record, _ in everyone), records.in_order(rows)
+
+
+def decode(
+    model: Model, examples: Sequence[Example], kept: Collection[int]
+) -> list[tuple[Record, Record | None]]:
+    """The record of each sentence of a batch, with its row if it is kept."""
+    codec, config = model.codec, model.config
+    sources = [codec.source.encode(example.source) for example in examples]
+    targets = [codec.target.encode(example.target) for example in examples]
+    references = force_decode(model.network, sources, targets)
+    best = [hypotheses[0] for hypotheses in model.search(sources)]
+    pairs = [(example.source, each) for example, each in zip(examples, best, strict=True)]
+    with_rows = {place for place, example in enumerate(examples) if example.id in kept}
+    translations = model.describe(pairs, with_rows)
+    made = [sentence_record(each, config, (codec.source, codec.target)) for each in examples]
+    for example, record, translation, forced in zip(
+        examples, made, translations, references, strict=True
+    ):
+        record |= _translation(example, translation) | _reference(model, example, forced)
+    known = [place for place, record in enumerate(made) if record["no_unk"]]
+    without = model.search([sources[place] for place in known], forbid_unknown=True)
+    for place, hypotheses in zip(known, without, strict=True):
+        words = codec.target.decode(hypotheses[0].tokens)
+        statistics = sentence_statistics(words, examples[place].target)
+        made[place]["hypothesis_no_unk"] = words
+        made[place]["bleu_stats_no_unk"] = statistics.tolist()
+    rows = [
+        each.row and {"id": example.id, **each.row, "reference": list(example.target)}
+        for example, each in zip(examples, translations, strict=True)
+    ]
+    return list(zip(made, rows, strict=True))
+
+
+def sentence_record(example: Example, config: Config, vocabularies: Vocabularies) -> Record:
+    """What a record says of the sentence pair itself, whoever translates it."""
+    unknown = unknown_words(*vocabularies, example.source, example.target)
+    return {
+        "id": example.id,
+        "source": list(example.source),
+        "reference": list(example.target),
+        "raw_reference": example.text,
+        "length": example.length(config.evaluation.bucket_by),
+        "no_unk": None if unknown is None else not sum(unknown),
+        "unknown_words": unknown,
+    }
+
+
+def _translation(example: Example, translation: ScoredSentence) -> Record:
+    words: list[str | None] = list(translation.tokens)
+    for place in translation.unknown:  # matches no word of a reference
+        words[place] = None
+    unknown = list(translation.unknown)
+    return {
+        "hypothesis": translation.tokens,
+        "detokenised": translation.text,
+        **({"unknown": unknown} if unknown else {}),
+        "score": translation.score,
+        "bleu_stats": sentence_statistics(words, example.target).tolist(),
+    }
+
+
+def _reference(model: Model, example: Example, forced: ForcedDecoding) -> Record:
+    """NLL of the reference; entropy, weight on `</s>` and counts of links of its attention."""
+    found: Record = {"nll": -sum(forced.log_probabilities)}
+    if forced.weights is not None:
+        weights = model.codec.word_weights(forced.weights, example.source, forced.ids)
+        found["attention_entropy"] = float(attention_entropy(weights).mean())
+        found["eos_weight"] = eos_weight(weights)
+        if example.gold is not None:
+            null = model.config.evaluation.alignment.null
+            found["alignment_counts"] = sentence_counts(weights, example.gold, null)
+    return found
+
+
+def _scores(config: Config, folder: Path, name: str, translated: list[Record]) -> list[Row]:
     """Writes the translations of a test set, scores them, and logs the scores."""
     shown, language = config.trainer["enable_progress_bar"], config.data.languages[1]
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
-        summary.keep_statistics(made, config.evaluation, language)
-        records.write_translations(folder, name, made)
-        rows = summary.score_set(name, made, config.evaluation, language)
+        summary.keep_statistics(translated, config.evaluation, language)
+        records.write_translations(folder, name, translated)
+        rows = summary.score_set(name, translated, config.evaluation, language)
     log_scores(name, rows)
     return rows
 
@@ -191,14 +294,10 @@ def log_scores(name: str, rows: Sequence[Row]) -> None:
     log.info("%s: %s", name, ", ".join(parts))
     for (key, subset, first), row in by_place.items():
         if (key, subset) == ("bleu", "all") and first is not None:
+            bucket, size = Bucket(first, row["to"]).name, counted(row["sentences"], "sentence")
             penalty = by_place.get(("brevity_penalty", "all", first))
-            log.info(
-                "  %6s words: BLEU %6.2f%s  (%s)",
-                Bucket(first, row["to"]).name,
-                row["value"],
-                "" if penalty is None else f"  brevity penalty {penalty['value']:.3f}",
-                counted(row["sentences"], "sentence"),
-            )
+            brevity = "" if penalty is None else f"  brevity penalty {penalty['value']:.3f}"
+            log.info("  %6s words: BLEU %6.2f%s  (%s)", bucket, row["value"], brevity, size)
 
 
 def _kept(examples: Sequence[Example], config: Config) -> set[int]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from nmt.data.batches import Rows
 from nmt.data.splits import Split
-from nmt.evaluation.alignment import hard_links
-from nmt.inference.decoding import in_batches
-from nmt.inference.trained import TrainedModel
-from nmt.inference.unknown_words import count_links
+from nmt.evaluation.alignment import Link, hard_links
+from nmt.inference.model import Model
 from nmt.layers import Network
 from nmt.utils.environment import gather, rank_and_world
+
+# Pairs in which the links of a word are counted; more hardly change which target word wins.
+OCCURRENCES = 10
 
 
 def training_sample(train: Split, pairs: int) -> Rows:
@@ -22,24 +24,24 @@ def training_sample(train: Split, pairs: int) -> Rows:
 
 
 def mean_nll(
-    trained: TrainedModel, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
+    model: Model, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
 ) -> float:
     """Mean NLL of training pairs in nats per sentence, the same on every rank.
 
     Args:
-        trained: the model, on the device of this rank.
+        model: on the device of this rank.
         train: training pairs.
         rows: numbers of the pairs.
         done: gets 1 for each pair of this rank.
     """
 
     def work(places: list[int]) -> list[float]:
-        batch = train.batch(rows[places]).to(trained.model.device)
+        batch = train.batch(rows[places]).to(model.network.device)
         words = batch.source, batch.source_mask, batch.target, batch.target_mask
-        return list(trained.model(*words).nll.double().sum(1).tolist())
+        return list(model.network(*words).nll.double().sum(1).tolist())
 
     total, sentences = 0.0, 0
-    for _, nll in in_batches(trained, _longer(train, rows), work, *rank_and_world()):
+    for _, nll in model.in_batches(_lengths(train, rows), work, *rank_and_world()):
         total, sentences = total + nll, sentences + 1
         done(1)
     parts = gather((total, sentences))
@@ -47,43 +49,89 @@ def mean_nll(
 
 
 def learn_dictionary(
-    trained: TrainedModel, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
+    model: Model, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
 ) -> dict[str, str]:
     """The target word that attention links most often to each source word, the same on every rank.
 
-    Words are those of the text, the ones outside the shortlists among them.
+    Words outside the shortlists are among them.
 
     Args:
-        trained: a model with attention, on the device of this rank.
+        model: with attention, on the device of this rank.
         train, rows, done: as of `mean_nll`.
     """
-    model, null = trained.model, trained.config.evaluation.alignment.null
-    assert isinstance(model, Network)  # learnt at the end of a training
+    network, null = model.network, model.config.evaluation.alignment.null
+    assert isinstance(network, Network)  # an ensemble is not trained
 
-    def work(places: list[int]) -> list[list[tuple[int, int]]]:
-        batch = train.batch(rows[places]).to(model.device)
-        # Not model(batch): the probabilities of words are most of the work.
-        memory = model.encode(batch.source, batch.source_mask)
-        forced = model.decoder(batch.target, batch.target_mask, memory)
+    def work(places: list[int]) -> list[list[Link]]:
+        batch = train.batch(rows[places]).to(network.device)
+        # Not network(batch): the probabilities of words are most of the work.
+        memory = network.encode(batch.source, batch.source_mask)
+        forced = network.decoder(batch.target, batch.target_mask, memory)
         assert forced.weights is not None
         weights = forced.weights.float().cpu().numpy()  # (B, T, S)
         links = []
         for place, row in enumerate(rows[places].tolist()):
             pair = train[row]
             source, target = len(pair["source_ids"]), len(pair["target_ids"])
-            between = trained.codec.word_weights(
+            between = model.codec.word_weights(
                 weights[place, :target, :source], pair["source"], pair["target_ids"].tolist()
             )
             links.append(hard_links(between, null))
         return links
 
     aligned = []
-    for place, links in in_batches(trained, _longer(train, rows), work, *rank_and_world()):
+    for place, links in model.in_batches(_lengths(train, rows), work, *rank_and_world()):
         pair = train[int(rows[place])]
         aligned.append((pair["source"], pair["target"], links))
         done(1)
     return count_links(pair for part in gather(aligned) for pair in part)
 
 
-def _longer(train: Split, rows: Rows) -> list[int]:
+def pairs_of_rare_words(pairs: Split, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
+    """The rows that teach a dictionary something, in their order.
+
+    A pair is left out if each of its source words stands in `occurrences` of the pairs taken before
+    it: links of frequent words are then known, and most of a corpus is frequent words.
+
+    Args:
+        pairs: the split that `rows` are numbers of.
+        rows: (N,) numbers of pairs.
+        occurrences: pairs in which a word is wanted.
+    """
+    seen: Counter[str] = Counter()
+    taken = []
+    for row in rows.tolist():
+        words = set(pairs.text(row)[0].split(" "))
+        if any(seen[word] < occurrences for word in words):
+            seen.update(words)
+            taken.append(row)
+    return np.array(taken, np.int64)
+
+
+def count_links(
+    pairs: Iterable[tuple[Sequence[str], Sequence[str], Iterable[Link]]],
+) -> dict[str, str]:
+    """The target word that each source word is most often linked to.
+
+    Args:
+        pairs: source words, target words and links (source word, target word) of each sentence.
+
+    Returns:
+        Source word to target word; among equally frequent ones the first in character order.
+
+    >>> count_links([(["red", "cat"], ["chat", "rouge"], [(0, 1), (1, 0)])])
+    {'red': 'rouge', 'cat': 'chat'}
+    """
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for source, target, links in pairs:
+        for j, i in links:
+            counts[source[j]][target[i]] += 1
+    return {
+        word: min(seen, key=lambda translation: (-seen[translation], translation))
+        for word, seen in counts.items()
+    }
+
+
+def _lengths(train: Split, rows: Rows) -> list[int]:
+    """The length of the longer side of each pair."""
     return list(train.sizes[rows].max(axis=1).tolist())

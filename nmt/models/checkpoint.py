@@ -39,7 +39,6 @@ class Checkpoint:
         outcome: `train`, `valid` and `history` of a finished run; empty before its end.
         typed: overrides that the training was started with.
         dictionary: source word to target word, learnt from attention at the end of training.
-        artifact: of W&B, that it was downloaded from.
     """
 
     path: Path
@@ -52,7 +51,6 @@ class Checkpoint:
     outcome: dict[str, Any] = field(default_factory=dict)
     typed: Sequence[str] = ()
     dictionary: dict[str, str] | None = None
-    artifact: str | None = None
 
     @property
     def vocabularies(self) -> Vocabularies:

@@ -17,7 +17,7 @@ from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.table import score_table, write_scores
 from nmt.inference.live_export import live_model
-from nmt.inference.trained import TrainedModel
+from nmt.inference.model import Model
 from nmt.models.checkpoint import Checkpoint
 from nmt.report.comparison import compare_runs
 from nmt.report.figures import draw_run
@@ -72,9 +72,7 @@ def named(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
 
-def finish(
-    run: Run, trained: TrainedModel, scores: Sequence[Mapping[str, Any]], outcome: Outcome
-) -> None:
+def finish(run: Run, trained: Model, scores: Sequence[Mapping[str, Any]], outcome: Outcome) -> None:
     """Writes the results of a run with a model of this program; on rank 0.
 
     Args:
@@ -87,7 +85,7 @@ def finish(
         return
     config = run.config
     scoring = scoring_of(config.model) or "none"
-    parameters = sum(parameter.numel() for parameter in trained.model.parameters())
+    parameters = sum(parameter.numel() for parameter in trained.network.parameters())
     export_live(run, trained, parameters)
     publish(
         run,
@@ -101,7 +99,7 @@ def finish(
     )
 
 
-def export_live(run: Run, trained: TrainedModel, parameters: int) -> None:
+def export_live(run: Run, trained: Model, parameters: int) -> None:
     """Writes the model as pages take it, if `report.live` asks for it and a page can run it."""
     path, wanted = run.folder.path / FILE, run.config.report.live
     path.unlink(missing_ok=True)  # of an earlier end of this run

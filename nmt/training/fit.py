@@ -15,9 +15,14 @@ from nmt.config import Config
 from nmt.config.schema import scoring_of
 from nmt.data.module import TranslationData
 from nmt.data.prepare import Prepared
-from nmt.inference.trained import TrainedModel, make_codec
-from nmt.inference.training_pairs import learn_dictionary, mean_nll, training_sample
-from nmt.inference.unknown_words import pairs_of_rare_words
+from nmt.inference.force_decoding import Codec
+from nmt.inference.model import Model
+from nmt.inference.training_pairs import (
+    learn_dictionary,
+    mean_nll,
+    pairs_of_rare_words,
+    training_sample,
+)
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
@@ -48,7 +53,7 @@ class Training:
         assert stop is not None
         self.run = run
         self.text = text
-        self.codec = make_codec(config, text.source_vocabulary, text.target_vocabulary)
+        self.codec = Codec.of(config, text.source_vocabulary, text.target_vocabulary)
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(
             config, *map(len, (text.source_vocabulary, text.target_vocabulary))
@@ -83,7 +88,7 @@ class Training:
                 launcher.kill(signal.SIGKILL)  # the other ranks would wait for this one
             raise
 
-    def finish(self) -> tuple[TrainedModel, Outcome]:
+    def finish(self) -> tuple[Model, Outcome]:
         """The model of the best checkpoint, and the outcome of the training.
 
         The outcome, and the dictionary learnt from the attention, are added to the checkpoint.
@@ -93,7 +98,7 @@ class Training:
         checkpoint = read_checkpoint(path, own_code(config))
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # what follows is added to the file that all have read now
-        trained = TrainedModel(self.model.network, self.codec, config)
+        trained = Model(self.model.network, self.codec, config)
         train = self.summary() | {"nll_per_sentence": self._train_nll(trained)}
         dictionary = self._dictionary(trained)
         history = self.record.history
@@ -126,7 +131,7 @@ class Training:
             "peak_memory": peak_memory(device),
         }
 
-    def _train_nll(self, trained: TrainedModel) -> float | None:
+    def _train_nll(self, trained: Model) -> float | None:
         """NLL of a fixed sample of the training pairs; None where none is asked for."""
         wanted = self._samples()["nll"]
         if not wanted:
@@ -136,7 +141,7 @@ class Training:
         with timed(name), self._stage(name, wanted) as stage:
             return on_every_rank(
                 self.trainer,
-                trained.model,
+                trained.network,
                 lambda: mean_nll(
                     trained,
                     train,
@@ -145,7 +150,7 @@ class Training:
                 ),
             )
 
-    def _dictionary(self, trained: TrainedModel) -> dict[str, str] | None:
+    def _dictionary(self, trained: Model) -> dict[str, str] | None:
         """The dictionary for `search.replace_unk`; None where none can be learnt.
 
         It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
@@ -158,7 +163,7 @@ class Training:
         with timed(name), self._stage(name, len(rows)) as stage:
             dictionary = on_every_rank(
                 self.trainer,
-                trained.model,
+                trained.network,
                 lambda: learn_dictionary(
                     trained,
                     train,

@@ -8,7 +8,7 @@ from nmt.config import Config
 from nmt.config.keys import flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, named_initial, to_containers
 from nmt.data.vocabulary import Vocabularies
-from nmt.inference.trained import read_members
+from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.training.early_checks import own_code
 from nmt.utils.commands import literal

@@ -15,7 +15,8 @@ from nmt.config.overrides import apply_typed, typed_paths
 from nmt.config.validation import load
 from nmt.data.prepare import Prepared, prepare
 from nmt.data.sources import leave_out_absent
-from nmt.inference.trained import TrainedModel, from_checkpoints, read_members
+from nmt.inference.load import from_checkpoints, read_members
+from nmt.inference.model import Model
 from nmt.training.early_checks import check_early, own_code, refuse_untrusted_scores
 from nmt.training.folder import RunFolder
 from nmt.training.initial import given_vocabularies, initial_checkpoint
@@ -90,7 +91,7 @@ def without_model(composed: DictConfig) -> Run:
     return Run(config, folder, typed=HydraConfig.get().overrides.task)
 
 
-def model_of(run: Run) -> TrainedModel:
+def model_of(run: Run) -> Model:
     """The model or ensemble that a run evaluates; raises InputError as `from_checkpoints`."""
     assert run.checkpoint is not None
     return from_checkpoints([run.checkpoint, *run.others], run.config)

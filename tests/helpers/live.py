@@ -16,8 +16,9 @@ from omegaconf import OmegaConf
 from nmt.config import Config
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
+from nmt.inference.force_decoding import Codec
 from nmt.inference.live_export import live_model
-from nmt.inference.trained import TrainedModel, make_codec
+from nmt.inference.model import Model
 from nmt.models import build_model
 from nmt.report.live_file import LiveModel
 from nmt.report.page import embed
@@ -39,7 +40,7 @@ def drawn_model(
     sizes: tuple[int, int, int, int] = (11, 7, 9, 6),
     words: tuple[Sequence[str], Sequence[str]] = (ENGLISH, FRENCH),
     dictionary: dict[str, str] | None = None,
-) -> TrainedModel:
+) -> Model:
     """A model in evaluation mode whose weights are drawn; hidden, embedding, alignment, maxout are `sizes`."""
     config = OmegaConf.structured(Config)
     config.model._target_ = f"nmt.models.{model}"
@@ -59,11 +60,11 @@ def drawn_model(
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.normal_(std=spread)
-    codec = make_codec(objects, *vocabularies)
-    return TrainedModel(built.network, codec, objects, dictionary)
+    codec = Codec.of(objects, *vocabularies)
+    return Model(built.network, codec, objects, dictionary)
 
 
-def laptop_model(model: str) -> TrainedModel:
+def laptop_model(model: str) -> Model:
     """A model of `regime=laptop`: its sizes, and vocabularies as large as the built-in corpus has."""
     english, french = (
         [*known, *(f"{letter}{number}" for number in range(1200))]
@@ -72,13 +73,13 @@ def laptop_model(model: str) -> TrainedModel:
     return drawn_model(model, sizes=(256, 128, 256, 128), words=(english, french), spread=0.05)
 
 
-def exported(trained: TrainedModel) -> LiveModel:
+def exported(trained: Model) -> LiveModel:
     found = live_model(trained)
     assert isinstance(found, LiveModel), found
     return found
 
 
-def rounded(trained: TrainedModel, bits: int) -> TrainedModel:
+def rounded(trained: Model, bits: int) -> Model:
     """The model with the weights that a page has of it."""
     state = {}
     for name, weight in exported(trained).weights.items():
@@ -88,14 +89,14 @@ def rounded(trained: TrainedModel, bits: int) -> TrainedModel:
         else:
             state[name] = torch.from_numpy(weight.astype("float32"))
     sizes = [
-        part.embedding.num_embeddings for part in (trained.model.encoder, trained.model.decoder)
+        part.embedding.num_embeddings for part in (trained.network.encoder, trained.network.decoder)
     ]
     model = build_model(trained.config, *sizes).network
     model.load_state_dict(state)
-    return dataclasses.replace(trained, model=model.eval())
+    return dataclasses.replace(trained, network=model.eval())
 
 
-def described(trained: TrainedModel) -> dict[str, Any]:
+def described(trained: Model) -> dict[str, Any]:
     """What a page says of a model, with the rules of its languages."""
     about = exported(trained).about
     source, target = (tokeniser(each).rules() for each in about["languages"])
@@ -119,7 +120,7 @@ def in_node(folder: Path, script: str, **given: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def stored(trained: TrainedModel, bits: int, folder: Path) -> str:
+def stored(trained: Model, bits: int, folder: Path) -> str:
     """A file of the bytes that a page holds of a model."""
     path = folder / "weights.bin"
     path.write_bytes(packed_weights(exported(trained), bits))

@@ -6,7 +6,8 @@ from nmt.config import Config, EvaluationConfig, ModelConfig, SearchConfig
 from nmt.data.vocabulary import WordVocabulary
 from nmt.evaluation.alignment import Gold
 from nmt.evaluation.examples import Example
-from nmt.inference.trained import Codec, TrainedModel
+from nmt.inference.force_decoding import Codec
+from nmt.inference.model import Model
 from nmt.models import build_model
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
@@ -54,4 +55,4 @@ def make_trained(
 ):
     config = Config(search=search, evaluation=evaluation or EvaluationConfig(), threads=threads)
     config.trainer.update(accelerator="cpu", precision=precision)
-    return TrainedModel(network, codec or make_codec(), config, dictionary)
+    return Model(network, codec or make_codec(), config, dictionary)

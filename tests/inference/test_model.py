@@ -30,7 +30,7 @@ def model(run):
 
 def log_probability(model, source: list[str], target: list[str]) -> float:
     """By the decoder's steps one after the other, each word's probability picked by hand."""
-    translator, codec = model.trained.model, model.trained.codec
+    translator, codec = model.network, model.codec
     ids = torch.tensor([codec.source.encode(source)])
     memory = translator.encode(ids, torch.ones_like(ids, dtype=torch.bool))
     state, total = translator.decoder.initial(memory), 0.0
@@ -46,6 +46,8 @@ def log_probability(model, source: list[str], target: list[str]) -> float:
 def test_a_translation_has_the_probability_of_its_words(model):
     results = model.translate(LINES, beam=4, nbest=3)
     assert [len(result.nbest) for result in results] == [3, 0, 3]
+    sources = [result.source for result in results]
+    assert sources == [LINES[0].split(), [], LINES[2].split()]
     for result in (results[0], *results[2].nbest):
         by_hand = log_probability(model, result.source, result.tokens)
         ended = 3 * (len(result.source) + 1) > len(result.tokens)
@@ -141,7 +143,7 @@ def test_what_is_no_model_is_refused(tmp_path):
 def test_it_says_what_it_is(model, run):
     assert repr(model) == f"<RNNsearch-50, en to fr, {run}/checkpoints/best.ckpt>"
     assert model.languages == ("en", "fr")
-    assert model.trained.codec.target.encode([]) == [END]
+    assert model.codec.target.encode([]) == [END]
 
 
 def test_an_alignment_is_drawn(model, tmp_path):
@@ -194,11 +196,12 @@ def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
 def test_models_of_other_words_make_no_ensemble(tmp_path):
     one = small_checkpoint(tmp_path / "one.ckpt")
     other = small_checkpoint(tmp_path / "other.ckpt", french=("le", "chat"))
-    with pytest.raises(nmt.InputError) as refused:
-        nmt.load([one, other])
-    assert str(refused.value).startswith(
-        f"checkpoint={other}: its target vocabulary is not that of {one}; "
-    )
+    content = torch.load(one, weights_only=True)
+    content["hyper_parameters"]["config"]["tokenizer"]["characters"] = True
+    torch.save(content, tmp_path / "characters.ckpt")
+    for file, name in ((other, "target vocabulary"), (tmp_path / "characters.ckpt", "characters")):
+        with pytest.raises(nmt.InputError, match=f"^checkpoint={file}: its .*{name} is not that"):
+            nmt.load([one, file])
 
 
 def test_without_attention_there_are_no_weights(tmp_path):

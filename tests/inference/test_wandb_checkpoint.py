@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nmt
-from nmt.inference.wandb_checkpoint import check_references, download
+from nmt.inference.wandb_checkpoint import download
 from nmt.utils.errors import InputError
 from tests.helpers.models import small_checkpoint
 
@@ -55,7 +55,7 @@ def test_without_a_key_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
     with pytest.raises(InputError, match="wandb login"):
-        check_references(["best.ckpt", NAMED])
+        download(NAMED)
 
 
 def test_a_downloaded_model_translates_as_the_file_does(

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import EvaluationConfig
 from nmt.inference.live_export import live_model
-from nmt.inference.trained import intervene
+from nmt.inference.load import intervene
 from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
 from nmt.report.live_file import read_live, shapes, write_live
 from nmt.utils.errors import InputError
@@ -35,7 +34,7 @@ def test_a_model_comes_back_as_it_was(model: str, options: dict[str, Any], tmp_p
     assert found is not None
     assert json.dumps(found.about) == json.dumps(written.about)
     assert list(found.weights) == list(shapes(found.about))
-    state = trained.model.state_dict()
+    state = trained.network.state_dict()
     assert set(found.weights) == set(state)
     for name, weight in found.weights.items():
         assert np.array_equal(weight, state[name].half().numpy())
@@ -52,16 +51,16 @@ def test_what_a_page_cannot_run_is_named() -> None:
     class Louder(torch.nn.Module):
         pass
 
-    trained.model.decoder.context.scoring = Louder()
+    trained.network.decoder.context.scoring = Louder()
     assert live_model(trained) == "the page does not know the scoring function Louder"
     trained = drawn_model()
     with torch.no_grad():
-        trained.model.output.bias[3] = 70_000
+        trained.network.output.bias[3] = 70_000
     assert live_model(trained) == "a weight is too large for 16 bits"
     trained = drawn_model()
-    trained.model.decoder.unit.__class__ = type("Other", (torch.nn.Module,), {})
+    trained.network.decoder.unit.__class__ = type("Other", (torch.nn.Module,), {})
     assert live_model(trained) == "the page does not know Other in RNNsearch"
-    trained.model.__class__ = type("Mine", (type(trained.model),), {})
+    trained.network.__class__ = type("Mine", (type(trained.network),), {})
     assert live_model(trained) == "the page does not know the model Mine"
 
 
@@ -87,17 +86,17 @@ def test_a_damaged_file_is_refused(change: Any, tmp_path: Path) -> None:
 def test_options_that_a_page_does_not_compute() -> None:
     """Nothing is exported that would be computed as something else."""
     trained = drawn_model()
-    trained.model.reverse_source = True
+    trained.network.reverse_source = True
     assert live_model(trained) == "the page does not read a source backwards"
     trained = drawn_model()
-    intervene(trained.model, EvaluationConfig(attention="uniform"))
+    intervene(trained.network, "uniform", "a.ckpt")
     assert live_model(trained) == "the page takes the attention as it was trained"
     for unit, attention, named in (
         (LstmUnit, Attention, "LstmUnit"),
         (GatedUnit, LocalAttention, "LocalAttention"),
     ):
         trained = drawn_model()
-        decoder = trained.model.decoder
+        decoder = trained.network.decoder
         scoring = decoder.context.scoring
         decoder.context = attention(11, 22, 9, scoring)
         decoder.unit = unit(7, 11, 22)

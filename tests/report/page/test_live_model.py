@@ -12,9 +12,8 @@ import torch
 
 from nmt.data.batch import pad
 from nmt.data.vocabulary import spelt, written_words
-from nmt.inference.decoding import RUNNERS_UP, alignment_row, force_decode
-from nmt.inference.trained import TrainedModel
-from nmt.inference.unknown_words import replace_unknown_words
+from nmt.inference.force_decoding import force_decode
+from nmt.inference.model import RUNNERS_UP, Model, replace_unknown_words
 from nmt.search.beam import beam_search
 from nmt.search.hypothesis import Hypothesis
 from tests.helpers.live import (
@@ -60,16 +59,16 @@ def sentences(count: int, longest: int = 20) -> list[str]:
     return [" ".join(draw.choice(words, length)) for length in lengths]
 
 
-def in_the_page(trained: TrainedModel, bits: int, folder: Path, **given: Any) -> list[Any]:
+def in_the_page(trained: Model, bits: int, folder: Path, **given: Any) -> list[Any]:
     given = {"beam": 1, "attention": "trained", "replace": "none"} | given
     about, weights = described(trained), stored(trained, bits, folder)
     return in_node(folder, TRANSLATE, about=about, weights=weights, bits=bits, **given)
 
 
-def in_python(trained: TrainedModel, texts: list[str], beam: int) -> list[Hypothesis]:
+def in_python(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:
     settings = dataclasses.replace(trained.config.search, beam_size=beam)
     source, mask = pad([trained.codec.source.encode(text.split()) for text in texts])
-    return [found[0] for found in beam_search(trained.model, source, mask, settings)]
+    return [found[0] for found in beam_search(trained.network, source, mask, settings)]
 
 
 @pytest.mark.parametrize(("model", "scoring", "state_input", "bpe"), KINDS)
@@ -84,13 +83,13 @@ def test_the_page_computes_and_searches_as_torch_does(
         hypotheses = in_python(same, texts, beam)
         encoded = [same.codec.source.encode(text.split()) for text in texts]
         forced = force_decode(
-            same.model, encoded, [each.tokens for each in hypotheses], runners_up=RUNNERS_UP
+            same.network, encoded, [each.tokens for each in hypotheses], runners_up=RUNNERS_UP
         )
         for text, source, record, hypothesis, decoding in zip(
             texts, encoded, found, hypotheses, forced, strict=True
         ):
             words = same.codec.target.decode(decoding.ids)
-            row = alignment_row(same.codec, text.split(), words, decoding, score=hypothesis.score)
+            row = decoding.row(same.codec, text.split(), words, hypothesis.score)
             assert record["ids"] == decoding.ids
             assert record["finished"] is hypothesis.finished
             assert record["score"] == pytest.approx(hypothesis.score, abs=1e-3)
@@ -105,7 +104,7 @@ def test_the_page_computes_and_searches_as_torch_does(
                 assert record["z"] == pytest.approx(row["log_normaliser"], abs=1e-3)
             else:
                 real = torch.ones(1, len(source), dtype=torch.bool)
-                annotations, _ = same.model.encoder(torch.tensor([source]), real)
+                annotations, _ = same.network.encoder(torch.tensor([source]), real)
                 filled = annotations[0].detach().flatten().tolist()
                 assert record["filled"] == pytest.approx(filled, abs=1e-5)
 
@@ -147,14 +146,14 @@ def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
 def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
     trained = drawn_model(dictionary={"zebra": "zèbre"}, seed=2)
     with torch.no_grad():
-        trained.model.output.bias[1] = 9.0  # it writes little else
+        trained.network.output.bias[1] = 9.0  # it writes little else
     text = "the zebra is constructor after the quagga"
     for mode in ("none", "copy", "dictionary"):
         (record,) = in_the_page(trained, 16, tmp_path, texts=[text], replace=mode)
         assert 1 in record["ids"]
         same = rounded(trained, 16)
         source = same.codec.source.encode(text.split())
-        (decoding,) = force_decode(same.model, [source], [record["ids"]])
+        (decoding,) = force_decode(same.network, [source], [record["ids"]])
         wanted = written_words(same.codec.target, record["ids"])
         if mode != "none":
             dictionary = trained.dictionary if mode == "dictionary" else None

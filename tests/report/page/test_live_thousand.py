@@ -18,8 +18,9 @@ from nmt.config.validation import load
 from nmt.data.tokenise import tokeniser
 from nmt.evaluation.bleu import bleu, sentence_statistics
 from nmt.grammar import draw_by_length
-from nmt.inference.decoding import force_decode, in_batches, search
-from nmt.inference.trained import TrainedModel, from_checkpoints
+from nmt.inference.force_decoding import force_decode
+from nmt.inference.load import from_checkpoints
+from nmt.inference.model import Model
 from nmt.models.checkpoint import read_checkpoint
 from nmt.search import Hypothesis
 from tests.helpers.live import NODE, in_node, rounded
@@ -34,7 +35,7 @@ EDGES = (10, 20, 30, 40, 50, 60)
 
 
 @pytest.fixture(scope="module")
-def trained(request: pytest.FixtureRequest) -> TrainedModel:
+def trained(request: pytest.FixtureRequest) -> Model:
     folder = os.environ.get("LIVE_RUN") or request.getfixturevalue("rnnsearch")
     checkpoint = read_checkpoint(Path(folder) / "checkpoints" / "best.ckpt")
     return from_checkpoints([checkpoint], load(checkpoint.config.copy()))
@@ -57,7 +58,7 @@ def corpus_bleu(hypotheses: list[list[str]], references: list[list[str]]) -> flo
     return bleu(sum(statistics))  # type: ignore[arg-type]
 
 
-def searched(trained: TrainedModel, texts: list[str], beam: int) -> list[Hypothesis]:
+def searched(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:
     moses = tokeniser(trained.config.data.languages[0])
     encoded = [trained.codec.source.encode(moses.tokenise(text)) for text in texts]
     settings: SearchConfig = dataclasses.replace(trained.config.search, beam_size=beam, nbest=1)
@@ -65,9 +66,7 @@ def searched(trained: TrainedModel, texts: list[str], beam: int) -> list[Hypothe
     changed = dataclasses.replace(trained, config=config)
     lengths = [len(sentence) for sentence in encoded]
     found = dict(
-        in_batches(
-            changed, lengths, lambda places: search(changed, [encoded[place] for place in places])
-        )
+        changed.in_batches(lengths, lambda places: changed.search([encoded[p] for p in places]))
     )
     return [found[place][0] for place in range(len(texts))]
 
@@ -76,7 +75,7 @@ def searched(trained: TrainedModel, texts: list[str], beam: int) -> list[Hypothe
     ("bits", "beam", "least"), [(16, 1, 0.999), (8, 1, 0.999), (16, 12, 0.995)]
 )
 def test_translations_are_the_same(
-    trained: TrainedModel, texts: list[str], bits: int, beam: int, least: float, tmp_path: Path
+    trained: Model, texts: list[str], bits: int, beam: int, least: float, tmp_path: Path
 ) -> None:
     same = rounded(trained, bits)
     wanted = searched(same, texts, beam)
@@ -87,7 +86,7 @@ def test_translations_are_the_same(
         part = slice(start, start + 50)
         sources = [trained.codec.source.encode(moses.tokenise(text)) for text in texts[part]]
         with torch.no_grad():
-            forced = force_decode(same.model, sources, [one["ids"] for one in found[part]])
+            forced = force_decode(same.network, sources, [one["ids"] for one in found[part]])
         for decoding, one, hypothesis in zip(forced, found[part], wanted[part], strict=True):
             differences = (a - b for a, b in zip(decoding.log_probabilities, one["p"], strict=True))
             furthest = max(furthest, *map(abs, differences))
@@ -103,7 +102,7 @@ def test_translations_are_the_same(
 
 
 def test_bleu_is_that_of_python(
-    trained: TrainedModel,
+    trained: Model,
     pairs: list[tuple[list[str], list[str]]],
     texts: list[str],
     tmp_path: Path,

@@ -7,20 +7,11 @@ import pytest
 import torch
 
 from nmt.config import SearchConfig
-from nmt.data.batch import collate
 from nmt.data.vocabulary import UNKNOWN, BpeVocabulary, WordVocabulary
-from nmt.inference import decoding
-from nmt.inference.decoding import describe, force_decode, in_batches, score, search, translate
-from nmt.search import Hypothesis, beam_search
-from tests.inference.small import (
-    SEARCH,
-    SOURCE,
-    TARGET,
-    TEXT,
-    make_codec,
-    make_network,
-    make_trained,
-)
+from nmt.inference import model
+from nmt.inference.force_decoding import force_decode
+from nmt.search import Hypothesis
+from tests.inference.small import SEARCH, SOURCE, make_codec, make_network, make_trained
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +23,7 @@ def no_gradients():
 def test_force_decoding_repeats_the_probabilities_of_the_search():
     network, source = make_network(), SOURCE.encode(["the", "red", "cat"])
     trained = make_trained(network, search=dataclasses.replace(SEARCH, nbest=3))
-    [found] = search(trained, [source])
+    [found] = trained.search([source])
     tokens = [hypothesis.tokens for hypothesis in found]
     decodings = force_decode(network, [source] * 3, tokens, runners_up=5)
     for hypothesis, forced in zip(found, decodings, strict=True):
@@ -49,34 +40,6 @@ def test_force_decoding_repeats_the_probabilities_of_the_search():
             assert np.exp([own, *values]).sum() <= 1 + 1e-6
 
 
-def test_translations_come_in_order_whatever_the_batches():
-    trained = make_trained(make_network(), search=dataclasses.replace(SEARCH, nbest=2))
-    sources = [[], *(source.split() for source, _ in TEXT), []]
-    found = translate(trained, sources)
-    assert found[0] == found[-1] == []
-    for source, nbest in zip(sources[1:-1], found[1:-1], strict=True):
-        batch = collate([SOURCE.encode(source)], [[0]])
-        [expected] = beam_search(
-            trained.model, batch.source, batch.source_mask, trained.config.search
-        )
-        assert [each.tokens for each in nbest] == [TARGET.decode(h.tokens) for h in expected]
-        assert [each.score for each in nbest] == pytest.approx([h.score for h in expected])
-        for each in nbest:
-            assert each.weights.shape == (len(each.tokens) + 1, len(source) + 1)
-            np.testing.assert_allclose(each.weights.sum(1), 1)
-
-
-def test_given_pairs_have_the_likelihood_of_the_network():
-    trained = make_trained(make_network())
-    pairs = [(source.split(), target.split()) for source, target in TEXT]
-    for (source, target), scored in zip(pairs, score(trained, pairs), strict=True):
-        batch = collate([SOURCE.encode(source)], [TARGET.encode(target)])
-        nll = trained.model(batch.source, batch.source_mask, batch.target, batch.target_mask).nll
-        assert scored.score == pytest.approx(-float(nll.sum()))
-        assert scored.log_probabilities == pytest.approx(-nll[0].numpy())
-        assert (scored.tokens, scored.symbols) == (target, len(target) + 1)
-
-
 def test_subwords_are_read_as_words():
     learn = ["the cat sees the dog", "catamaran", "dogged cats see"]
     source, target = BpeVocabulary.learn(learn, 262), BpeVocabulary.learn(learn, 270)
@@ -89,7 +52,8 @@ def test_subwords_are_read_as_words():
     summed = np.stack([forced.weights[:, groups == word].sum(1) for word in range(4)], 1)
     # a word of the translation has the mean weights of its subwords
     mean = np.stack([summed[rows == word].mean(0) for word in range(3)])
-    [scored] = score(make_trained(network, codec), [(words, written)])
+    trained = make_trained(network, codec)
+    [scored] = trained.score([(" ".join(words), " ".join(written))])
     np.testing.assert_allclose(scored.weights, mean, rtol=1e-6)
     assert scored.row["source"] == [*words, "</s>"]
     assert scored.row["target"] == [*written, "</s>"]
@@ -107,15 +71,14 @@ def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode):
         make_network(target=target), make_codec(target=target),
         SearchConfig(replace_unk=mode), dictionary=dictionary,
     )  # fmt: skip
-    forced = decoding.force_decode
 
     def one_to_one(*arguments, **options):
-        found = forced(*arguments, **options)
+        found = force_decode(*arguments, **options)
         return [dataclasses.replace(each, weights=np.eye(4)) for each in found]
 
-    monkeypatch.setattr(decoding, "force_decode", one_to_one)
+    monkeypatch.setattr(model, "force_decode", one_to_one)
     hypothesis = Hypothesis([word, UNKNOWN, UNKNOWN, 0], -4.0, True)
-    [found] = describe(trained, [(["the", "<unk>", "Smith"], hypothesis)], ())
+    [found] = trained.describe([(["the", "<unk>", "Smith"], hypothesis)], ())
     expected = {
         "none": (["<unk>", "<unk>", "<unk>"], (1, 2)),
         "copy": (["<unk>", "<unk>", "Smith"], ()),
@@ -130,6 +93,6 @@ def test_ranks_share_the_sentences(world):
     found = [
         place
         for rank in range(world)
-        for place, _ in in_batches(trained, [7, 3, 4, 2, 6], lambda places: places, rank, world)
+        for place, _ in trained.in_batches([7, 3, 4, 2, 6], lambda places: places, rank, world)
     ]
     assert sorted(found) == [0, 1, 2, 3, 4]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.inference.stream import batches_of_lines
+from nmt.inference.lines import batches_of_lines
 from nmt.utils.errors import InputError
 
 

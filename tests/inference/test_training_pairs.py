@@ -7,8 +7,8 @@ from omegaconf import OmegaConf
 
 from nmt.data.splits import HeldOut
 from nmt.data.vocabulary import WordVocabulary
-from nmt.inference.training_pairs import learn_dictionary
-from nmt.inference.unknown_words import count_links, pairs_of_rare_words, replace_unknown_words
+from nmt.inference.model import replace_unknown_words
+from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
 from nmt.layers import TeacherForced
 from nmt.models import build_model
 from tests.helpers.models import small_config

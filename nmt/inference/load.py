@@ -1,0 +1,163 @@
+"""Loads a `Model` from the checkpoint, or the ensemble of checkpoints, that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from nmt.config import Config, ScoreConfig, TranslateConfig
+from nmt.config.overrides import apply_typed, typed_paths
+from nmt.config.validation import load
+from nmt.inference.force_decoding import Codec
+from nmt.inference.model import Model
+from nmt.inference.wandb_checkpoint import download
+from nmt.layers import Attention, Intervention, LocalAttention, Network
+from nmt.models.checkpoint import Checkpoint, read_checkpoint
+from nmt.models.ensemble import Ensemble
+from nmt.utils.arguments import as_list
+from nmt.utils.devices import check_accelerator, resolve_threads
+from nmt.utils.errors import InputError
+
+
+def load_model(
+    path: str | Path | Sequence[str | Path],
+    *,
+    accelerator: str = "auto",
+    threads: int | str = "auto",
+    precision: str | None = None,
+    trust: Sequence[str] = (),
+) -> Model:
+    """A trained model, ready to translate (`nmt.load`).
+
+    Args:
+        path: a checkpoint; a run folder, whose best one is taken; or a W&B artifact,
+            `wandb:entity/project/name:alias`. Several are an ensemble, which averages the
+            probabilities of each word (`nmt.models.ensemble`).
+        accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
+        threads: of the CPU, or `auto`.
+        precision: `32`, `bf16-mixed` or `auto`; None: as in training.
+        trust: modules outside nmt that the checkpoint's configuration may name.
+
+    Raises:
+        InputError: naming the file, if it is missing, damaged, or not a checkpoint of nmt, or if
+            several cannot be an ensemble.
+    """
+    members = read_members(as_list(path), as_list(trust))
+    config = members[0].config.copy()
+    check_accelerator(accelerator)
+    config.trainer["accelerator"] = accelerator
+    config.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
+    if precision is not None:
+        config.trainer["precision"] = precision
+    return from_checkpoints(members, load(config, training=False))
+
+
+def load_for_command(composed: DictConfig, command: type[TranslateConfig | ScoreConfig]) -> Model:
+    """The model that `nmt.translate` or `nmt.score` applies.
+
+    Its configuration is that of the checkpoint with what was typed.
+
+    Raises:
+        InputError: as `read_members` and `from_checkpoints`, and naming a key that is wrong.
+    """
+    members = read_members(composed.checkpoint, composed.trust)
+    typed = HydraConfig.get().overrides.task
+    paths = typed_paths(typed, command)
+    config = load(apply_typed(members[0].config, composed, typed, command), training=False)
+    accelerator = config.trainer["accelerator"]
+    if "trainer.accelerator" in paths:  # the stored one need not exist here
+        check_accelerator(accelerator)
+    # the stored number of threads was chosen for another machine
+    threads = config.threads if "threads" in paths else "auto"
+    config.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
+    return from_checkpoints(members, config)
+
+
+def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
+    """The checkpoints that `checkpoint=FILE` names, or the members of `checkpoint=[a,b,c]`.
+
+    A run folder stands for its best checkpoint; an artifact of W&B is downloaded.
+
+    Raises:
+        InputError: as `read_checkpoint` and `download`; and where members differ in what an
+            ensemble shares.
+    """
+    files = [named] if isinstance(named, str | Path) else list(named or ())
+    if not files:
+        raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
+    members = [read_checkpoint(_path_of(str(file)), trust) for file in files]
+    first, *others = members
+    for other in others:
+        for name, value in _shared(other).items():
+            if value != _shared(first)[name]:
+                raise InputError(
+                    f"checkpoint={other.path}: its {name} is not that of {first.path}; models are "
+                    "averaged word by word, so that all must be trained on one prepared text"
+                )
+    return members
+
+
+def _path_of(file: str) -> Path:
+    if file.startswith("wandb:"):
+        return download(file)
+    best = Path(file, "checkpoints", "best.ckpt")
+    return best if best.is_file() else Path(file)
+
+
+def _shared(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What all members of an ensemble have in common."""
+    config = checkpoint.config
+    return {
+        "source vocabulary": checkpoint.source_vocabulary.state(),
+        "target vocabulary": checkpoint.target_vocabulary.state(),
+        "data.languages": list(config.data.languages),
+        "tokenizer.normalise": config.tokenizer.normalise,
+        "tokenizer.characters": config.tokenizer.characters,
+    }
+
+
+def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
+    """The model of a checkpoint, or the ensemble of several, on the CPU.
+
+    Args:
+        members: of `read_members`.
+        config: the first one's, with the settings of what it is to do.
+
+    Raises:
+        InputError: where a model cannot be built, its weights do not fit it, its attention cannot
+            be replaced, or it has no dictionary for `search.replace_unk=dictionary`.
+    """
+    first, *others = members
+    networks = [first.network(config), *(member.network() for member in others)]
+    for member, network in zip(members, networks, strict=True):
+        intervene(network, config.evaluation.attention, str(member.path))
+    model = Model(
+        network=Ensemble(networks).eval() if others else networks[0],
+        codec=Codec.of(config, *first.vocabularies),
+        config=config,
+        dictionary=next((m.dictionary for m in members if m.dictionary is not None), None),
+        checkpoints=[member.path for member in members],
+    )
+    return model.searching(None, None, {})
+
+
+def intervene(network: Network, kind: str, checkpoint: str) -> None:
+    """Replaces the weights of a network's attention as `evaluation.attention` says.
+
+    Raises:
+        InputError: naming the checkpoint, if it has no global attention.
+    """
+    context = network.decoder.context
+    if kind == "as_trained":
+        return
+    if not isinstance(context, Attention) or isinstance(context, LocalAttention):
+        raise InputError(
+            f"checkpoint={checkpoint}: has no attention whose weights could be replaced; leave out "
+            f"evaluation.attention={kind}"
+        )
+    changed = Intervention(context, kind)
+    network.decoder.context = changed  # type: ignore[assignment]  # an attention to a decoder's step
