@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md and docs/paper.md from docs/results/*.csv.
+"""Writes the tables of docs/results.md from the records in docs/results.
 
     python -m benchmarks.records
 
@@ -9,10 +9,10 @@ languages and, where not all are wanted, groups of runs by pattern:
     <!-- end of table -->
 
 What to show is `scores`, `alignment`, `runs`, `unknown` (BLEU by number of unknown words) or
-`lengths` (BLEU by source length; `lengths:nll_per_word` another score). `claims` is a table of all
-verdicts, `claims STUDY` of one study's.
+`lengths` (BLEU by source length; `lengths:nll_per_word` another score). `claims STUDY NAME ...` is
+a table of verdicts, without names of all of the study's.
 
-The columns of the files are explained in docs/results/README.md.
+docs/results/columns.csv explains the columns of the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nmt.evaluation.scores import REGISTERED
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RECORDS = DOCS / "results"
-PAGES = (DOCS / "results.md", DOCS / "paper.md")
+PAGE = DOCS / "results.md"
 TABLE = re.compile(r"(<!-- table: ([^\n]*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 BY_SET = ("bleu", "bleu_no_unk", "sacrebleu", "chrf", "nll_per_sentence")
 BY_LINKS = ("alignment_error_rate", "precision", "recall", "eos_weight", "eos_share")
@@ -87,7 +87,7 @@ def with_tables(page: str, records: Records) -> str:
 def table_of(asked: str, records: Records) -> str:
     """The table of a mark, in Markdown."""
     words = asked.split()
-    if words[:1] == ["claims"]:
+    if words[:1] == ["claims"] and len(words) > 1:
         return claims(records.claims, *words[1:])
     if len(words) < 4 or words[1].partition(":")[0] not in KINDS:
         raise ValueError(f"<!-- table: {asked} -->: no such table")
@@ -97,17 +97,21 @@ def table_of(asked: str, records: Records) -> str:
     return KINDS[kind](runs, records.of(runs, name), *([score] if score else []))
 
 
-def claims(rows: pd.DataFrame, study: str | None = None) -> str:
-    """Claim, verdict and figure: of all studies, or of one with who says it."""
-    if study is not None:
-        rows = rows[rows["study"] == study]
-    beside = "on" if study is None else "who says it"
+def claims(rows: pd.DataFrame, study: str, *names: str) -> str:
+    """Claim, verdict and figure of a study's claims.
+
+    Raises:
+        ValueError: for a name that no claim of the study has.
+    """
+    rows = rows[rows["study"] == study].set_index("name", drop=False)
+    unknown_names = [name for name in names if name not in rows.index]
+    if rows.empty or unknown_names:
+        raise ValueError(f"{study} {unknown_names}: no such claims")
     cells = []
-    for row in rows.itertuples():
-        where = f"{row.study}, {row.set}" if study is None else row.source
+    for row in rows.loc[list(names) or list(rows.index)].itertuples():
         figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}"
-        cells.append([row.claim, where, row.verdict, figure])
-    return markdown(["claim", beside, "verdict", "figure"], cells, texts=4)
+        cells.append([row.claim, row.verdict, figure])
+    return markdown(["claim", "verdict", "figure"], cells, texts=3)
 
 
 def _verdict_figure(row: pd.Series) -> str:
@@ -263,8 +267,7 @@ def _digits(score: str) -> int:
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     records = Records()
-    for page in PAGES:
-        page.write_text(with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
 
 
 if __name__ == "__main__":

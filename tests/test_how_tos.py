@@ -1,7 +1,7 @@
-"""What the documentation marks as quick is typed, in order, in tiny form.
+"""What the documentation marks as quick runs, in order and in tiny form.
 
-Each page has a folder of its own, with the files it gives the content of, and those it takes the
-reader to have.
+Each page has a folder of its own, with the files that it gives the content of and those that it
+takes the reader to have.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from nmt.grammar import draw
-from tests.helpers.documentation import PAGES, Shown, blocks, commands, files
+from tests.helpers.documentation import PAGES, Command, blocks, commands, files
 from tests.helpers.processes import run
 
 QUICK = [page for page in PAGES if "<!-- quick -->" in page.read_text()]
 LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs of the reader's own files
-DATED = "outputs/DATE/TIME"  # stands for the folder of the reader's own training
 SMALL = (
     *("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0"),
     "evaluation.resamples=20",
@@ -38,7 +37,7 @@ TINY = {
 
 
 def prepare_folder(folder: Path, page: str) -> None:
-    """The files that the page gives, and those that stand for the reader's own."""
+    """Writes the files that the page gives, and those that stand for the reader's own."""
     for name, content in files(page).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -51,26 +50,20 @@ def prepare_folder(folder: Path, page: str) -> None:
         ):
             text = "".join(" ".join(words) + "\n" for words in sentences)
             (folder / f"{name}.{language}").write_text(text)
-    (folder / "moses-output.txt").write_text((folder / "test.fr").read_text())
+    (folder / "moses.txt").write_text((folder / "test.fr").read_text())
 
 
-def newest(folder: Path) -> str:
-    """The last training that named no folder."""
-    made = sorted(folder.glob("outputs/*/*/checkpoints"))
-    return str(made[-1].parent.relative_to(folder)) if made else ""
-
-
-def type_command(folder: Path, command: Shown) -> None:
-    """Runs a command as it is shown, but for its size."""
+def type_command(folder: Path, command: Command) -> None:
+    """Runs a command as it is printed, but for its size."""
     tiny = TINY.get(command.name, ())
     smaller = {word.partition("=")[0] for word in tiny}
-    shown = [word.replace(DATED, newest(folder)) for word in command.words]
-    words = [word for word in shown if word.partition("=")[0] not in smaller]
+    words = [word for word in command.words if word.partition("=")[0] not in smaller]
     text = (folder / command.stdin).read_bytes() if command.stdin else b""
-    there = {"PYTHONPATH": str(folder)}  # as `python -m` does
-    ended = run(command.name, *words, *tiny, cwd=folder, env=there, stdin=text)
+    path = {"PYTHONPATH": str(folder)}  # as `python -m` does
+    ended = run(command.name, *words, *tiny, cwd=folder, env=path, stdin=text)
     assert ended.code == 0, f"{command}\n{ended.err}"
     if command.stdout:
+        assert ended.out
         (folder / command.stdout).write_text(ended.out)
 
 
@@ -79,14 +72,12 @@ def test_what_is_marked_quick_runs(page: Path, tmp_path: Path):
     text = page.read_text()
     prepare_folder(tmp_path, text)
     names: dict[str, Any] = {}
-    typed = 0
     for block in blocks(text):
-        if block.mark == "quick" and block.language == "python":
+        if block.mark != "quick":
+            continue
+        if block.language == "python":
             with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()):
-                exec(block.text.replace(DATED, newest(tmp_path)), names)
-            typed += 1
-        elif block.mark == "quick":
-            for command in commands(block.text):
+                exec(block.text, names)
+        else:
+            for command in commands(block):
                 type_command(tmp_path, command)
-                typed += 1
-    assert typed

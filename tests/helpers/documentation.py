@@ -1,8 +1,8 @@
 """Code blocks of the documentation, and the commands in them.
 
-Two marks, HTML comments on the line before a block, say more about it:
+A comment on the line before a block says more about it:
 
-    <!-- quick -->         tests run what the block shows, in tiny form
+    <!-- quick -->         the tests run the block, in tiny form
     <!-- file: NAME -->    the block is the content of a file of that name
 """
 
@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from tests.helpers import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-COMMAND = re.compile(r"(?:uv run )?python -m nmt\.?(?: )?(?P<name>\w+) ?(?P<words>.*)")
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A code block: its text, the comment before it, and the language after its fence."""
+    """A fenced block: its text, the comment before it, and its language."""
 
     text: str
     mark: str
@@ -29,8 +31,8 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A command as it is shown: its name, its words, and the files of < and >."""
+class Command:
+    """A command of `nmt`: its name, its words, and the files of < and >."""
 
     name: str
     words: tuple[str, ...]
@@ -38,27 +40,9 @@ class Shown:
     stdout: str = ""
 
 
-def blocks(text: str) -> Iterator[Block]:
-    """The code blocks of a page of Markdown, fenced or indented, in their order."""
-    lines, mark, at = text.splitlines(), "", 0
-    while at < len(lines):
-        line = lines[at]
-        comment = re.fullmatch(r"<!-- (.*?) -->", line.strip())
-        if comment:
-            mark = comment[1]
-        elif line.startswith("```"):
-            end = next(n for n in range(at + 1, len(lines)) if lines[n].startswith("```"))
-            yield Block("\n".join(lines[at + 1 : end]) + "\n", mark, line[3:].strip())
-            at, mark = end, ""
-        elif line.startswith("    ") and line.strip():
-            end = at
-            while end < len(lines) and (lines[end].startswith("    ") or not lines[end].strip()):
-                end += 1
-            yield Block("\n".join(each[4:] for each in lines[at:end]).rstrip() + "\n", mark, "")
-            at, mark = end - 1, ""
-        elif line.strip():
-            mark = ""
-        at += 1
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a page of Markdown, in their order."""
+    return [Block(at["text"], at["mark"] or "", at["language"]) for at in BLOCK.finditer(text)]
 
 
 def files(text: str) -> dict[str, str]:
@@ -67,16 +51,23 @@ def files(text: str) -> dict[str, str]:
     return {block.mark.removeprefix("file: "): block.text for block in marked}
 
 
-def commands(text: str) -> Iterator[Shown]:
-    """The commands of a block; a line that ends in a backslash goes on in the next."""
-    for line in re.sub(r"[ \t]*\\\n[ \t]*", " ", text).splitlines():
-        found = COMMAND.match(line.strip())
-        if found:
-            words = shlex.split(found["words"], comments=True)
+def lines(block: Block) -> list[str]:
+    """The command lines of a block, each on one line."""
+    return re.sub(r"[ \t]*\\\n[ \t]*", " ", block.text).splitlines()
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """The commands of `nmt` in a block."""
+    for line in lines(block):
+        typed = shlex.split(line)
+        place = next((n for n, word in enumerate(typed) if word.startswith("nmt.")), None)
+        if place is not None:
+            words = typed[place + 1 :]
             streams = {"<": "", ">": ""}
             for sign in streams:
                 if sign in words:
                     at = words.index(sign)
                     streams[sign] = words[at + 1]
                     del words[at : at + 2]
-            yield Shown(found["name"], tuple(words), streams["<"], streams[">"])
+            name = typed[place].removeprefix("nmt.")
+            yield Command(name, tuple(words), streams["<"], streams[">"])

@@ -1,4 +1,4 @@
-"""A SLURM of one node, made by `cluster.sh`, and the script of docs/distributed.md as a job of it."""
+"""A SLURM of one node, made by `cluster.sh`, and the script of docs/devices.md as a job of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.documentation import files
 from tests.helpers.server import ENVIRONMENT
 
 SCRIPT = ROOT / "tests/slurm/cluster.sh"
@@ -71,13 +72,11 @@ class Cluster:
 
     def submit(self, *options: str, ranks: int = RANKS, overrides: str = "") -> Job:
         """The documentation's script, with fewer ranks of a smaller model."""
-        block = (ROOT / "docs/distributed.md").read_text().partition("## SLURM")[2]
-        script = re.search(r"(?m)(^    .*\n)+", block)
-        assert script
-        text = re.sub(r"(?m)^    ", "", script[0])
+        text = files((ROOT / "docs/devices.md").read_text())["job.sh"]
         for pattern, instead in (
             (r"--nodes=2 --ntasks-per-node=8 .*", f"--nodes=1 --ntasks-per-node={ranks}"),
             (r"--time=24:00:00 ", "--time=30 "),
+            (r"uv run python", "python"),
             (r"--signal=USR1@300", "--signal=USR1@60"),
             (r"(?s)\+experiment=rnnsearch50.* resume=auto", f"{OPTIONS} {overrides} resume=auto"),
         ):

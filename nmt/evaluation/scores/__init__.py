@@ -1,7 +1,7 @@
 """The registry of scores; one file holds a score or a family of scores.
 
 To add one: a subclass of `Score` in a file here and its place in `REGISTERED`, or one of your own
-module, named in `evaluation.scores` (docs/own-score.md).
+module, named in `evaluation.scores` (docs/extend.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""The documentation: its size, its links, and command lines that can be pasted into bash and zsh."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.documentation import PAGES, Block, blocks, commands, lines
+
+SHELL = [
+    pytest.param(block, id=f"{page.name}:{number}")
+    for page in PAGES
+    for number, block in enumerate(blocks(page.read_text()))
+    if block.language == "bash" and not block.mark.startswith("file: ")
+]
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+SPECIAL = re.compile(r"[][*?(){}!#^]|(?<!\S)=|(?<=\S)~")  # zsh expands these, or refuses them
+
+
+def words(path) -> int:
+    return len(path.read_text().split())
+
+
+def test_the_budget_of_words_and_pages():
+    assert len(PAGES) + len(list((ROOT / "docs").glob("*/**/*.md"))) <= 16
+    assert sum(map(words, PAGES)) <= 25_000
+    assert words(ROOT / "docs/results.md") + words(ROOT / "docs/performance.md") <= 3_500
+    assert len((ROOT / "CHANGELOG.md").read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("block", SHELL)
+def test_command_lines_can_be_pasted(block: Block):
+    for line in lines(block):
+        bare = QUOTED.sub("", line)
+        assert not SPECIAL.search(bare), line
+        assert "python -m" not in line or "uv run " in line, line
+    for shell in ("bash", "zsh"):
+        if shutil.which(shell):
+            subprocess.run([shell, "-n", "-c", block.text], check=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lists_in_the_prose_are_quoted(page):
+    spans = re.findall(r"`([^`\n]+)`", page.read_text())
+    assert [span for span in spans if re.match(r"[+\w./]+=[^'\"]*\[", span)] == []
+
+
+@pytest.mark.parametrize("block", SHELL)
+def test_keys_and_modules_exist(block: Block, check):
+    for command in commands(block):
+        if command.name == "grammar" or "--config-dir" in command.words:
+            continue  # no Hydra command; the how-tos run it
+        typed = [word for word in command.words if not word.startswith(("-", "hydra"))]
+        if "-m" in command.words:
+            typed = [re.sub(r",[^]]*$", "", word) if "[" not in word else word for word in typed]
+        typed = [
+            word for word in typed if not word.startswith("hparams_search") and "(" not in word
+        ]
+        ended = check(*typed, command=command.name)
+        assert ended.code == 0, ended.message
+    for module in re.findall(r"python -m ([\w.]+)", block.text):
+        assert importlib.util.find_spec(module), module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
+        name, _, anchor = target.partition("#")
+        path = page.parent / name if name else page
+        assert path.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)", path.read_text(), re.MULTILINE)
+            anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert anchor in anchors, target
