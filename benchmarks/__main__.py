@@ -66,7 +66,7 @@ def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     words = pool(size, args.device)[POOL // 2]
     works = {}
     for version in VERSIONS:
-        net = Net(size, version[0], args.scoring, args.device != "cpu")
+        net = Net(size, version[0], args.scoring)
         works[version] = partial(Trainer(net, size, version[1], args.device).update, words)
     found = medians(works, args.rounds, args.device)
     for version, took in found.items():

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import OptimizerConfig, SearchConfig
-from nmt.fused import fuse
+from nmt.fused import fuse, is_fused
 from nmt.fused.gpu.adadelta import FusedAdadelta
+from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import (
     Additive,
     Attention,
@@ -72,9 +73,7 @@ POOL = 20  # batches sorted by length together
 class Net(Network):
     """RNNsearch, or RNNencdec with scoring "none"."""
 
-    def __init__(
-        self, size: Size, recurrence: str, scoring: str = "additive", graphs: bool = False
-    ) -> None:
+    def __init__(self, size: Size, recurrence: str, scoring: str = "additive") -> None:
         context: Attention | FixedContext
         if scoring == "none":
             encoder: Encoder = ForwardEncoder(size.vocabulary, size.embedding, size.hidden)
@@ -88,14 +87,23 @@ class Net(Network):
         super().__init__(encoder, decoder, Output(size.maxout, size.vocabulary))
         initialise(self, "glorot")
         if recurrence == "fused":
-            fuse(self, graphs=graphs)
+            fuse(self)
 
 
 class Trainer:
-    """Makes updates of a net."""
+    """Makes updates of a net; with `graphs` a GPU replays them, and `rehearse` has a CPU do as if."""
 
-    def __init__(self, net: Net, size: Size, bf16: bool, device: str) -> None:
+    def __init__(
+        self,
+        net: Net,
+        size: Size,
+        bf16: bool,
+        device: str,
+        graphs: bool = True,
+        rehearse: bool = False,
+    ) -> None:
         self.net = net.to(device)
+        self.graphs = LossGraphs(enabled=graphs and is_fused(net), rehearse=rehearse)
         self.bf16 = bf16
         self.device = device
         config = OptimizerConfig(lr=1.0, options={"rho": 0.95})
@@ -106,7 +114,7 @@ class Trainer:
     def gradient(self, words: Words) -> None:
         self.net.zero_grad()
         with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
-            loss = self.net.loss(*words)
+            loss = self.graphs.loss(self.net, words)
         (loss / len(words[0])).backward()
 
     def update(self, words: Words) -> None:

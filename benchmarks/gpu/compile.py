@@ -29,7 +29,7 @@ LENGTHS = (8, 16, 32, 52, 200)  # S
 TYPES = ("float32", "bfloat16")
 BATCH, TARGET, BEAM = 80, 3, 12  # T - 1 steps of the decoder are like each other
 HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
-EMBEDDING, VOCABULARY = 620, 30002
+VOCABULARY = 30002
 
 
 def pointer(tensor: Any) -> Any:
@@ -83,8 +83,7 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 def runs(source: int, dtype: Any) -> None:
     """Forward and backward of encoder, decoder with each scoring, and output; a step of a search.
 
-    And the gradient of word vectors, and an update of Adadelta, whose parameters are in float32
-    whatever the type of products.
+    And an update of Adadelta, whose parameters are in float32 whatever the type of products.
     """
     import torch
 
@@ -124,7 +123,6 @@ def runs(source: int, dtype: Any) -> None:
         new(BATCH, BEAM, ALIGNMENT), new(BATCH, source, ALIGNMENT), new(ALIGNMENT, dtype=float32)
     )
     words = new(TARGET, dtype=torch.int64)
-    kernels.lookup_backward(new(TARGET, EMBEDDING), words, VOCABULARY)
     output = new(VOCABULARY, MAXOUT, dtype=float32), new(VOCABULARY, dtype=float32)
     for weight in (None, new(TARGET, dtype=float32)):
         for with_gradients in (False, True):

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks.lines import rounded
 from benchmarks.work import SIZES, Net, Size, Trainer, Words, batch
@@ -70,20 +70,16 @@ class Setting:
         self.lengths = [8, 12, 5, 7] if rehearse else [32, 48, 30, 49, 11]
         self.rounds = 2 if rehearse else 7
 
-    def net(
-        self, recurrence: str = "fused", *, graphs: bool = False, scoring: str = "additive"
-    ) -> Net:
+    def net(self, recurrence: str = "fused", *, scoring: str = "additive") -> Net:
         """A model with the weights of every other one of its scoring."""
         with torch.device("meta"):
-            net = Net(self.size, recurrence, scoring, graphs)
+            net = Net(self.size, recurrence, scoring)
         net = net.to_empty(device=self.device)
         net.load_state_dict(weights(self.size, scoring, self.device))
-        for cache in caches(net) if graphs and self.rehearse else ():
-            cache.eager = True
         return net
 
-    def trainer(self, net: Net, *, bf16: bool) -> Trainer:
-        return Trainer(net, self.size, bf16, self.device)
+    def trainer(self, net: Net, *, bf16: bool, graphs: bool = False) -> Trainer:
+        return Trainer(net, self.size, bf16, self.device, graphs, graphs and self.rehearse)
 
     def words(
         self, length: int, *, rows: int | None = None, seed: int = 1, ragged: bool = True
@@ -127,18 +123,13 @@ def weights(size: Size, scoring: str, device: str) -> dict[str, Tensor]:
     return net.to(device).state_dict()
 
 
-def copied_gradients(net: Net) -> dict[str, Tensor]:
-    """Copies of the gradients by name, in float64; zeros where there is none."""
+def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
+    """The gradients of a batch, by name, in float64; zeros where there is none."""
+    trainer.gradient(words)
     return {
         name: (torch.zeros_like(p) if p.grad is None else p.grad).detach().double().clone()
-        for name, p in net.named_parameters()
+        for name, p in trainer.net.named_parameters()
     }
-
-
-def gradients_of(setting: Setting, net: Net, words: Words, *, bf16: bool) -> dict[str, Tensor]:
-    """The gradients of a batch."""
-    setting.trainer(net, bf16=bf16).gradient(words)
-    return copied_gradients(net)
 
 
 def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
@@ -150,17 +141,6 @@ def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[flo
         share = float((found[name] - wanted).norm()) / norm / (4 if wanted.numel() == 1 else 1)
         apart.append((share if math.isfinite(share) else math.inf, name))
     return max(apart)
-
-
-def caches(net: nn.Module) -> list[Any]:
-    """The caches of the CUDA graphs of a model's encoder and decoder."""
-    found = [getattr(part, "graph_cache", None) for part in net.modules()]
-    return [cache for cache in found if cache is not None]
-
-
-def recorded(net: nn.Module) -> int:
-    """The number of graphs that a model holds."""
-    return sum(len(cache.graphs) for cache in caches(net))
 
 
 @contextmanager

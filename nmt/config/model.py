@@ -43,9 +43,15 @@ class ModelConfig:
         "plain: readable loop under autograd; fused: own backward over the whole sentence",
         choices=("plain", "fused"),
     )
+    kernels: bool | str = key(
+        "auto",
+        "auto: Triton kernels on a GPU on which they compile and are right (recurrence=fused)",
+        choices=("auto", False),
+        runtime=True,
+    )
     graphs: bool = key(
         True,
-        "replay the recurrence from CUDA graphs (recurrence=fused, on a GPU)",
+        "replay each update from a CUDA graph (recurrence=fused, on a GPU)",
         runtime=True,
     )
     hidden: int = key(

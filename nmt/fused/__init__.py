@@ -3,6 +3,6 @@
 `fuse(network)` puts them into a network. `nmt.fused.gpu` has what a GPU needs besides.
 """
 
-from nmt.fused.fuse import fuse, plain_class
+from nmt.fused.fuse import fuse, is_fused, plain_class
 
-__all__ = ["fuse", "plain_class"]
+__all__ = ["fuse", "is_fused", "plain_class"]

@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from nmt.fused.decoder_loop import run_with_attention, run_with_fixed_context
-from nmt.fused.gpu.embedding import look_up
-from nmt.fused.gpu.graphs import GraphCache
+from nmt.fused.encoder import look_up
 from nmt.fused.scoring import FusedAdditive
 from nmt.layers import (
     Additive,
@@ -53,8 +52,6 @@ class FusedDecoder(Decoder):
     No gradient flows into the weights and log-normalisers of `forward` from outside.
     """
 
-    graph_cache: GraphCache | None = None
-
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
         if not is_known(self):
             return super().forward(target, target_mask, memory)
@@ -66,7 +63,7 @@ class FusedDecoder(Decoder):
         initial = start.hidden.squeeze(1)
         context: Any = self.context
         if isinstance(context, FixedContext):
-            trace = run_with_fixed_context(projected, initial, memory, self.unit, self.graph_cache)
+            trace = run_with_fixed_context(projected, initial, memory, self.unit)
         else:
             trace = run_with_attention(
                 projected,
@@ -75,7 +72,6 @@ class FusedDecoder(Decoder):
                 context.W_a,
                 context.scoring,
                 self.unit,
-                self.graph_cache,
             )
         readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
         readout = readout.transpose(0, 1)

@@ -8,20 +8,17 @@ T target length, S source length, B batch, H state, A annotation, Q query, N key
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import linear, pad
+from torch.nn.functional import linear
 
 from nmt.fused.gpu import backend
-from nmt.fused.gpu.captured import Tensors, cast
-from nmt.fused.gpu.graphs import SENTENCES, GraphCache, GraphReplay, rounded
-from nmt.fused.steps import Product, by_step
-from nmt.fused.unit_loop import run_units
+from nmt.fused.steps import by_step
+from nmt.fused.unit_loop import Tensors, run_units
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
@@ -42,37 +39,29 @@ def run_with_attention(
     W_a: Tensor,
     scoring: nn.Module,
     unit: Any,
-    graph_cache: GraphCache | None = None,
 ) -> DecoderTrace:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) for i = 1..T.
 
     Takes the words' terms (T-1, B, 3H) (s_T is never read), s_0 (B, H), the memory, the matrix W_a
-    (Q, H) and the scoring function of the attention, and the `GatedUnit` f. With `graph_cache` the
-    loops are replayed from there.
+    (Q, H) and the scoring function of the attention, and the `GatedUnit` f.
     """
-    if not torch.is_grad_enabled():
-        graph_cache = None  # inside the function it always is; inference tensors must not stay
     return DecoderTrace(
         *DecoderLoop.apply(
             projected, initial, memory.annotations, memory.keys, memory.mask,
-            W_a, unit.U_gates, unit.U, unit.C, scoring, compute_dtype(W_a), graph_cache,
+            W_a, unit.U_gates, unit.U, unit.C, scoring, compute_dtype(W_a),
             *scoring.parameters(),
         )
     )  # fmt: skip
 
 
 def run_with_fixed_context(
-    projected: Tensor,
-    initial: Tensor,
-    memory: Memory,
-    unit: Any,
-    graph_cache: GraphCache | None = None,
+    projected: Tensor, initial: Tensor, memory: Memory, unit: Any
 ) -> DecoderTrace:
     """Runs s_i = f(s_{i-1}, word_i, c) for i = 1..T, with c = summary; see `run_with_attention`."""
     projected = projected + linear(memory.summary, unit.C)
     states = run_units(
         projected.unsqueeze(0), initial.unsqueeze(0),
-        unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, compute_dtype(unit.U), graph_cache,
+        unit.U_gates.unsqueeze(0), unit.U.unsqueeze(0), None, compute_dtype(unit.U),
     )[0]  # fmt: skip
     states = torch.cat([initial.unsqueeze(0), states])
     return DecoderTrace(states, memory.summary, None, None)
@@ -95,40 +84,16 @@ class DecoderLoop(Function):
         C: Tensor,
         scoring: nn.Module,
         dtype: torch.dtype,
-        graph_cache: GraphCache | None,
         *parameters: Tensor,
     ) -> tuple[Tensor, ...]:
-        length, (batch, source) = projected.shape[0] + 1, mask.shape
-        hidden, annotation = U.shape[0], C.shape[1]
-        ctx.scoring, ctx.replay = scoring, None
+        ctx.scoring = scoring
         with torch.autocast(projected.device.type, enabled=False):
             from_state = torch.cat([W_a, U_gates])  # [W_a; U_z; U_r] as one matrix
-            inputs = (projected, initial, annotations, keys, from_state, U, C, mask)
-            types = (dtype, None, dtype, None, dtype, dtype, dtype, None)
-            ctx.shapes = [x.shape for x in (*inputs[:7], *parameters)]
-            ctx.types = [x.dtype for x in (*inputs[:7], *parameters)]
-            forward = partial(run_forward, scoring)
-            if graph_cache is not None and any(ctx.needs_input_grad):
-                padded, rows = rounded(max(length, source)), rounded(batch, SENTENCES)
-                # a sentence that is none has positions to attend to: weights of nothing are NaN
-                real = pad(mask, (0, 0, 0, rows - batch), value=True) if rows > batch else mask
-                ctx.replay = graph_cache.replay(
-                    forward, partial(run_backward, scoring), (*inputs[:-1], real),
-                    [
-                        (padded - 1, rows, 3 * hidden), (rows, hidden),
-                        (rows, padded, annotation), (rows, padded, keys.shape[2]),
-                        *ctx.shapes[4:7], (rows, padded),
-                    ],
-                    2, tuple(p.data_ptr() for p in parameters), types,
-                )  # fmt: skip
-            if ctx.replay is not None:
-                steps = (length, batch)
-                outputs = ctx.replay.outputs(
-                    [(*steps, hidden), (*steps, annotation), (*steps, source), steps]
-                )
-            else:
-                outputs, saved = forward(*cast(inputs, types))
-                ctx.save_for_backward(*saved)
+            outputs, saved = run_forward(
+                scoring, projected.to(dtype), initial, annotations.to(dtype), keys,
+                from_state.to(dtype), U.to(dtype), C.to(dtype), mask,
+            )  # fmt: skip
+        ctx.save_for_backward(*saved)
         ctx.mark_non_differentiable(*outputs[2:])
         return outputs
 
@@ -137,19 +102,14 @@ class DecoderLoop(Function):
     def backward(
         ctx: Any, grad_states: Tensor, grad_contexts: Tensor, *_: Tensor
     ) -> tuple[Tensor | None, ...]:
-        replay: GraphReplay | None = ctx.replay
         with torch.autocast(grad_states.device.type, enabled=False):
-            if replay is None:
-                grads = run_backward(ctx.scoring, ctx.saved_tensors, (grad_states, grad_contexts))
-            else:
-                upstream = (grad_states, grad_contexts)
-                grads = replay.backward(upstream, ctx.shapes, ctx.types)
+            grads = run_backward(ctx.scoring, ctx.saved_tensors, (grad_states, grad_contexts))
         projected, initial, annotations, keys, from_state, U, C, *parameters = grads
         query = len(from_state) - 2 * len(U)
         return (
             projected, initial, annotations, keys, None,
             from_state[:query], from_state[query:], U, C,
-            None, None, None, *parameters,
+            None, None, *parameters,
         )  # fmt: skip
 
 
@@ -197,12 +157,11 @@ def run_forward(
         attention.attend(query[i], weight[i], normaliser[i], context[i])
         if i + 1 == length:
             break
-        steps.open_gates(
-            for_gates[i], [from_gates[i], Product(context[i], C_gates)], state[i], gate[i], reset[i]
-        )
+        added = torch.addmm(from_gates[i], context[i], C_gates)
+        steps.open_gates(for_gates[i], added, state[i], gate[i], reset[i])
+        added = torch.addmm(torch.mm(reset[i], U_t), context[i], C_candidate)
         steps.next_state(
-            for_candidate[i], [Product(reset[i], U_t), Product(context[i], C_candidate)],
-            state[i], gate[i], candidate[i], state[i + 1],
+            for_candidate[i], added, state[i], gate[i], candidate[i], state[i + 1],
             None if compute_states is states else compute_state[i + 1],
         )  # fmt: skip
     saved = (
@@ -236,12 +195,12 @@ def run_backward(scoring: nn.Module, saved: Tensors, upstream: Tensors) -> Tenso
     )
     for i in reversed(range(length)):
         if i + 1 < length:
-            later = Product(grad_product[i + 1], from_state)
+            later = torch.mm(grad_product[i + 1], from_state)
             steps.candidate_backward(
                 grad_state, later, upstream_state[i + 1], gate[i], candidate[i], state[i],
                 grad_gate[i],
             )  # fmt: skip
-            from_reset = Product(grad_candidate[i], U)
+            from_reset = torch.mm(grad_candidate[i], U)
             steps.reset_backward(grad_state, from_reset, gate[i], state[i], grad_gate[i])
             grad_context[i].addmm_(grad_gate[i], C)
         attention.backward(grad_context[i], query[i], weight[i], grad_score[i], grad_query[i])

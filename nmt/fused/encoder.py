@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.fused.gpu.embedding import look_up
-from nmt.fused.gpu.graphs import GraphCache
 from nmt.fused.unit_loop import run_units
 from nmt.layers import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.precision import accumulate_dtype, compute_dtype
@@ -21,11 +19,9 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 class FusedStates(Encoder):
     """The states of an `Encoder` of gated units in one loop over both directions."""
 
-    graph_cache: GraphCache | None = None
-
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         words = self.dropout(look_up(self.embedding, source))  # (B, S, E)
-        return read_in_all_directions([*self.units], words, mask, self.graph_cache)
+        return read_in_all_directions([*self.units], words, mask)
 
 
 class FusedForwardEncoder(FusedStates, ForwardEncoder):
@@ -36,9 +32,17 @@ class FusedBidirectionalEncoder(FusedStates, BidirectionalEncoder):
     """See `nmt.layers.BidirectionalEncoder`."""
 
 
-def read_in_all_directions(
-    units: Sequence[Any], words: Tensor, mask: Tensor, graph_cache: GraphCache | None = None
-) -> list[Tensor]:
+def look_up(table: nn.Embedding, words: Tensor) -> Tensor:
+    """`table(words)` (..., E) of words (...).
+
+    On a GPU by indexing: its gradient has the same bits at each repetition, which that of
+    `torch.nn.Embedding` has not (https://github.com/pytorch/pytorch/issues/187687).
+    """
+    vectors: Tensor = table.weight[words] if words.is_cuda else table(words)
+    return vectors
+
+
+def read_in_all_directions(units: Sequence[Any], words: Tensor, mask: Tensor) -> list[Tensor]:
     """The states (B, S, H) of one or two gated units, the second of which reads backwards.
 
     Takes `GatedUnit`s without context, words (B, S, E) and mask (B, S). All start from a state of 0.
@@ -58,7 +62,6 @@ def read_in_all_directions(
         torch.stack([unit.U for unit in units]),
         torch.stack([real, real.flip(0)][: len(units)]),
         dtype,
-        graph_cache,
     )  # (D, S, B, H)
     # one gradient of all directions: that of an index is as large as `states`, and mostly zeros
     ahead, *back = states.unbind(0)

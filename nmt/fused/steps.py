@@ -1,17 +1,13 @@
 """One step of a recurrence and its derivative in PyTorch operations, without autograd.
 
 `nmt.fused.gpu.kernels` offers the same functions as Triton kernels. Every function writes into
-buffers that the caller owns. What a step adds up comes as a list of terms, tensors and products that
-are still to be made: a kernel may make a product where it is needed.
+buffers that the caller owns.
 
 B batch, S source length, H state, A annotation, N alignment. The leading `...` is (directions, B)
 or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +23,6 @@ from nmt.fused.scans import ScoringScan, additive_scores, scan_of
 from nmt.layers.precision import accumulate_dtype
 
 __all__ = [
-    "Product",
     "accumulate_columns",
     "accumulate_product",
     "additive_scores",
@@ -38,7 +33,6 @@ __all__ = [
     "open_gates",
     "operand",
     "reset_backward",
-    "total",
     "word_nll",
 ]
 
@@ -55,37 +49,19 @@ def by_step(*tensors: Tensor, dim: int = 0) -> list[tuple[Tensor, ...]]:
     return [tensor.unbind(dim) for tensor in tensors]
 
 
-class Product(NamedTuple):
-    """The product of two matrices, or of two batches of them, before it is made."""
-
-    left: Tensor  # (..., B, K)
-    right: Tensor  # (..., K, N)
-
-
-def total(terms: Sequence[Tensor | Product]) -> Tensor:
-    """The sum of products, and of one tensor where the terms begin with one."""
-    result, *products = terms
-    if isinstance(result, Product):
-        result = torch.mm(*result) if result.left.dim() == 2 else torch.bmm(*result)
-    for product in products:
-        assert isinstance(product, Product)
-        result = (torch.addmm if result.dim() == 2 else torch.baddbmm)(result, *product)
-    return result
-
-
 def open_gates(
     projected: Tensor,
-    terms: Sequence[Tensor | Product],
+    added: Tensor,
     state: Tensor,
     gates: Tensor,
     reset: Tensor,
     real: Tensor | None = None,
 ) -> None:
-    """Writes [z, r] = σ(projected + terms) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
+    """Writes [z, r] = σ(projected + added) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
 
     Where `real` (..., 1) is 0 the update gate is 0, which freezes the state exactly.
     """
-    torch.add(projected, total(terms), out=gates).sigmoid_()
+    torch.add(projected, added, out=gates).sigmoid_()
     z, r = gates.chunk(2, -1)
     if real is not None:
         z.mul_(real)
@@ -94,18 +70,18 @@ def open_gates(
 
 def next_state(
     projected: Tensor,
-    terms: Sequence[Tensor | Product],
+    added: Tensor,
     state: Tensor,
     gates: Tensor,
     candidate: Tensor,
     after: Tensor,
     compute_copy: Tensor | None = None,
 ) -> None:
-    """Writes s̃ = tanh(projected + terms) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
+    """Writes s̃ = tanh(projected + added) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
 
     All are (..., H). `compute_copy` gets a copy of the new state in the type of products.
     """
-    torch.add(projected, total(terms), out=candidate).tanh_()
+    torch.add(projected, added, out=candidate).tanh_()
     torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=after)
     if compute_copy is not None:
         compute_copy.copy_(after)
@@ -113,7 +89,7 @@ def next_state(
 
 def candidate_backward(
     grad_state: Tensor,
-    term: Tensor | Product,
+    term: Tensor,
     upstream: Tensor,
     gates: Tensor,
     candidate: Tensor,
@@ -125,7 +101,7 @@ def candidate_backward(
     `term` and `upstream` (..., H), what reaches s' through the products of the next step and from
     outside, are added to `grad_state` in place; z and s̃ go into `grad` (..., 3H).
     """
-    grad_state.add_(total([term])).add_(upstream)
+    grad_state.add_(term).add_(upstream)
     z = gates.chunk(2, -1)[0]
     grad_z, _, grad_candidate = grad.chunk(3, -1)
     grad_candidate.copy_(tanh_backward(grad_state * z, candidate))
@@ -133,14 +109,13 @@ def candidate_backward(
 
 
 def reset_backward(
-    grad_state: Tensor, term: Tensor | Product, gates: Tensor, state: Tensor, grad: Tensor
+    grad_state: Tensor, grad_reset: Tensor, gates: Tensor, state: Tensor, grad: Tensor
 ) -> None:
-    """From the gradient of r∘s (..., H), `term`: writes that of r's pre-activation into `grad`.
+    """From the gradient of r∘s (..., H), `grad_reset`: writes that of r's pre-activation into `grad`.
 
     `grad_state`, the gradient of s', becomes what reaches s without passing U_z and U_r:
-    (1 - z)∘grad_state + r∘term.
+    (1 - z)∘grad_state + r∘grad_reset.
     """
-    grad_reset = total([term])
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset * state, r))
     grad_state.addcmul_(z, grad_state, value=-1).addcmul_(r, grad_reset)

@@ -20,7 +20,9 @@ from nmt.data.module import TranslationData
 from nmt.data.splits import HeldOut
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary, load_vocabulary, spelt, written_words
+from nmt.fused import is_fused
 from nmt.fused.gpu.adadelta import FusedAdadelta
+from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
 from nmt.models.metrics import HeldOutMetrics, exact_sum
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
@@ -43,6 +45,7 @@ class Translator(pl.LightningModule, ABC):
     Attributes:
         config: the same as checked objects.
         network: the equations, all that translating needs (`nmt.layers.Network`).
+        graphs: the CUDA graphs that its loss is replayed from.
         vocabularies: of the source and of the target, from the trainer's data module or a checkpoint.
         description: further plain entries for a checkpoint's `nmt`.
     """
@@ -61,6 +64,7 @@ class Translator(pl.LightningModule, ABC):
         parts = self.parts(self.config.model, source_size)
         reverse = self.config.data.reverse_source
         self.network = assemble(self.config.model, parts, target_size, reverse_source=reverse)
+        self.graphs = LossGraphs(enabled=self.config.model.graphs and is_fused(self.network))
 
     @staticmethod
     @abstractmethod
@@ -76,7 +80,8 @@ class Translator(pl.LightningModule, ABC):
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
-        nll = self.network.loss(batch.source, batch.source_mask, batch.target, batch.target_mask)
+        words = (batch.source, batch.source_mask, batch.target, batch.target_mask)
+        nll = self.graphs.loss(self.network, words)
         self._log_nll(nll.detach(), batch, index)
         return {
             "loss": nll * batch.weight,
@@ -193,7 +198,7 @@ class Translator(pl.LightningModule, ABC):
 
     def setup(self, stage: str) -> None:
         """Takes the vocabularies of the data; drops CUDA graphs of an earlier fit."""
-        self._drop_graphs()
+        self.graphs.clear()
         data = self._trainer and self.trainer.datamodule  # type: ignore[attr-defined]
         if isinstance(data, TranslationData):
             text = data.prepared
@@ -202,12 +207,7 @@ class Translator(pl.LightningModule, ABC):
 
     def teardown(self, stage: str) -> None:
         """Drops CUDA graphs: Lightning frees what they rest on, and a test needs their memory."""
-        self._drop_graphs()
-
-    def _drop_graphs(self) -> None:
-        for part in self.modules():
-            if cache := getattr(part, "graph_cache", None):
-                cache.clear()
+        self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
         return make_optimizer(self.parameters(), self.config.optimizer, self._updates())

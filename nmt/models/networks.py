@@ -12,6 +12,7 @@ from torch import nn
 from nmt.config import Config, ModelConfig
 from nmt.config.targets import named_by
 from nmt.fused import fuse
+from nmt.fused.gpu import backend
 from nmt.layers import (
     Additive,
     Attention,
@@ -67,7 +68,8 @@ def assemble(
     output = Output(model.maxout, target_size)
     network = Network(encoder, decoder, output, reverse_source=reverse_source)
     initialise(network, model.init)
-    return fuse(network, graphs=model.graphs) if model.recurrence == "fused" else network
+    backend.allow_kernels(bool(model.kernels))
+    return fuse(network) if model.recurrence == "fused" else network
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:

@@ -16,7 +16,7 @@ from benchmarks.gpu import model
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.lines import Lines
 from nmt.fused import steps
-from nmt.fused.gpu import captured
+from nmt.fused.gpu import graphs
 from tests.helpers import ROOT
 
 REHEARSED = ("machine", "gradients", "updates", "parts", "search", "memory")
@@ -61,8 +61,8 @@ def test_graphs_and_updates_are_right(tmp_path, monkeypatch):
 
 
 def test_a_graph_that_keeps_the_last_batch_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(captured.EagerFunction, "__call__", lambda self: None)
-    assert "additive float32" in failed(model.graphs, tmp_path, monkeypatch)
+    monkeypatch.setattr(graphs.LossGraph, "replay", lambda self: None)
+    assert "additive float32, padded" in failed(model.graphs, tmp_path, monkeypatch)
 
 
 def test_a_recurrence_that_forgets_padding_fails(tmp_path, monkeypatch):

@@ -55,10 +55,7 @@ class Net(Network):
         self.scoring = scoring
 
 
-def make(
-    scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, graphs=False,
-    **options,
-):  # fmt: skip
+def make(scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, **options):
     """A net with large weights and biases that are not 0, the same for both recurrences."""
     torch.manual_seed(3)
     net = Net(scoring, state_input, **options)
@@ -69,7 +66,7 @@ def make(
         else:
             parameter.data *= 1.5
     net = net.to(dtype or torch.float64)
-    return fuse(net, graphs=graphs) if recurrence == "fused" else net
+    return fuse(net) if recurrence == "fused" else net
 
 
 def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):

@@ -10,6 +10,7 @@ import torch
 
 from nmt.config import Config, ModelConfig
 from nmt.config.targets import own_targets
+from nmt.data.batch import collate
 from nmt.models import RNNencdec, RNNsearch, build_model
 from nmt.models.networks import build_network, make_attention
 from nmt.models.trust import reject_untrusted_targets
@@ -188,12 +189,8 @@ def test_every_size_is_taken_from_the_configuration():
 @pytest.mark.parametrize("end", ["setup", "teardown"])
 def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
     model = build_model(config(_target_="nmt.models.RNNsearch", graphs=True), 9, 9)
-    model.network.encoder.graph_cache.eager = model.network.decoder.graph_cache.eager = True
-    words, mask = torch.tensor([[3, 4, 0]]), torch.ones(1, 3, dtype=torch.bool)
-    memory = model.network.decoder.memory(*model.network.encoder(words, mask), mask)
-    model.network.decoder(words, mask, memory).readout.sum().backward()
-    assert model.network.encoder.graph_cache.graphs
-    assert model.network.decoder.graph_cache.graphs
+    model.graphs.rehearse = True
+    model.training_step(collate([[3, 4, 0]], [[3, 4, 0]]), 0)["loss"].backward()
+    assert model.graphs.graphs
     getattr(model, end)("fit")
-    assert not model.network.encoder.graph_cache.graphs
-    assert not model.network.decoder.graph_cache.graphs
+    assert not model.graphs.graphs

@@ -1,257 +1,303 @@
-"""CUDA graphs of a recurrence: captured once per padded shape, then replayed.
+"""The loss of a batch and its gradients, replayed from CUDA graphs.
 
-A loop over a sentence launches hundreds of small kernels; a CUDA graph launches them all at once,
-but only over the buffers that it was captured with. So a `CapturedGraph` owns the buffers of inputs
-and gradients of one shape: a batch is copied in, padded with zeros, and what comes out is copied
-out. Autograd, DDP and the optimizer see none of it: the recurrences replay from within their
-`torch.autograd.Function`, which also makes a graph indifferent to the stream that the parameters'
-gradients are accumulated on.
+A loop over a sentence launches hundreds of small kernels. A CUDA graph launches them all at once, but
+only on the memory that it was captured with. So each padded shape has one graph, of the loss and of
+its derivative together, which reads a copy of the batch and writes the loss and the gradients into
+buffers that all shapes share. Nothing else lives from one replay to the next: all graphs use one
+memory pool, and its size is that of the largest shape.
 
-All graphs of a cache share memory: one pool for what is alive only inside a graph, and one buffer
-for the inputs of one shape, such as the weights. So whoever has run a forward holds a `GraphReplay`
-until its backward, and every other batch in the meantime is computed without a graph.
+The gradients are those of detached aliases of the parameters. `Replay` hands them to autograd, so
+that DDP and the optimizer see an ordinary backward pass.
 
-Graphs of a cache are captured on one stream of the cache's own, and none is destroyed while another
-one lives: destroying one may free cuBLAS's workspace of its stream, which the others still use
-(https://github.com/pytorch/pytorch/issues/193402).
+B batch, S source length, T target length.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils import deterministic
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.func import functional_call
+from torch.nn.functional import pad
 
-from nmt.fused.gpu.captured import (
-    Backward,
-    CapturedGraph,
-    Forward,
-    Inputs,
-    Shape,
-    Tensors,
-    Types,
-    cut,
-)
+from nmt.fused.gpu import backend
+from nmt.layers import Network
 
 log = logging.getLogger(__name__)
 
-MULTIPLE = 4  # lengths are rounded up to a multiple of this
-SENTENCES = 8  # and numbers of sentences, which vary where a batch is measured in tokens, of this
-SHARE = 8  # a cache stops capturing when it holds this part of the device's memory: an eighth
+Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its mask
+LENGTH, SENTENCES = 4, 8  # lengths and numbers of sentences are padded to multiples of these
 
 
-class GraphCache:
-    """The captured graphs of one recurrence.
+class LossGraphs:
+    """`network.loss` with one CUDA graph for each padded shape.
+
+    A capture that fails is logged once. From then on every loss is computed without graphs.
 
     Args:
-        limit: bytes from which on no further shape is captured; None for an eighth of the memory of
-            the device.
-        eager: on a CPU, go the same way over the same buffers, computing where a GPU would replay.
-            Off, tensors that are not on a GPU use no graph.
+        enabled: without it, and for a network on a CPU, the loss is `network.loss`.
+        rehearse: on a CPU, take the same way through the same buffers, and compute where a GPU
+            replays.
 
     Attributes:
-        graphs: by shapes, types, device and what else they depend on.
+        graphs: by shape, type of products and mode of the network.
+        failed: whether a capture has failed. Batches are padded as before, and dropout stays the same.
     """
 
-    def __init__(self, limit: int | None = None, *, eager: bool = False) -> None:
-        self.limit = limit
-        self.eager = eager
-        self.graphs: dict[Any, CapturedGraph] = {}
-        self._buffers: dict[Any, Tensor] = {}
-        self._current: weakref.ref[GraphReplay] | None = None
-        self._pool: Any = None
+    def __init__(self, *, enabled: bool = True, rehearse: bool = False) -> None:
+        self.enabled = enabled
+        self.rehearse = rehearse
+        self.graphs: dict[Any, LossGraph] = {}
+        self.gradients: list[Tensor] = []
+        self.failed = False
+        self.replays = 0  # so far
+        self._addresses: list[int] = []
+        self._checked = False
         self._stream: Any = None
-        self._full = False  # nothing is captured any more
+        self._pool: Any = None
 
     def __reduce__(self) -> Any:
-        """A copy of a model, or a model sent to another process, starts with no graphs."""
-        return _empty, (self.limit, self.eager)
+        """A copy of a model, or a model sent to another process, starts without graphs."""
+        return _empty, (self.enabled, self.rehearse)
 
-    @property
-    def bytes(self) -> int:
-        """What the graphs hold between two batches: inputs, outputs, gradients and what is saved."""
-        held = [x.untyped_storage() for graph in self.graphs.values() for x in graph.tensors()]
-        return sum({id(storage): storage.nbytes() for storage in held}.values())
-
-    def replay(
-        self,
-        forward: Forward,
-        backward: Backward,
-        inputs: Inputs,
-        shapes: Sequence[Shape],
-        gradients: int,
-        key: Any = None,
-        types: Types | None = None,
-    ) -> GraphReplay | None:
-        """Runs `forward(*inputs)` in a graph; None where the caller must run it himself.
-
-        That is while another batch waits for its backward, and for a shape that came after the
-        cache was full.
-
-        Args:
-            inputs: may hold None; each is padded at its ends with zeros to its entry in `shapes`.
-            gradients: how many outputs, from the first on, have a gradient.
-            key: what else a graph depends on.
-            types: what each input is cast to as it is copied in; None leaves one, or all, as given.
-        """
-        example = next(x for x in inputs if x is not None)
-        if not (example.is_cuda or self.eager) or self._waiting():
-            return None
-        dtypes = tuple(
-            None if x is None else dtype or x.dtype
-            for x, dtype in zip(inputs, types or [None] * len(inputs), strict=True)
-        )
-        key = (tuple(map(tuple, shapes)), dtypes, example.device, key)
-        graph = self.graphs.get(key) or self._capture(
-            key, forward, backward, inputs, shapes, gradients, dtypes
-        )
+    def loss(self, network: Network, words: Words) -> Tensor:
+        """Σ nll of a batch, (), differentiable once, before the loss of the next batch is computed."""
+        device = words[0].device
+        if not torch.is_grad_enabled() or not (device.type == "cuda" or self.rehearse):
+            return network.loss(*words)
+        named = {name: p for name, p in network.named_parameters() if p.requires_grad}
+        if not self.enabled:
+            if not self._checked:
+                backend.with_fallback(lambda: differentiate(network, named, words), device)
+                self._checked = True
+            return network.loss(*words)
+        words = pad_batch(words)
+        graph = None if self.failed else self._graph(network, named, words)
         if graph is None:
-            return None
-        graph.forward(inputs)
-        replay = GraphReplay(self, graph)
-        self._current = weakref.ref(replay)
-        return replay
+            return network.loss(*words)
+        loss: Tensor = Replay.apply(self, graph, words, *named.values())
+        return loss
 
     def clear(self) -> None:
-        """Drops all graphs and the memory that they share; shapes to come are captured anew.
+        """Drops all graphs and their memory; shapes are captured anew.
 
         Needed where cuBLAS's workspaces are freed, whose addresses are in the graphs: Lightning does
         so at both ends of a fit.
         """
         self.graphs.clear()
-        self._buffers.clear()
-        self._current, self._pool, self._full = None, None, False
+        self.gradients, self._addresses, self._pool = [], [], None
 
-    def is_current(self, replay: GraphReplay) -> bool:
-        """Whether the memory still holds the batch of this replay."""
-        return self._current is not None and self._current() is replay
-
-    def _waiting(self) -> bool:
-        """Whether a batch is between its forward and its backward."""
-        current = None if self._current is None else self._current()
-        return current is not None and not current.done
-
-    def _capture(
-        self,
-        key: Any,
-        forward: Forward,
-        backward: Backward,
-        inputs: Inputs,
-        shapes: Sequence[Shape],
-        gradients: int,
-        dtypes: Types,
-    ) -> CapturedGraph | None:
-        """A new graph; None where the cache is full, or becomes full because memory runs out."""
-        if self._full:
-            return None
-        device = next(x for x in inputs if x is not None).device
-        if device.type == "cuda" and self._pool is None:
-            self._stream = self._stream or torch.cuda.Stream(device)
-            self._pool = torch.cuda.graph_pool_handle()
+    def _graph(
+        self, network: Network, named: Mapping[str, Tensor], words: Words
+    ) -> LossGraph | None:
+        """The graph of a padded shape; None where it cannot be captured."""
+        addresses = [p.data_ptr() for p in named.values()]
+        if addresses != self._addresses:
+            self.clear()
+            self._addresses = addresses
+            self.gradients = [torch.zeros_like(p) for p in named.values()]
+        device = words[0].device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        key = (words[0].shape, words[2].shape, dtype, network.training)
+        if key in self.graphs:
+            return self.graphs[key]
         try:
-            buffers = tuple(
-                None if x is None else self._buffer(place, x.device, dtype, tuple(shape))
-                for place, (x, dtype, shape) in enumerate(zip(inputs, dtypes, shapes, strict=True))
-            )
-            with _empty_memory_left_as_it_is():
-                graph = CapturedGraph(
-                    forward, backward, buffers, gradients, self._stream, self._pool
-                )
-        except RuntimeError as error:
-            if not _out_of_memory(error):
-                error.add_note("while a CUDA graph was captured; model.graphs=false does without")
-                raise
+            self.graphs[key] = self._capture(network, named, words)
+        except CaptureError as error:
+            reason = f"{type(error.__cause__).__name__}: {error.__cause__}".partition("\n")[0]
         else:
-            self.graphs[key] = graph
-            self._full = self.bytes >= self._limit_on(device)
-            return graph
-        # after the handler: until then its traceback keeps what the failed capture has made
+            return self.graphs[key]
+        # after the handler: until then its traceback keeps what the capture has allocated
         self.clear()
-        self._full = True
-        if device.type == "cuda":
+        self.failed = True
+        if device == "cuda":
             torch.cuda.empty_cache()
         log.warning(
-            "out of memory while a CUDA graph was captured: this recurrence continues without graphs"
-        )
+            "a CUDA graph could not be captured (%s): training continues without graphs, more slowly; "
+            "model.graphs=false does without from the start", reason,
+        )  # fmt: skip
         return None
 
-    def _buffer(
-        self, place: int, device: torch.device, dtype: torch.dtype | None, shape: Shape
+    def _capture(self, network: Network, named: Mapping[str, Tensor], words: Words) -> LossGraph:
+        def compute() -> Tensor:
+            loss, grads = differentiate(network, named, batch)
+            torch._foreach_copy_(self.gradients, grads)
+            return loss
+
+        device = words[0].device
+        batch: Words = tuple(part.clone() for part in words)  # type: ignore[assignment]
+        cuda = device.type == "cuda"
+        if cuda and self._pool is None:
+            self._stream = self._stream or torch.cuda.Stream(device)
+            self._pool = torch.cuda.graph_pool_handle()
+        generator = generator_of(device)
+        state = generator.get_state()
+        try:
+            # once before, so that kernels are compiled and libraries loaded outside of the capture
+            with on_stream(self._stream) if cuda else contextlib.nullcontext():
+                backend.with_fallback(compute, device)
+            graph = (
+                CudaGraph(batch, compute, self._stream, self._pool)
+                if cuda
+                else LossGraph(batch, compute)
+            )
+        except Exception as error:
+            restore(generator, device, state)
+            raise CaptureError from error
+        generator.set_state(state)  # dropout does not depend on when a shape was captured
+        return graph
+
+
+class CaptureError(Exception):
+    """A graph that cannot be captured, from what has gone wrong."""
+
+
+class LossGraph:
+    """The loss of one shape on a CPU: computes where a GPU replays.
+
+    Attributes:
+        batch: what is read.
+        loss: () the loss of the last batch that was computed.
+    """
+
+    def __init__(self, batch: Words, compute: Callable[[], Tensor]) -> None:
+        self.batch = batch
+        self._compute = compute
+        self.loss = compute()
+
+    def replay(self) -> None:
+        self.loss.copy_(self._compute())
+
+
+class CudaGraph(LossGraph):
+    """The same, captured."""
+
+    def __init__(self, batch: Words, compute: Callable[[], Tensor], stream: Any, pool: Any) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        # other threads (NCCL's watchdog under DDP, pinned memory) work on while this one captures
+        mode = "thread_local"
+        with (
+            torch.cuda.stream(torch.cuda.current_stream(stream.device)),  # left so by an error, too
+            torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode=mode),
+        ):
+            super().__init__(batch, compute)
+
+    def replay(self) -> None:
+        self._graph.replay()
+
+
+class Replay(Function):
+    """Σ nll () of a batch from a graph, with the gradients of the parameters."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, graphs: LossGraphs, graph: LossGraph, words: Words, *parameters: Tensor
     ) -> Tensor:
-        """The memory of one input, the same for all graphs that take it in this shape."""
-        key = (place, shape, dtype, device)
-        if key not in self._buffers:
-            self._buffers[key] = torch.zeros(shape, dtype=dtype, device=device)
-        return self._buffers[key]
+        for buffer, part in zip(graph.batch, words, strict=True):
+            buffer.copy_(part)
+        graph.replay()
+        graphs.replays += 1
+        ctx.graphs, ctx.number = graphs, graphs.replays
+        return graph.loss.clone()
 
-    def _limit_on(self, device: torch.device) -> float:
-        if self.limit is not None:
-            return self.limit
-        if device.type != "cuda":
-            return float("inf")
-        return torch.cuda.get_device_properties(device).total_memory / SHARE
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.number != ctx.graphs.replays:
+            raise RuntimeError(
+                "a backward pass after the loss of a later batch, which has taken the memory of its "
+                "gradients; set model.graphs=false"
+            )
+        return None, None, None, *torch._foreach_mul(ctx.graphs.gradients, grad_loss)
 
 
-def _empty(limit: int | None, eager: bool) -> GraphCache:
-    return GraphCache(limit, eager=eager)
+def differentiate(
+    network: Network, named: Mapping[str, Tensor], words: Words
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Σ nll () of a batch, and its gradient for each named parameter, zeros for unused ones.
+
+    DDP keeps the nodes that accumulate gradients, and these keep the stream that they were made on.
+    So the derivative is taken for aliases of the parameters.
+    """
+    aliases = {f"network.{name}": p.detach().requires_grad_() for name, p in named.items()}
+    device = words[0].device.type
+    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+    # cached casts would be those of the first batch
+    casts = torch.autocast(device, dtype, enabled=enabled, cache_enabled=False)
+    with torch.enable_grad(), casts:
+        loss: Tensor = functional_call(_Loss(network), aliases, words)
+        grads = torch.autograd.grad(
+            loss, list(aliases.values()), allow_unused=True, materialize_grads=True
+        )
+    return loss.detach(), grads
+
+
+class _Loss(nn.Module):
+    """`network.loss` as a module's forward."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, *words: Tensor) -> Tensor:
+        return self.network.loss(*words)
+
+
+def pad_batch(words: Words) -> Words:
+    """A batch with S and T padded to multiples of `LENGTH`, and B to one of `SENTENCES`.
+
+    Padding adds nothing to the loss. The sources of further sentences count as real, since a softmax
+    over no position is NaN.
+    """
+    source, source_mask, target, target_mask = words
+    (rows, length), target_length = source.shape, target.shape[1]
+    rows, length, target_length = -rows % SENTENCES, -length % LENGTH, -target_length % LENGTH
+    if length:
+        source, source_mask = pad(source, (0, length)), pad(source_mask, (0, length))
+    if target_length:
+        target, target_mask = pad(target, (0, target_length)), pad(target_mask, (0, target_length))
+    if rows:
+        more = (0, 0, 0, rows)
+        source, source_mask = pad(source, more), pad(source_mask, more, value=True)
+        target, target_mask = pad(target, more), pad(target_mask, more)
+    return source, source_mask, target, target_mask
 
 
 @contextlib.contextmanager
-def _empty_memory_left_as_it_is() -> Iterator[None]:
-    """Without it, deterministic algorithms fill all new memory, and each replay would do so again."""
-    settings: Any = deterministic
-    before = settings.fill_uninitialized_memory
-    settings.fill_uninitialized_memory = False
-    try:
+def on_stream(stream: Any) -> Any:
+    """Runs what is inside on another stream, after and before everything else."""
+    current = torch.cuda.current_stream(stream.device)
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream):
         yield
-    finally:
-        settings.fill_uninitialized_memory = before
+    current.wait_stream(stream)
 
 
-def _out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error comes from a lack of memory; a capture that it ends may end in another."""
-    while error is not None:
-        if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def generator_of(device: torch.device) -> Any:
+    """What dropout on a device draws from."""
+    if device.type == "cuda":
+        return torch.cuda.default_generators[device.index]
+    return torch.default_generator
 
 
-def rounded(length: int, multiple: int = MULTIPLE) -> int:
-    """The next multiple: few shapes, little padding."""
-    return -(-length // multiple) * multiple
+def restore(generator: Any, device: torch.device, state: Tensor) -> None:
+    """Gives a generator its state of before a capture that failed.
 
-
-class GraphReplay:
-    """One batch in a graph, from its forward to its backward; dropped, it frees the graphs.
-
-    Shapes given to the methods are those of the batch without the graph's padding.
+    It takes itself for captured until it has a state of another generator.
     """
+    if device.type == "cuda":
+        fresh = torch.Generator(device)
+        fresh.set_state(state)
+        generator.graphsafe_set_state(fresh)
+    else:
+        generator.set_state(state)
 
-    def __init__(self, cache: GraphCache, graph: CapturedGraph) -> None:
-        self._cache = cache
-        self._graph = graph
-        self.done = False
 
-    def outputs(self, shapes: Sequence[Shape]) -> Tensors:
-        """Copies of the outputs."""
-        return tuple(map(cut, self._graph.outputs, shapes))
-
-    def backward(
-        self, upstream: Tensors, shapes: Sequence[Shape], types: Sequence[torch.dtype]
-    ) -> Tensors:
-        """Copies of the gradients, in the order, shapes and types of the inputs that have one."""
-        if not self._cache.is_current(self):
-            raise RuntimeError(
-                "a second backward pass through a recurrence whose memory a later batch has taken; "
-                "build the model with graphs=False for that"
-            )
-        self._graph.backward(upstream)
-        self.done = True
-        return tuple(map(cut, self._graph.gradients, shapes, types))
+def _empty(enabled: bool, rehearse: bool) -> LossGraphs:
+    return LossGraphs(enabled=enabled, rehearse=rehearse)

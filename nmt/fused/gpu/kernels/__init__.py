@@ -1,7 +1,5 @@
 """`nmt.fused.steps` as Triton kernels: attention, the gates, and the likelihood of words.
 
-And the gradient of word vectors, for which the steps have no function: elsewhere it is PyTorch's.
-
 Importing this package imports Triton. With TRITON_INTERPRET=1 set before that, the kernels work on
 CPU tensors, which is how they are tested without a GPU.
 """
@@ -20,7 +18,6 @@ from nmt.fused.gpu.kernels.likelihood import (
     operand,
     word_nll,
 )
-from nmt.fused.gpu.kernels.lookup import lookup_backward
 
 __all__ = [
     "accumulate_columns",
@@ -29,7 +26,6 @@ __all__ = [
     "attention_steps",
     "candidate_backward",
     "logits_memory",
-    "lookup_backward",
     "next_state",
     "open_gates",
     "operand",
