@@ -1,11 +1,11 @@
 """`Batch`: sentence pairs as padded tensors with masks.
 
-Shapes: B batch, S longest source, T longest target of the batch (both with `</s>`).
+Shapes: B sentence pairs, S longest source, T longest target of the batch (both with `</s>`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -28,10 +28,10 @@ class Batch:
         source_mask: (B, S) bool, True at real positions, the sentence's own END included.
         target: (B, T) int64, as `source`.
         target_mask: (B, T) bool, as `source_mask`.
-        rows: (B,) int64, number of each sentence in its split.
+        rows: (B,) int64, number of each pair in its split.
         weight: () float32; the loss is `weight` times the sum of the sentences' NLL.
-        words: () int64, target words that NLL a word is divided by: each sentence's own and one
-            for its END. With subwords fewer than there are real positions in `target`.
+        words: () int64, target words that NLL per word is divided by: the words of each sentence
+            and one for its END. With subwords these are fewer than the real positions of `target`.
     """
 
     source: Tensor
@@ -47,18 +47,14 @@ class Batch:
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         """The same batch on another device."""
-        return Batch(
-            **{
-                field.name: getattr(self, field.name).to(device, non_blocking=non_blocking)
-                for field in fields(self)
-            }
-        )
+        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Batch:
         """The same batch in page-locked memory, from where copies to a GPU overlap with work."""
-        return Batch(
-            **{field.name: getattr(self, field.name).pin_memory() for field in fields(self)}
-        )
+        return self._map(Tensor.pin_memory)
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        return Batch(*(function(getattr(self, field.name)) for field in fields(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By value: torch hands tensors to another process as one open file each, which for tensors
@@ -91,7 +87,7 @@ def pad(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
 def collate(
     sources: Sequence[Ids],
     targets: Sequence[Ids],
-    rows: Sequence[int] | npt.NDArray[np.integer] | None = None,
+    rows: Ids | None = None,
     weight: float | None = None,
     words: int | None = None,
 ) -> Batch:
@@ -100,18 +96,18 @@ def collate(
     Args:
         sources: B rows of ids, each ending with END.
         targets: B rows of ids, each ending with END.
-        rows: number of each pair in its split; 0, 1, 2, … when not given.
-        weight: see `Batch`; 1 / B (the mean over these sentences) when not given.
-        words: see `Batch`; as many as there are ids in `targets` when not given.
+        rows: number of each pair in its split; by default 0, 1, 2, …
+        weight: see `Batch`; by default 1 / B, for the mean over these sentences.
+        words: see `Batch`; by default the number of ids in `targets`.
     """
     source, source_mask = pad(sources)
     target, target_mask = pad(targets)
     numbers = np.arange(len(sources)) if rows is None else np.asarray(rows)
     return Batch(
-        source=source,
-        source_mask=source_mask,
-        target=target,
-        target_mask=target_mask,
+        source,
+        source_mask,
+        target,
+        target_mask,
         rows=torch.from_numpy(numbers.astype(np.int64)),
         weight=torch.tensor(1.0 / max(len(sources), 1) if weight is None else weight),
         words=target_mask.sum() if words is None else torch.tensor(words),

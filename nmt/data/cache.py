@@ -39,41 +39,42 @@ def build_once(cache: Path, name: str, build: Callable[[Path], None]) -> Path:
         RunError: if the disk is full.
     """
     folder = cache / name
-    if is_complete(folder):
+    if _is_complete(folder):
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / f".{name}.lock"):
-            if is_complete(folder):
-                return folder
-            if folder.exists():
-                log.warning("%s is damaged; it is built again", folder)
-                shutil.rmtree(folder)
-            for abandoned in cache.glob(f".{name}-*"):
-                shutil.rmtree(abandoned, ignore_errors=True)
-            unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache))
-            _building.append(unfinished)
-            try:
-                build(unfinished)
-                write_json(unfinished / COMPLETE, {"name": name, "files": _sizes(unfinished)})
-                unfinished.chmod(0o755)
-                unfinished.rename(folder)
-            finally:
-                _building.remove(unfinished)
-                shutil.rmtree(unfinished, ignore_errors=True)
+            if not _is_complete(folder):
+                _build(folder, build)
     except OSError as error:
         if error.errno in NO_ROOM or str(error).startswith("Not enough disk space"):  # datasets
             raise RunError(f"data.cache={cache}: no space left for prepared text") from error
         if error.filename and not Path(error.filename).absolute().is_relative_to(cache.absolute()):
             raise InputError(f"{error.filename}: {error.strerror}") from error
-        raise InputError(
-            f"data.cache={cache}: cannot be written ({error.strerror or error})"
-        ) from error
+        reason = error.strerror or error
+        raise InputError(f"data.cache={cache}: cannot be written ({reason})") from error
     return folder
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether a folder has all the files that were written under its name."""
+def _build(folder: Path, build: Callable[[Path], None]) -> None:
+    if folder.exists():
+        log.warning("%s is damaged; it is built again", folder)
+        shutil.rmtree(folder)
+    for abandoned in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    _building.append(unfinished)
+    try:
+        build(unfinished)
+        write_json(unfinished / COMPLETE, {"name": folder.name, "files": _sizes(unfinished)})
+        unfinished.chmod(0o755)
+        unfinished.rename(folder)
+    finally:
+        _building.remove(unfinished)
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _is_complete(folder: Path) -> bool:
     try:
         listing = json.loads((folder / COMPLETE).read_text("utf-8"))
         return bool(listing == {"name": folder.name, "files": _sizes(folder)})
@@ -87,10 +88,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def _end_with_parent() -> None:
-    """Ends a forked helper process when the process that builds a folder is killed.
-
-    It would otherwise wait for work forever, and keep its memory and the lock.
-    """
+    # A worker of a killed process would wait for work forever, and keep its memory and the lock.
     if _building:
         signal_at_parents_death(signal.SIGKILL)
 

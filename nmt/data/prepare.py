@@ -1,8 +1,7 @@
 """Text preparation: tokenised, filtered and encoded once, then read memory-mapped from the cache.
 
-Three kinds of folders lie in the cache. `text-*` is a tokenised corpus (`nmt.data.tokenised`),
-`filtered-*` what filters left of one (`nmt.data.filters`), `pairs-*` training text encoded with the
-vocabularies learnt from it, or with given ones, with a manifest. The cap on length is applied when
+Two kinds of folders lie in the cache: `text-*` is a tokenised text (`nmt.data.tokenised`), `pairs-*`
+training text with its vocabularies, encoded (`nmt.data.encode`). The cap on length is applied when
 they are opened, and test sets are encoded in memory, so that runs which differ in either share the
 rest.
 """
@@ -10,25 +9,25 @@ rest.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import datasets
 import numpy as np
-from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.config.validation import check_text
-from nmt.data.encode import encode_text
-from nmt.data.filters import filter_text
-from nmt.data.sources import digest, open_corpus, text_sections
-from nmt.data.splits import HeldOut, Train
-from nmt.data.tokenised import TokenisedText, tokenise_corpus
-from nmt.data.vocabulary import UNKNOWN, WORDS, Vocabularies, Vocabulary
+from nmt.data.encode import REASONS, EncodedText, encode_text
+from nmt.data.pairs import Pairs
+from nmt.data.sources import digest, text_sections
+from nmt.data.tokenised import TokenisedText, tokenise_text
+from nmt.data.vocabulary import SPECIAL, UNKNOWN, WORDS, Vocabularies, Vocabulary
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
-from nmt.utils.progress import Stage, has_terminal
+from nmt.utils.progress import has_terminal
+
+LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; more is beyond any cap on length
 
 
 @dataclass(frozen=True)
@@ -36,27 +35,28 @@ class Prepared:
     """The prepared text of a run.
 
     Attributes:
-        source_vocabulary: learnt from the whole training side, whatever the cap on length; or given.
+        source_vocabulary: learnt from the filtered training text, whatever the cap on length; or
+            given.
         target_vocabulary: as `source_vocabulary`.
-        train: pairs that obey the cap.
+        train: pairs within the cap on length.
         valid: development pairs.
         test: test sets by name, in the order of the configuration.
-        manifest: counts, plain values: `vocabulary.<side>` (`kind`, `size`, `types`), `max_length`,
-            and `splits.<name>`: `lines`, `empty` and `too_long` (left out), `pairs` (kept), and for
-            each side `<side>_words` and `<side>_unknown` (share of the words outside the
-            vocabulary; of the training split before the cap); of the training split also
-            `dropped`, by reason.
-        fingerprints: one for each split, by name (`train`, `valid`, `test.<name>`).
+        counts: by split (`train`, `valid`, `test.NAME`): `lines` read, `empty` and `too_long` (left
+            out), `pairs` (kept), and of each side the words and the share of them that is `<unk>`
+            (of the training text before the cap); of the training text also `dropped`, by reason.
+        types: distinct words of source and target; None if they were not counted.
+        fingerprints: of each split.
         fingerprint: of all that training depends on: training and development text, tokenisation
-            and vocabularies. Test sets do not enter.
+            and vocabularies, but not the test sets.
     """
 
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
-    train: Train
-    valid: HeldOut
-    test: dict[str, HeldOut]
-    manifest: dict[str, Any]
+    train: Pairs
+    valid: Pairs
+    test: dict[str, Pairs]
+    counts: dict[str, dict[str, Any]]
+    types: tuple[int | None, int | None]
     fingerprints: dict[str, str]
     fingerprint: str
 
@@ -66,8 +66,31 @@ class Prepared:
         return {"training": self.fingerprint, "test": sets}
 
     def summary(self) -> str:
-        """A short table of counts."""
-        return summary_table(self.manifest, self.fingerprint)
+        """A table of the counts."""
+        width = max(map(len, [*self.counts, "split"]))
+        lines = [
+            f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
+            f" {'words (source / target)':>23} {'unknown':>17}"
+        ]
+        for name, count in self.counts.items():
+            words = f"{count['source_words']:,} / {count['target_words']:,}"
+            unknown = f"{count['source_unknown']:.2%} / {count['target_unknown']:.2%}"
+            lines.append(
+                f"{name:<{width}} {count['pairs']:>10,} {count['empty']:>8,}"
+                f" {count['too_long']:>9,} {words:>23} {unknown:>17}"
+            )
+        vocabularies = (self.source_vocabulary, self.target_vocabulary)
+        for side, vocabulary, types in zip(
+            ("source", "target"), vocabularies, self.types, strict=True
+        ):
+            symbols = "words" if vocabulary.kind == WORDS else "subwords"
+            of = f" of {types:,} types" if types else ""
+            size = len(vocabulary) - len(SPECIAL)
+            lines.append(f"{side} vocabulary: {size:,} {symbols}{of}, </s> and <unk>")
+        dropped = self.counts["train"]["dropped"].items()
+        listed = ", ".join(f"{name} {count:,}" for name, count in dropped) or "none"
+        lines.append(f"training pairs left out by data.filters: {listed}")
+        return "\n".join([*lines, f"fingerprint: {self.fingerprint}"])
 
 
 def prepare(
@@ -76,7 +99,7 @@ def prepare(
     progress: bool = True,
     vocabularies: Vocabularies | None = None,
 ) -> Prepared:
-    """Reads, tokenises and encodes the text and learns vocabularies, or takes the results from the cache.
+    """Tokenises and encodes the text and learns vocabularies, or takes the results from the cache.
 
     Args:
         data: section `data` of the configuration.
@@ -89,144 +112,111 @@ def prepare(
         RunError: if the disk is full.
     """
     check_text(data, tokenizer)
-    cache = Path(data.cache)
     with progress_bars(progress):
-        with _stage("preparing data.train", progress):
-            text = _tokenised(data.train, data, "data.train", tokenizer)
-        with _stage("filtering data.train", progress):
-            text = filter_text(text, data.filters, cache)
-        with _stage("encoding data.train", progress):
-            encoded = encode_text(text, tokenizer, cache, progress, vocabularies)
-        source, target = encoded.source_vocabulary, encoded.target_vocabulary
-        train = Train(
-            cast(Any, text.rows), source, target, encoded.rows, encoded.lengths, data.max_length
-        )
-        if not len(train):
-            raise InputError(
-                f"data.max_length={data.max_length}: no training pair is that short on both sides"
-            )
-        held_out = {
-            key.removeprefix("data."): prepare_held_out(
-                section, data, key, source, target, tokenizer=tokenizer, progress=progress
-            )
+        texts = {
+            key.removeprefix("data."): tokenise_text(section, data, key, tokenizer)
             for key, section in text_sections(data).items()
-            if key != "data.train"
         }
-    counts = dict(encoded.counts)
-    counts |= {"too_long": len(text.rows) - len(train), "pairs": len(train)}
-    manifest = {
-        "vocabulary": counts.pop("vocabulary"),
-        "max_length": data.max_length,
-        "splits": {"train": counts} | {k: _counts(split, t) for k, (split, t) in held_out.items()},
+        encoded = encode_text(texts["train"], data, tokenizer, vocabularies)
+    vocabularies = encoded.vocabularies
+    train, counts = _train(texts["train"], encoded, data.max_length)
+    pairs = {
+        name: _encode(name, text, vocabularies) for name, text in texts.items() if name != "train"
     }
-    fingerprints = {"train": text.fingerprint}
-    fingerprints |= {name: tokenised.fingerprint for name, (_, tokenised) in held_out.items()}
+    fingerprints = {name: text.fingerprint for name, text in texts.items()}
     return Prepared(
-        source_vocabulary=source,
-        target_vocabulary=target,
+        *vocabularies,
         train=train,
-        valid=held_out.pop("valid")[0],
-        test={split.name: split for split, _ in held_out.values()},
-        manifest=manifest,
+        valid=pairs["valid"],
+        test={each.name: each for name, each in pairs.items() if name != "valid"},
+        counts={"train": counts}
+        | {name: _counts(each, texts[name]) for name, each in pairs.items()},
+        types=(encoded.counts["source_types"], encoded.counts["target_types"]),
         fingerprints=fingerprints,
         fingerprint=digest(encoded.fingerprint, fingerprints["valid"]),
     )
 
 
-def prepare_held_out(
+def prepare_test_set(
     text: TextConfig,
     data: DataConfig,
     key: str,
-    source_vocabulary: Vocabulary,
-    target_vocabulary: Vocabulary,
-    *,
+    vocabularies: Vocabularies,
     tokenizer: TokenizerConfig,
     progress: bool = True,
-) -> tuple[HeldOut, TokenisedText]:
+) -> Pairs:
     """Pairs to measure a model on, encoded with the vocabularies that it was trained with.
 
     Args:
         text: section of the configuration that describes the text.
-        data: section `data`, for languages, grammar and cache.
+        data: section `data`, for languages and cache.
         key: name of the section, such as `data.test.mine`; its last part names the split, and
             `data.valid` means the development pairs of the grammar.
-        source_vocabulary: the model's.
-        target_vocabulary: the model's.
+        vocabularies: the model's, of source and target.
         tokenizer: as in training.
         progress: show progress bars.
 
     Raises:
         InputError: if the text cannot be read.
     """
-    with progress_bars(progress), _stage(f"preparing {key}", progress):
-        tokenised = _tokenised(text, data, key, tokenizer)
-    name = key.removeprefix("data.").removeprefix("test.")
-    rows = cast(Any, tokenised.rows)
-    return HeldOut(name, rows, source_vocabulary, target_vocabulary, tokenised.lines), tokenised
+    with progress_bars(progress):
+        tokenised = tokenise_text(text, data, key, tokenizer)
+    return _encode(key.removeprefix("data."), tokenised, vocabularies)
 
 
-def summary_table(manifest: Mapping[str, Any], fingerprint: str) -> str:
-    """A short table of counts; `manifest` as `Prepared` has it."""
-    splits = manifest["splits"]
-    width = max(map(len, [*splits, "split"]))
-    lines = [
-        f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
-        f" {'words (source / target)':>23} {'unknown':>17}"
-    ]
-    for name, counts in splits.items():
-        words = f"{counts['source_words']:,} / {counts['target_words']:,}"
-        unknown = f"{100 * counts['source_unknown']:.2f} / {100 * counts['target_unknown']:.2f} %"
-        lines.append(
-            f"{name:<{width}} {counts['pairs']:>10,} {counts['empty']:>8,}"
-            f" {counts['too_long']:>9,} {words:>23} {unknown:>17}"
+def _train(
+    text: TokenisedText, encoded: EncodedText, max_length: int
+) -> tuple[Pairs, dict[str, Any]]:
+    """The training pairs within the cap on length, and the counts of the text."""
+    words = [text.rows.data.column(f"{side}_words").to_numpy() for side in ("source", "target")]
+    columns = [*words, *(column.sizes() for column in encoded.ids)]
+    sizes = np.stack([np.minimum(column, LONGEST).astype(np.uint16) for column in columns], axis=1)
+    unfiltered = encoded.reasons == 0
+    kept = np.flatnonzero(unfiltered & (sizes[:, :2].max(axis=1) <= max_length)).astype(np.int32)
+    if not len(kept):
+        raise InputError(
+            f"data.max_length={max_length}: no training pair is that short on both sides"
         )
-    for side, counts in manifest["vocabulary"].items():
-        of = f" of {counts['types']:,} types" if counts["types"] else ""
-        symbols = "words" if counts["kind"] == WORDS else "subwords"
-        lines.append(f"{side} vocabulary: {counts['size']:,} {symbols}{of}, </s> and <unk>")
-    dropped = splits["train"]["dropped"].items()
-    filtered = ", ".join(f"{name} {count:,}" for name, count in dropped) or "none"
-    lines.append(f"training pairs left out by data.filters: {filtered}")
-    lines.append(f"fingerprint: {fingerprint}")
-    return "\n".join(lines)
-
-
-def _counts(split: HeldOut, text: TokenisedText) -> dict[str, Any]:
-    """Counts of a split that a model is measured on: nothing of it is filtered or too long."""
-    counts: dict[str, Any] = {"lines": text.lines, "empty": text.empty}
-    counts |= {"too_long": 0, "pairs": len(split)}
-    pairs = [split.ids(number) for number in range(len(split))]
+    dropped = np.bincount(encoded.reasons, minlength=len(REASONS)).tolist()
+    counts: dict[str, Any] = {
+        "lines": text.lines,
+        "empty": text.lines - len(text.rows),
+        "dropped": {
+            name: n for name, n in zip(REASONS, dropped, strict=True) if n and name != "kept"
+        },
+        "too_long": int(unfiltered.sum()) - len(kept),
+        "pairs": len(kept),
+    }
     for side, name in enumerate(("source", "target")):
-        ids = np.concatenate([pair[side] for pair in pairs])
-        counts[f"{name}_words"] = int(split.words[:, side].sum(dtype=np.int64))
-        counts[f"{name}_unknown"] = np.count_nonzero(ids == UNKNOWN) / (len(ids) - len(split))
+        ids = columns[2 + side][unfiltered].sum(dtype=np.int64) - unfiltered.sum()
+        counts[f"{name}_words"] = int(words[side][unfiltered].sum(dtype=np.int64))
+        counts[f"{name}_unknown"] = encoded.counts[f"{name}_unknown"] / int(ids)
+    return Pairs("train", text.rows, encoded.vocabularies, encoded.ids, sizes, kept), counts
+
+
+def _encode(name: str, text: TokenisedText, vocabularies: Vocabularies) -> Pairs:
+    return Pairs.encode(name.removeprefix("test."), text.rows, *vocabularies)
+
+
+def _counts(pairs: Pairs, text: TokenisedText) -> dict[str, Any]:
+    """Counts of a split that is not trained on: nothing of it is filtered or too long."""
+    counts: dict[str, Any] = {"lines": text.lines, "empty": text.lines - len(pairs)}
+    counts |= {"too_long": 0, "pairs": len(pairs)}
+    for side, name in enumerate(("source", "target")):
+        ids = np.concatenate([pairs.ids(number)[side] for number in range(len(pairs))])
+        counts[f"{name}_words"] = int(pairs.words[:, side].sum(dtype=np.int64))
+        counts[f"{name}_unknown"] = np.count_nonzero(ids == UNKNOWN) / (len(ids) - len(pairs))
     return counts
 
 
 @contextlib.contextmanager
 def progress_bars(shown: bool) -> Iterator[None]:
     """Whether `datasets` draws progress bars inside: on rank 0, if there is a terminal."""
-    if (shown and has_terminal() and rank() == 0) or are_progress_bars_disabled():
+    if (shown and has_terminal() and rank() == 0) or datasets.are_progress_bars_disabled():
         yield
         return
-    disable_progress_bars()
+    datasets.disable_progress_bars()
     try:
         yield
     finally:
-        enable_progress_bars()
-
-
-def _stage(title: str, progress: bool) -> Stage:
-    """A stage that logs lines where `datasets` draws no bars."""
-    return Stage(title, shown=progress and not has_terminal())
-
-
-def _tokenised(
-    text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig
-) -> TokenisedText:
-    split = {"data.train": "train", "data.valid": "valid"}.get(key, "test")
-    source, target = data.languages
-    corpus = open_corpus(text, data, key, split)
-    return tokenise_corpus(
-        corpus, (source, target), tokenizer, cache=Path(data.cache), raw=split != "train"
-    )
+        datasets.enable_progress_bars()

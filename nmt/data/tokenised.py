@@ -1,7 +1,7 @@
 """Tokenised corpora on disk: one memory-mapped Arrow folder each.
 
-A folder depends on the text and the tokenisation alone: after a change of vocabularies, of the cap on
-length or of another corpus it is used again.
+A folder depends on the text and the tokenisation alone, and is used again after a change of the
+vocabularies, of the filters or of the cap on length.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import datasets
 
-from nmt.config import TokenizerConfig
+from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import build_once
-from nmt.data.sources import PART, Corpus, Row, digest
+from nmt.data.sources import PART, Corpus, Row, digest, open_corpus
 from nmt.data.tokenise import LANGUAGES, UNSPACED, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.threads import shared_cores
@@ -58,75 +58,95 @@ class TokenisedText:
     """A tokenised corpus.
 
     Attributes:
-        rows: columns `line` (number in the source file, from 0), `source` and `target` (tokens
-            joined by spaces), `source_words` and `target_words` (their numbers), `alignment`, and,
-            except for training text, `source_text` and `target_text` (raw).
+        rows: columns `line` (number in the source, from 0), `source` and `target` (tokens joined by
+            spaces), `source_words` and `target_words` (their numbers), `alignment`, and, but for
+            training text, `source_text` and `target_text` (raw).
         fingerprint: changes when a row could.
-        lines: rows of the corpus, those with an empty side and those dropped included.
-        dropped: rows that filters left out, by reason (`nmt.data.filters`).
+        lines: rows of the corpus, including those that were left out because a side has no words.
     """
 
     rows: datasets.Dataset
     fingerprint: str
     lines: int
-    dropped: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def empty(self) -> int:
-        """Rows left out because a side has no words."""
-        return self.lines - len(self.rows) - sum(self.dropped.values())
 
 
-def tokenise_corpus(
-    corpus: Corpus,
-    languages: tuple[str, str],
-    tokenizer: TokenizerConfig,
-    *,
-    cache: Path,
-    raw: bool = True,
+def tokenise_text(
+    text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig
 ) -> TokenisedText:
-    """The tokenised corpus, from the cache or made now.
+    """The tokenised text of a section of the configuration, from the cache or made now.
 
     Args:
-        corpus: what to tokenise.
-        languages: of source and target, as Moses names them.
-        tokenizer: section `tokenizer`; how raw text becomes tokens.
-        cache: folder of prepared text.
-        raw: keep the raw text beside the tokens.
+        text: the section.
+        data: the whole section `data`, for languages and cache.
+        key: name of the section, such as `data.test.mine`.
+        tokenizer: how raw text becomes tokens.
 
     Raises:
-        InputError: if the corpus is empty or cannot be read.
+        InputError: if the text is empty or cannot be read.
     """
+    split = {"data.train": "train", "data.valid": "valid"}.get(key, "test")
+    corpus = open_corpus(text, data, key, split)
+    keep_raw = split != "train"
+    # fmt: off
     tokenise = _Tokenise(
-        languages, tokenizer.normalise, tokenizer.characters, corpus.tokenised, raw, corpus.first
+        list(data.languages), tokenizer.normalise, tokenizer.characters, corpus.tokenised, keep_raw,
+        corpus.first,
     )
+    # fmt: on
     version = importlib.metadata.version("sacremoses")
     fingerprint = digest(FORMAT, corpus.identity, version, *vars(tokenise).values())
 
     def build(folder: Path) -> None:
+        log.info("preparing %s", key)
         scratch = folder / "scratch"
         lines = _read(corpus, scratch)
-        rows = lines.map(
-            tokenise,
-            batched=True,
-            with_indices=True,
-            remove_columns=lines.column_names,
-            features=datasets.Features({**TOKENISED, **TEXTS}) if raw else TOKENISED,
-            num_proc=processes(len(lines)),
-            cache_file_name=str(folder / "text.arrow"),
-            new_fingerprint=fingerprint,
-            desc=f"tokenise {corpus.key}",
+        features = datasets.Features({**TOKENISED, **TEXTS}) if keep_raw else TOKENISED
+        rows = map_rows(
+            lines, tokenise, features, folder / "text.arrow", fingerprint, with_indices=True
         )
         if not len(rows):
-            raise InputError(f"{corpus.key}: empty corpus; none of {len(lines)} pairs has words")
-        _warn(rows, corpus, languages)
+            raise InputError(f"{key}: empty corpus; none of {len(lines)} pairs has words")
+        _warn(rows, corpus, data.languages)
         (folder / "text.json").write_text(json.dumps({"lines": len(lines)}))
         del rows, lines
         shutil.rmtree(scratch)
 
-    folder = build_once(cache, f"text-{fingerprint}", build)
+    folder = build_once(Path(data.cache), f"text-{fingerprint}", build)
     lines = json.loads((folder / "text.json").read_text())["lines"]
     return TokenisedText(open_arrow(folder), fingerprint, lines)
+
+
+def map_rows(
+    rows: datasets.Dataset,
+    function: Callable[..., dict[str, list[Any]]],
+    features: datasets.Features,
+    file: Path,
+    fingerprint: str,
+    **options: Any,
+) -> datasets.Dataset:
+    """`rows.map` from batches of rows to new columns, in a file and on all cores."""
+    return rows.map(
+        function,
+        batched=True,
+        remove_columns=rows.column_names,
+        features=features,
+        num_proc=processes(len(rows)),
+        cache_file_name=str(file),
+        new_fingerprint=fingerprint,
+        **options,
+    )
+
+
+def processes(rows: int) -> int | None:
+    """Number of processes for so many rows: one per core, or None if one process is faster."""
+    cores = shared_cores()
+    return cores if rows >= PARALLEL_FROM and cores > 1 else None
+
+
+def open_arrow(folder: Path) -> datasets.Dataset:
+    """The Arrow files of a folder, memory-mapped, in the order of their names."""
+    files = sorted(folder.glob("*.arrow"))
+    return datasets.concatenate_datasets([datasets.Dataset.from_file(str(file)) for file in files])
 
 
 def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
@@ -143,7 +163,6 @@ def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
             gen_kwargs={"parts": parts},
             num_proc=workers and min(workers, len(parts)),
             fingerprint=corpus.identity,
-            split=datasets.NamedSplit(re.sub(r"\W+", "_", corpus.key)),  # title of its bar
         )
     except Exception as error:
         cause: BaseException | None = error  # the library wraps errors in its own
@@ -152,7 +171,7 @@ def _read(corpus: Corpus, scratch: Path) -> datasets.Dataset:
         raise cause or error from None
 
 
-def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
+def _rows(parts: list[Callable[[], Iterator[Row]]]) -> Iterator[dict[str, Any]]:
     for part in parts:
         for row in part():
             yield row._asdict()
@@ -162,11 +181,11 @@ def _rows(parts: list[Any]) -> Iterator[dict[str, Any]]:
 class _Tokenise:
     """Tokenises a batch of rows; rows with an empty side are left out."""
 
-    languages: tuple[str, str]
+    languages: list[str]
     normalise: bool
     characters: bool
     tokenised: bool
-    raw: bool
+    keep_raw: bool
     first: int
 
     def __call__(self, rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
@@ -182,18 +201,20 @@ class _Tokenise:
                 continue
             result["line"].append(self.first + number)
             result["alignment"].append(alignment)
-            for name, tokens in zip(("source", "target"), sides, strict=True):
+            for name, tool, text, tokens in zip(
+                ("source", "target"), tools, texts, sides, strict=True
+            ):
                 result[name].append(" ".join(tokens))
                 result[f"{name}_words"].append(len(tokens))
-            if self.raw:
-                if self.tokenised:
-                    texts = [tool.detokenise(side) for tool, side in zip(tools, sides, strict=True)]
-                result["source_text"].append(texts[0])
-                result["target_text"].append(texts[1])
-        return result if self.raw else {name: result[name] for name in TOKENISED}
+                if self.keep_raw:
+                    raw = tool.detokenise(tokens) if self.tokenised else text
+                    result[f"{name}_text"].append(raw)
+        return {
+            name: column for name, column in result.items() if self.keep_raw or name in TOKENISED
+        }
 
 
-def _warn(rows: datasets.Dataset, corpus: Corpus, languages: tuple[str, str]) -> None:
+def _warn(rows: datasets.Dataset, corpus: Corpus, languages: list[str]) -> None:
     """Logs what makes tokens something else than words, from the first rows of a text."""
     sample = rows[:EXAMINED]
     for language, name in zip(languages, ("source", "target"), strict=True):
@@ -201,10 +222,10 @@ def _warn(rows: datasets.Dataset, corpus: Corpus, languages: tuple[str, str]) ->
         if not corpus.tokenised and language not in LANGUAGES:
             log.warning("%s: Moses has no rules for %r; those of English are used", where, language)
         for pattern, what in MARKS.items():
-            if corpus.tokenised and (found := re.findall(pattern, text, re.MULTILINE)):
-                log.warning("%s: holds %s (%s); undo them first", where, found[0].strip(), what)
+            if corpus.tokenised and (marks := re.findall(pattern, text, re.MULTILINE)):
+                log.warning("%s: holds %s (%s); undo them first", where, marks[0].strip(), what)
         # A word of these scripts has two to four characters, a sentence several words.
-        letters = sum(map(len, re.findall(f"[{UNSPACED}]", text)))
+        letters = len(re.findall(f"[{UNSPACED}]", text))
         tokens = len(re.findall(f"[{UNSPACED}]+", text))
         if letters > 5 * tokens:
             log.warning(
@@ -213,16 +234,3 @@ def _warn(rows: datasets.Dataset, corpus: Corpus, languages: tuple[str, str]) ->
                 " tokenizer=bpe",
                 where,
             )
-
-
-def processes(rows: int) -> int | None:
-    """Number of processes for so many rows: one per core, or None if one process is faster."""
-    cores = shared_cores()
-    return cores if rows >= PARALLEL_FROM and cores > 1 else None
-
-
-def open_arrow(folder: Path) -> datasets.Dataset:
-    """The Arrow files of a folder, memory-mapped, in the order of their names."""
-    files = sorted(folder.glob("*.arrow"))
-    parts = [datasets.Dataset.from_file(str(file)) for file in files]
-    return parts[0] if len(parts) == 1 else datasets.concatenate_datasets(parts)

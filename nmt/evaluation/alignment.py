@@ -80,7 +80,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
     """The gold links of a prepared pair; None where it has none.
 
     Args:
-        pair: of a split (`nmt.data.splits`).
+        pair: of a split (`nmt.data.pairs`).
         text: section of the configuration that describes the text.
         key: name of that section, such as `data.valid`, for the message.
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config
-from nmt.data.prepare import prepare_held_out
-from nmt.data.splits import HeldOut
+from nmt.data.pairs import Pairs
+from nmt.data.prepare import prepare_test_set
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabularies, unknown_words
 from nmt.evaluation import records, summary
@@ -40,7 +40,7 @@ Sets = Mapping[str, Sequence[Example]]  # test sets by name
 
 def held_out_splits(
     config: Config, vocabularies: Vocabularies, names: Sequence[str]
-) -> Iterator[HeldOut]:
+) -> Iterator[Pairs]:
     """The named test sets of `data.test` (all without names), encoded with given vocabularies.
 
     Raises:
@@ -57,18 +57,17 @@ def held_out_splits(
             "data.test: the checkpoint names no test set; add +data.test.NAME.source=FILE"
         )
     for name in names or known:
-        split, _ = prepare_held_out(
+        yield prepare_test_set(
             known[name],
             config.data,
             f"data.test.{name}",
-            *vocabularies,
-            tokenizer=config.tokenizer,
-            progress=config.trainer["enable_progress_bar"],
+            vocabularies,
+            config.tokenizer,
+            config.trainer["enable_progress_bar"],
         )
-        yield split
 
 
-def read_examples(config: Config, splits: Iterable[HeldOut]) -> Sets:
+def read_examples(config: Config, splits: Iterable[Pairs]) -> Sets:
     """The sentences of test sets, and of those that `stress` makes of them by concatenation.
 
     Raises:

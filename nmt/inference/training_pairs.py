@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from nmt.data.batches import Rows
-from nmt.data.splits import Split
+from nmt.data.pairs import Pairs
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
@@ -18,13 +18,13 @@ from nmt.utils.environment import gather, rank_and_world
 OCCURRENCES = 10
 
 
-def training_sample(train: Split, pairs: int) -> Rows:
+def training_sample(train: Pairs, pairs: int) -> Rows:
     """Numbers of the same training pairs for every run on a text, evenly spaced over the corpus."""
     return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
 
 
 def mean_nll(
-    model: Model, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
+    model: Model, train: Pairs, rows: Rows, done: Callable[[int], object] = lambda _: None
 ) -> float:
     """Mean NLL of training pairs in nats per sentence, the same on every rank.
 
@@ -49,7 +49,7 @@ def mean_nll(
 
 
 def learn_dictionary(
-    model: Model, train: Split, rows: Rows, done: Callable[[int], object] = lambda _: None
+    model: Model, train: Pairs, rows: Rows, done: Callable[[int], object] = lambda _: None
 ) -> dict[str, str]:
     """The target word that attention links most often to each source word, the same on every rank.
 
@@ -87,7 +87,7 @@ def learn_dictionary(
     return count_links(pair for part in gather(aligned) for pair in part)
 
 
-def pairs_of_rare_words(pairs: Split, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
+def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
     """The rows that teach a dictionary something, in their order.
 
     A pair is left out if each of its source words stands in `occurrences` of the pairs taken before
@@ -132,6 +132,6 @@ def count_links(
     }
 
 
-def _lengths(train: Split, rows: Rows) -> list[int]:
+def _lengths(train: Pairs, rows: Rows) -> list[int]:
     """The length of the longer side of each pair."""
     return list(train.sizes[rows].max(axis=1).tolist())

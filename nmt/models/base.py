@@ -17,7 +17,7 @@ from nmt.config import ModelConfig
 from nmt.config.validation import load_plain
 from nmt.data.batch import Batch, pad
 from nmt.data.module import TranslationData
-from nmt.data.splits import HeldOut
+from nmt.data.pairs import Pairs
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary, load_vocabulary, spelt, written_words
 from nmt.fused import is_fused
@@ -145,7 +145,7 @@ class Translator(pl.LightningModule, ABC):
                 self.log(f"test/{name}/{key}", score)
 
     def _evaluate(
-        self, batch: Batch, metrics: HeldOutMetrics, split: HeldOut | None
+        self, batch: Batch, metrics: HeldOutMetrics, split: Pairs | None
     ) -> dict[str, Likelihood] | None:
         if not len(batch):
             return None  # this rank's share of the sentences is empty

@@ -14,7 +14,7 @@ from torchmetrics import MetricCollection, SumMetric
 
 from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
-from nmt.data.splits import HeldOut
+from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
@@ -62,7 +62,7 @@ class HeldOutMetrics(nn.Module):
         self.metrics = MetricCollection(metrics, compute_groups=False)
 
     def update(
-        self, network: Network, batch: Batch, likelihood: Likelihood, split: HeldOut | None
+        self, network: Network, batch: Batch, likelihood: Likelihood, split: Pairs | None
     ) -> None:
         """Adds a batch.
 
@@ -114,7 +114,7 @@ class HeldOutMetrics(nn.Module):
         self.metrics["attention_entropy"].update(torch.special.entr(weights).double().sum())
         self.metrics["attended"].update(batch.target_mask.sum())
 
-    def _add_alignments(self, batch: Batch, weights: Tensor, split: HeldOut) -> None:
+    def _add_alignments(self, batch: Batch, weights: Tensor, split: Pairs) -> None:
         """Counts links against gold ones, of sentences that have them."""
         for row, sentence in zip(batch.rows.tolist(), weights.cpu().numpy(), strict=True):
             pair = split[row]
@@ -130,7 +130,7 @@ class HeldOutMetrics(nn.Module):
             counts = sentence_counts(words, gold, self.evaluation.alignment.null)
             self.metrics["alignment"].update(torch.tensor([counts]))
 
-    def _add_translations(self, network: Network, batch: Batch, split: HeldOut) -> None:
+    def _add_translations(self, network: Network, batch: Batch, split: Pairs) -> None:
         most = len(split) if self.translated is None else self.translated
         chosen = (batch.rows < most).nonzero().squeeze(1)
         if not len(chosen):

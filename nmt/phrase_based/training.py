@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from nmt.config import BaselineConfig, Config
+from nmt.data.pairs import Pairs
 from nmt.data.prepare import Prepared
-from nmt.data.splits import Split
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
 from nmt.phrase_based.tuning import tune
 from nmt.utils.files import write_json
@@ -80,7 +80,7 @@ def _trained(config: BaselineConfig, text: Prepared, folder: Path) -> float:
     return hours
 
 
-def _spaced(split: Split, wanted: int) -> list[Any]:
+def _spaced(split: Pairs, wanted: int) -> list[Any]:
     """So many pairs, evenly spaced, or all where there are fewer."""
     wanted = min(wanted, len(split))
     return [split[int(n)] for n in np.linspace(0, len(split) - 1, wanted)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytorch_lightning as pl
 
 from nmt.data.batch import Batch
-from nmt.data.splits import HeldOut
+from nmt.data.pairs import Pairs
 from nmt.evaluation.records import choose_kept, in_order
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.style import style
@@ -26,7 +26,7 @@ class Heatmaps(pl.Callback):
         edges: of the length buckets, over which the sentences are spread.
     """
 
-    def __init__(self, valid: HeldOut, edges: Sequence[int]) -> None:
+    def __init__(self, valid: Pairs, edges: Sequence[int]) -> None:
         self.valid = valid
         rows = [
             {"id": n, "source": pair["source"], "length": len(pair["source"])}

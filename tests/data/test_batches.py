@@ -118,16 +118,16 @@ def test_batches_by_tokens_hold_every_pair_once_a_pass(
     update = 0
     while schedule.epoch(update) < 2:
         rows = schedule.rows(update).tolist()
-        assert len(rows) == schedule.sentences(update) > 0
+        assert len(rows) == len(set(rows)) > 0
         assert len(rows) == 1 or len(rows) * longer[rows].max() <= tokens
         seen += rows
         update += 1
         assert schedule.seen(update) == len(seen)
     # A pool is sorted, so that only what whole pools hold is known of the middle of one.
-    ends = len(seen) - len(seen) % schedule._pool_size
+    ends = len(seen) - len(seen) % schedule.pool_pairs
     stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
-    for start in range(0, ends, schedule._pool_size):
-        part = slice(start, start + schedule._pool_size)
+    for start in range(0, ends, schedule.pool_pairs):
+        part = slice(start, start + schedule.pool_pairs)
         assert sorted(seen[part]) == sorted(stream[part])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, TextConfig
-from nmt.data.filters import REASONS
+from nmt.data.encode import REASONS
 from nmt.data.prepare import Prepared, prepare
 from nmt.utils.errors import InputError
 
@@ -44,7 +43,7 @@ def kept(prepared: Prepared) -> Pairs:
 
 def naive(pairs: Pairs, duplicates: str) -> tuple[Pairs, dict[str, int]]:
     left: Pairs = []
-    dropped = dict.fromkeys(REASONS, 0)
+    dropped = dict.fromkeys(REASONS[1:], 0)
     seen: set[Any] = set()
     for source, target in pairs:
         lengths = sorted((len(source.split()), len(target.split())))
@@ -70,8 +69,7 @@ def test_filters_keep_and_count_what_plain_python_does(
     duplicates: str,
     workers: int | None,
 ) -> None:
-    for module in ("tokenised", "encode", "filters"):
-        monkeypatch.setattr(f"nmt.data.{module}.processes", lambda rows: workers)
+    monkeypatch.setattr("nmt.data.tokenised.processes", lambda rows: workers)
     pairs = random_pairs(7, 1500)
     train_on(config, write, pairs)
     filters = config.data.filters
@@ -79,11 +77,11 @@ def test_filters_keep_and_count_what_plain_python_does(
     prepared = prepare(config.data, config.tokenizer, progress=False)
     expected, dropped = naive(pairs, duplicates)
     assert kept(prepared) == expected
-    counts = prepared.manifest["splits"]["train"]
+    counts = prepared.counts["train"]
     assert counts["dropped"] == dropped
     assert counts["pairs"] + counts["empty"] + sum(dropped.values()) == counts["lines"] == 1500
     words = {word for source, _ in expected for word in source.split()}
-    assert prepared.manifest["vocabulary"]["source"]["types"] == len(words)
+    assert prepared.types[0] == len(words)
     # The line of a kept pair is still its line in the file.
     row = prepared.train[len(expected) - 1]
     assert pairs[row["line"]] == (" ".join(row["source"]), " ".join(row["target"]))
@@ -94,7 +92,6 @@ def test_development_and_test_pairs_are_never_filtered(config: Config, write: Wr
     config.data.valid = TextConfig(source=same, target=same, tokenised=True)
     config.data.test = {"mine": TextConfig(source=same, target=same, tokenised=True)}
     first = prepare(config.data, config.tokenizer, progress=False)
-    assert not list(Path(config.data.cache).glob("filtered-*"))
     config.data.filters.identical, config.data.filters.duplicates = True, "pair"
     prepared = prepare(config.data, config.tokenizer, progress=False)
     assert len(prepared.valid) == len(prepared.test["mine"]) == 3
@@ -104,21 +101,20 @@ def test_development_and_test_pairs_are_never_filtered(config: Config, write: Wr
 def test_filters_that_leave_nothing_are_refused(config: Config, write: Write) -> None:
     train_on(config, write, [("a", "a"), ("a b", "a b")])
     config.data.filters.identical = True
-    with pytest.raises(InputError, match=r"none of 2 pairs is left \(identical 2\)"):
+    with pytest.raises(InputError, match=r"none of 2 pairs is left"):
         prepare(config.data, config.tokenizer, progress=False)
-    assert not list(Path(config.data.cache).glob("filtered-*"))
+    assert not list(Path(config.data.cache).glob("pairs-*"))
 
 
-def test_manifest_counts_the_training_text(config: Config, write: Write) -> None:
+def test_pairs_are_counted_before_the_cap(config: Config, write: Write) -> None:
     pairs = [("a b", "c"), ("a b", "c"), ("", "c"), ("a", " ".join("d" * 12)), ("b", "b")]
     train_on(config, write, pairs)
-    config.data.filters.duplicates = "pair"
+    config.data.filters.duplicates, config.data.max_length = "pair", 5
     config.tokenizer.source_size = 1
-    prepare(config.data, config.tokenizer, progress=False)
-    (path,) = Path(config.data.cache).glob("pairs-*/manifest.json")
-    manifest = json.loads(path.read_text())
-    assert [manifest[name] for name in ("lines", "empty", "pairs")] == [5, 1, 3]
-    assert manifest["dropped"] == {"duplicate": 1}
-    assert (manifest["source_words"], manifest["target_words"]) == (4, 14)
-    # a and b are equally frequent: the first in code point order is the whole shortlist
-    assert (manifest["source_unknown"], manifest["target_unknown"]) == (2 / 4, 0)
+    counts = prepare(config.data, config.tokenizer, progress=False).counts["train"]
+    assert counts == {
+        **{"lines": 5, "empty": 1, "dropped": {"duplicate": 1}, "too_long": 1, "pairs": 2},
+        **{"source_words": 4, "target_words": 14, "target_unknown": 0},
+        # a and b are equally frequent: the first in code point order is the whole shortlist
+        "source_unknown": 2 / 4,
+    }

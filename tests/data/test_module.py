@@ -165,15 +165,18 @@ def test_loader_without_a_trainer_starts_at_the_beginning(config: Config) -> Non
 FULL_PIPE = """
 import itertools, time
 import torch
-from nmt.data.module import TranslationData
+from nmt.data.module import TranslationData, _end_with_parent
 
 class Batches(torch.utils.data.Dataset):
     def __getitem__(self, number):
         return [torch.zeros(2) for _ in range(100)]
 
 data = TranslationData.__new__(TranslationData)
-data.trainer, data._workers = None, 2
-batches = iter(data._loader(Batches(), itertools.count()))
+data.trainer = None
+loader = data._loader(
+    Batches(), sampler=itertools.count(), num_workers=2, worker_init_fn=_end_with_parent
+)
+batches = iter(loader)
 next(batches)
 print(*(worker.pid for worker in batches._workers), flush=True)
 time.sleep(100)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nmt.config import Config, TextConfig
-from nmt.data.prepare import prepare, prepare_held_out
+from nmt.data.prepare import prepare, prepare_test_set
 from nmt.data.vocabulary import load_vocabulary
 from nmt.utils.errors import InputError
 
@@ -57,13 +57,13 @@ def test_pairs_are_encoded_and_counted(config: Config, write: Write) -> None:
     assert prepared.source_vocabulary.state()["words"] == ["The", ".", "cat"]
     assert row["source_ids"].tolist() == [2, 4, 1, 3, 0]
     assert prepared.train.sizes.tolist() == [[5, 5], [5, 5]]
-    counts = prepared.manifest["splits"]["train"]
+    counts = prepared.counts["train"]
     assert counts["lines"] == 6
     assert counts["empty"] == 2
     assert counts["too_long"] == 2
     assert counts["source_words"] == 4 + 6 + 2 + 4
     assert counts["source_unknown"] == pytest.approx(9 / 16)
-    assert prepared.manifest["vocabulary"]["source"] == {"kind": "words", "size": 3, "types": 12}
+    assert prepared.types == (12, 15)
     batch = prepared.train.batch([1, 0])
     assert batch.source.tolist()[0] == [2, 4, 1, 3, 0]
     assert batch.rows.tolist() == [1, 0]
@@ -133,11 +133,9 @@ def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, k
     )
     assert found.train[0]["target_ids"].tolist() == given[1].encode(["un", "chien"])
     assert found.valid[0]["source_ids"].tolist() == first.valid[0]["source_ids"].tolist()
-    for side, size in (("source", len(given[0]) - 2), ("target", len(given[1]) - 2)):
-        counts = {"kind": kind, "size": size, "types": None}
-        assert found.manifest["vocabulary"][side] == counts
+    assert found.types == (None, None)
     if kind == "words":
-        assert found.manifest["splits"]["train"]["source_unknown"] == pytest.approx(3 / 7)
+        assert found.counts["train"]["source_unknown"] == pytest.approx(3 / 7)
     assert len({each.fingerprint for each in (first, alone, found)}) == 3
     assert found.fingerprints == alone.fingerprints
 
@@ -165,7 +163,7 @@ def test_subwords(config: Config, joint: bool) -> None:
     assert max(lengths(prepared.train)) == 9
     assert prepared.train.sizes[3].tolist() == [len(row["source_ids"]), len(row["target_ids"])]
     assert prepared.train.sizes.max() > 10
-    assert prepared.manifest["splits"]["train"]["source_unknown"] == 0
+    assert prepared.counts["train"]["source_unknown"] == 0
     # NLL a word is divided by words, each sentence's END counted as one.
     for split in (prepared.train, prepared.valid):
         batch = split.batch([3, 0, 2])
@@ -176,14 +174,9 @@ def test_subwords(config: Config, joint: bool) -> None:
 def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: Write) -> None:
     prepared = prepare(config.data, config.tokenizer, progress=False)
     text = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["le chat"]))
-    split, _ = prepare_held_out(
-        text,
-        config.data,
-        "data.test.other",
-        prepared.source_vocabulary,
-        prepared.target_vocabulary,
-        tokenizer=config.tokenizer,
-        progress=False,
+    vocabularies = prepared.source_vocabulary, prepared.target_vocabulary
+    split = prepare_test_set(
+        text, config.data, "data.test.other", vocabularies, config.tokenizer, progress=False
     )
     assert split.name == "other"
     assert split[0]["source_text"] == "Le Chat dort."
@@ -272,5 +265,4 @@ def test_encoded_text_does_not_depend_on_the_number_of_processes(
     alone = encoded()
     shutil.rmtree(config.data.cache)
     monkeypatch.setattr("nmt.data.tokenised.processes", lambda rows: 3)
-    monkeypatch.setattr("nmt.data.encode.processes", lambda rows: 2)
     assert encoded() == alone

@@ -19,7 +19,7 @@ from nmt import grammar
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.data import sources
 from nmt.data.sources import leave_out_absent, open_corpus
-from nmt.data.tokenised import tokenise_corpus
+from nmt.data.tokenised import tokenise_text
 from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]
@@ -50,17 +50,16 @@ def test_files_are_read_in_step_with_their_alignment(write: Write) -> None:
 def test_pairs_are_counted_after_those_left_out(
     write: Write, tmp_path: Path, files: list[str], pairs: int | None, kept: list[str]
 ) -> None:
-    texts = {"a": ["v", "x", "y"], "b": ["z", "w"], "c": ["v", "x", "y", "z", "w"]}
-    for name, lines in texts.items():
+    content = {"a": ["v", "x", "y"], "b": ["z", "w"], "c": ["v", "x", "y", "z", "w"]}
+    for name, lines in content.items():
         write(f"{name}.en", lines)
         write(f"{name}.fr", lines)
-    whole, rest = (
-        open_text(TextConfig(files=files, skip=skip, pairs=pairs), root=str(tmp_path))
-        for skip in (None, 2)
-    )
+    texts = [TextConfig(files=files, skip=skip, pairs=pairs) for skip in (None, 2)]
+    whole, rest = (open_text(text, root=str(tmp_path)) for text in texts)
     assert [row.target for row in rest] == kept
     assert rest.identity != whole.identity
-    rows = tokenise_corpus(rest, ("en", "fr"), TokenizerConfig(), cache=tmp_path / "cache").rows
+    data = DataConfig(root=str(tmp_path), cache=str(tmp_path / "cache"))
+    rows = tokenise_text(texts[1], data, "data.train", TokenizerConfig()).rows
     assert rows["line"][0] == 2  # the number in the file
 
 
@@ -216,10 +215,11 @@ def test_saved_datasets_are_read_and_known_by_their_content(tmp_path: Path) -> N
 
 
 def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path) -> None:
-    data = DataConfig()
-    corpus = open_corpus(TextConfig(grammar="natural", pairs=5), data, "data.valid", "valid")
+    data = DataConfig(cache=str(tmp_path / "cache"))
+    text = TextConfig(grammar="natural", pairs=5)
+    corpus = open_corpus(text, data, "data.valid", "valid")
     assert corpus.tokenised
-    rows = tokenise_corpus(corpus, ("en", "fr"), TokenizerConfig(), cache=tmp_path / "cache").rows
+    rows = tokenise_text(text, data, "data.valid", TokenizerConfig()).rows
     pair = grammar.draw(1, "valid", 4, mean_length=22.0, max_length=80)
     assert rows[4]["source"] == " ".join(pair.source)
     assert rows[4]["target_words"] == len(pair.target)

@@ -8,7 +8,7 @@ import torch
 
 from nmt.config import EvaluationConfig
 from nmt.data.batch import collate
-from nmt.data.splits import HeldOut
+from nmt.data.pairs import Pairs
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.inference import test_sets
 from nmt.inference.load import intervene
@@ -130,7 +130,7 @@ def test_results_are_the_same_for_any_number_of_workers(precision):
         }
         for source, target in TEXT
     ]  # fmt: skip
-    pairs = HeldOut("train", rows, SOURCE, TARGET, len(rows))
+    pairs = Pairs.encode("train", rows, SOURCE, TARGET)
     found = [mean_nll(trained, pairs, np.arange(len(rows))) for trained in (alone, shared)]
     assert found[0] == found[1]
     if precision == "32-true":

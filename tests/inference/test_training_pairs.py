@@ -5,7 +5,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.data.splits import HeldOut
+from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import WordVocabulary
 from nmt.inference.model import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
@@ -81,7 +81,7 @@ def attend(monkeypatch, model, links):
 
 
 def learn(model):
-    pairs = HeldOut("train", ROWS, SOURCE, TARGET, len(ROWS))
+    pairs = Pairs.encode("train", ROWS, SOURCE, TARGET)
     trained = make_trained(model, make_codec(SOURCE, TARGET))
     with torch.no_grad():
         return learn_dictionary(trained, pairs, np.array([1, 0, 2]))
@@ -100,7 +100,7 @@ def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
 def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
     texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
     rows = [{"source": text, "target": "le"} for text in texts]
-    pairs = HeldOut("train", rows, SOURCE, TARGET, len(rows))
+    pairs = Pairs.encode("train", rows, SOURCE, TARGET)
     everything = np.arange(len(texts))
     # a word counts once a pair: "the" is known after 0 and 1, "cat" after 0 and 2
     assert pairs_of_rare_words(pairs, everything, 2).tolist() == [0, 1, 2, 3]
