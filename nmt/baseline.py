@@ -19,8 +19,9 @@ def main(composed: DictConfig) -> None:
     from nmt.inference.test_sets import evaluate_system, read_examples
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
+    from nmt.report.publish import publish
     from nmt.training import start
-    from nmt.training.finish import Outcome, publish
+    from nmt.training.outcome import Outcome, describe_run
 
     run = start.without_model(composed)
     check_installed()
@@ -33,16 +34,16 @@ def main(composed: DictConfig) -> None:
             run.config, run.folder.path, sets, vocabularies, system.translate_all
         )
         config = to_containers(run.config)
-        publish(
+        about = describe_run(
             run,
             Outcome(train, valid),
-            scores,
             title="phrase-based (Thot)",
             model="PhraseBased",
             scoring="none",
             parameters=None,
             config={section: config[section] for section in BaselineConfig.sections},
         )
+        publish(run.folder.path, run.config, about, scores, run.loggers)
 
 
 if __name__ == "__main__":

@@ -18,22 +18,26 @@ from nmt.cli.command import command
 @command("evaluate")
 def main(composed: DictConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
+    from nmt.inference.live_export import export_live
     from nmt.inference.test_sets import evaluate_model, held_out_splits, read_examples
+    from nmt.report.publish import publish
     from nmt.training import start
-    from nmt.training.finish import Outcome, finish
     from nmt.training.on_every_rank import on_every_rank
+    from nmt.training.outcome import Outcome, describe_model, describe_run
     from nmt.training.trainer import make_trainer
 
     run = start.evaluation(composed)
-    trained = start.model_of(run)
-    vocabularies = trained.codec.source, trained.codec.target
+    model = start.model_of(run)
+    vocabularies = model.codec.source, model.codec.target
     sets = read_examples(run.config, held_out_splits(run.config, vocabularies, composed.sets))
     with start.at_work(run):
         run.trainer = make_trainer(run.config, run.folder.path)
         scores = on_every_rank(
-            run.trainer, trained.network, lambda: evaluate_model(trained, sets, run.folder.path)
+            run.trainer, model.network, lambda: evaluate_model(model, sets, run.folder.path)
         )
-        finish(run, trained, scores, Outcome.of_checkpoint(run))
+        export_live(model, run.folder.path)
+        about = describe_run(run, Outcome.of_checkpoint(run), **describe_model(model))
+        publish(run.folder.path, run.config, about, scores, run.loggers)
 
 
 if __name__ == "__main__":

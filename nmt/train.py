@@ -28,27 +28,32 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
     Returns the score of the best checkpoint, which a sweeper may aim at.
     """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
+        from nmt.inference.live_export import export_live
         from nmt.inference.test_sets import evaluate_model, read_examples
+        from nmt.report.loggers import log_heatmaps
+        from nmt.report.publish import publish
         from nmt.training import fit, resume, start
-        from nmt.training.finish import finish
         from nmt.training.on_every_rank import on_every_rank
+        from nmt.training.outcome import describe_model, describe_run
 
     run = start.training(composed, stop)
     text = start.prepare_text(run)
     resume.refuse_other_text(run, text)
     sets = read_examples(run.config, text.test.values())
     with start.at_work(run):
-        training = fit.Training(run, text)
+        training = fit.Training(run, text, log_heatmaps)
         training.fit()
         if run.config.trainer.get("fast_dev_run"):
             return None
-        trained, outcome = training.finish()
+        model, outcome = training.finish()
         scores = on_every_rank(
             training.trainer,
-            trained.network,
-            lambda: evaluate_model(trained, sets, run.folder.path),
+            model.network,
+            lambda: evaluate_model(model, sets, run.folder.path),
         )
-        finish(run, trained, scores, outcome)
+        export_live(model, run.folder.path)
+        about = describe_run(run, outcome, **describe_model(model))
+        publish(run.folder.path, run.config, about, scores, run.loggers)
         return training.best_score()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,44 +25,69 @@ from nmt.layers import (
     Network,
     ScaledDot,
 )
-from nmt.report.live_file import LiveModel, shapes
+from nmt.report.live_file import FILE, LiveModel, shapes, write_live
+from nmt.report.page.live import LIMIT, fewest_bytes
+from nmt.utils.environment import rank
+
+log = logging.getLogger(__name__)
 
 SCORING = {Additive: "additive", Dot: "dot", ScaledDot: "scaled_dot"}
 LAYERS = {
-    "RNNencdec": (ForwardEncoder, FixedContext, GatedUnit),
-    "RNNsearch": (BidirectionalEncoder, Attention, GatedUnit),
+    "RNNencdec": {ForwardEncoder, FixedContext, GatedUnit},
+    "RNNsearch": {BidirectionalEncoder, Attention, GatedUnit, *SCORING},
 }
 LARGEST = float(np.finfo(np.float16).max)
+
+
+def export_live(model: Model, folder: Path) -> None:
+    """Writes `live.bin` if `report.live` asks for it and a page can run the model. On rank 0.
+
+    Args:
+        model: the trained model.
+        folder: of the run.
+    """
+    if rank():
+        return
+    wanted = model.config.report.live
+    parameters = sum(parameter.numel() for parameter in model.network.parameters())
+    (folder / FILE).unlink(missing_ok=True)  # of an earlier end of this run
+    if wanted is False or (wanted == "auto" and fewest_bytes(parameters) > LIMIT):
+        return
+    live = live_model(model)
+    if isinstance(live, str):
+        log.info("no model in the page: %s", live)
+        return
+    try:
+        write_live(folder, live)
+    except OSError as error:
+        log.warning("%s cannot be written: %s; the page is without it", FILE, error.strerror)
 
 
 def live_model(trained: Model) -> LiveModel | str:
     """The model with its weights rounded to float16, or what keeps it from running in a page."""
     model, config = trained.network, trained.config
     name = config.model._target_.removeprefix("nmt.models.")
-    if type(model) is not Network:
-        return f"the page does not know the model {type(model).__name__}"
-    if name not in LAYERS:
-        return f"the page does not know the model {name}"
+    if type(model) is not Network or name not in LAYERS:
+        return f"the page does not know {type(model).__name__} of {name}"
     if model.reverse_source:
         return "the page does not read a source backwards"
-    decoder, encoder = model.decoder, model.encoder
-    if isinstance(decoder.context, Intervention):
+    context, encoder = model.decoder.context, model.encoder
+    if isinstance(context, Intervention):
         return "the page takes the attention as it was trained"
-    for layer in (encoder, *encoder.units, decoder.context, decoder.unit):
-        kind = plain_class(layer)
-        if kind not in LAYERS[name]:
-            return f"the page does not know {kind.__name__} in {name}"
-    function = decoder.context.scoring
-    score = None if function is None else plain_class(function)
-    if score is not None and score not in SCORING:
-        return f"the page does not know the scoring function {score.__name__}"
+    function = context.scoring
+    layers = [encoder, *encoder.units, context, model.decoder.unit]
+    kinds = [plain_class(layer) for layer in layers + [function] * (function is not None)]
+    unknown = [kind.__name__ for kind in kinds if kind not in LAYERS[name]]
+    if unknown:
+        return f"the page does not know {unknown[0]} in {name}"
+    score = None if function is None else SCORING[plain_class(function)]
     vocabularies = [_described(each) for each in (trained.codec.source, trained.codec.target)]
     if None in vocabularies:
         return "the page does not know the tokenizer"
     search, sizes = config.search, config.model
     about: dict[str, Any] = {
         "model": name,
-        "scoring": None if score is None else SCORING[score],
+        "scoring": score,
         "state_input": sizes.state_input,
         "sizes": {
             "hidden": sizes.hidden,

@@ -107,14 +107,6 @@ class Translator(pl.LightningModule, ABC):
             self.nll_sum.reset()
             self.word_sum.reset()
 
-    def transfer_batch_to_device(
-        self, batch: Any, device: torch.device, dataloader_idx: int
-    ) -> Any:
-        """Moves a batch without waiting for the copies; Lightning waits for everything but tensors."""
-        if not isinstance(batch, Batch):
-            return super().transfer_batch_to_device(batch, device, dataloader_idx)
-        return batch.to(device, non_blocking=device.type == "cuda")
-
     def validation_step(self, batch: Batch, index: int) -> dict[str, Likelihood] | None:
         """Adds a batch of development pairs to `valid_metrics`, and returns their likelihood."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]

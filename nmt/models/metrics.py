@@ -34,7 +34,7 @@ def exact_sum() -> SumMetric:
 
 
 class HeldOutMetrics(nn.Module):
-    """NLL, perplexity, greedy BLEU by length, and statistics of the attention, of one text.
+    """NLL, greedy BLEU by length, and statistics of the attention, of one text.
 
     Each sentence is counted once, over all devices. `eos_weight` and `last_word_weight` are mean
     weights of attention on `</s>` and on the last source word, which are high as long as attention
@@ -90,7 +90,6 @@ class HeldOutMetrics(nn.Module):
         scores = {
             "nll_per_word": nll,
             "nll_per_sentence": sums["nll"] / max(sums["sentences"], 1),
-            "perplexity": float(torch.tensor(nll).exp()),
         }
         by_length = dict(found["bleu"])
         overall = by_length.pop("all")

@@ -21,6 +21,7 @@ from nmt.report.comparison import Comparison
 from nmt.report.loggers import (
     CURVES,
     FIGURES,
+    HEATMAPS,
     LENGTH,
     PAGE,
     SCORES,
@@ -103,8 +104,7 @@ def parts(comparison: Comparison) -> list[Part]:
         if f"test/{name}/{key}" in summary
     }
     updates = {k: v for k, v in OVER_UPDATES.items() if attention or "nll" in k or "bleu" in k}
-    keys = [f"valid/alignment/{place}" for place in range(1, 5)]
-    heatmaps = {"The same sentences at every validation": keys} if attention else {}
+    heatmaps = {"The same sentences at every validation": [HEATMAPS]} if attention else {}
     return [
         Part("By length", "A point a bucket, at its longest sentences.", LENGTH, lines=curves),
         Part("Training", "Curves over updates.", lines=updates),

@@ -7,6 +7,7 @@ reported once and never stops a training.
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from PIL import Image
 from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 
+from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import only
+from nmt.report.heatmap import heatmap_figure
 from nmt.report.runs import FinishedRun
+from nmt.report.style import style
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +36,12 @@ SCORES = "scores"
 TRANSLATIONS = "translations"
 PAGE = "page"
 FIGURES = "figures"
+HEATMAPS = "valid/alignment"
 CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # over length; the table has all scores
 SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
+BEST = ("update", "bleu", "nll_per_word")  # of the validation of the best checkpoint
+
+Images = Mapping[str, Image.Image]
 
 _reported: set[str] = set()
 
@@ -63,8 +72,19 @@ class Sink:
         """Single numbers of the whole run, and its configuration."""
         self.logger.log_metrics(_numbers(values), step=update)
 
-    def images(self, key: str, images: Mapping[str, Image.Image], update: int) -> None:
-        """Pictures by their caption."""
+    def images(
+        self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
+    ) -> None:
+        """Pictures by their name; here as PNG files in the folder of the logger.
+
+        Args:
+            captions: of each picture, for W&B; None: the names.
+        """
+        if folder := getattr(self.logger, "log_dir", None):
+            for name, image in images.items():
+                file = Path(folder, f"{key}-{update}-{name}.png")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                image.save(file)
 
     def table(self, key: str, table: pd.DataFrame) -> None:
         """A table; a cell may be a PIL image or None."""
@@ -88,7 +108,9 @@ class TensorBoardSink(Sink):
     def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
         self.logger.log_hyperparams(config, _numbers(values), step=update)
 
-    def images(self, key: str, images: Mapping[str, Image.Image], update: int) -> None:
+    def images(
+        self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
+    ) -> None:
         for name, image in images.items():
             pixels = np.asarray(image.convert("RGB"))
             self.logger.experiment.add_image(f"{key}/{name}", pixels, update, dataformats="HWC")
@@ -109,17 +131,20 @@ class WandbSink(Sink):
     def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
         self.logger.experiment.summary.update(dict(values))
 
-    def images(self, key: str, images: Mapping[str, Image.Image], update: int) -> None:
+    def images(
+        self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
+    ) -> None:
         import wandb
 
         sizes = [image.size for image in images.values()]
         width, height = (max(side) for side in zip(*sizes, strict=True))
-        found = []
-        for caption, image in images.items():  # W&B wants one size for all pictures of a key
+        shown = []
+        for caption, image in zip(captions or images, images.values(), strict=True):
+            # W&B wants one size for all pictures of a key
             canvas = Image.new("RGB", (width, height), "white")
             canvas.paste(image)
-            found.append(wandb.Image(canvas, caption=caption))
-        self.logger.experiment.log({UPDATE: update, key: found})
+            shown.append(wandb.Image(canvas, caption=caption))
+        self.logger.experiment.log({UPDATE: update, key: shown})
 
     def table(self, key: str, table: pd.DataFrame) -> None:
         import wandb
@@ -143,6 +168,27 @@ def sinks(loggers: Iterable[Logger]) -> list[Sink]:
         next((sink for kind, sink in kinds.items() if isinstance(logger, kind)), Sink)(logger)
         for logger in loggers
     ]
+
+
+def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int) -> None:
+    """Logs the attention on some sentences at a validation.
+
+    Args:
+        rows: `id`, `source` and `target` (symbols with `</s>`) and `weights` (T, S).
+        update: of the validation.
+    """
+    captions = [f"{' '.join(row['source'])} → {' '.join(row['target'])}" for row in rows]
+    with style():
+        images = {str(n): _rendered(heatmap_figure(row)) for n, row in enumerate(rows, 1)}
+    for sink in sinks(loggers):
+        with warn_on_error(f"logging heatmaps to {type(sink.logger).__name__}"):
+            sink.images(HEATMAPS, images, update, captions)
+
+
+def _rendered(figure: Figure) -> Image.Image:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=120, bbox_inches="tight")
+    return Image.open(stream)
 
 
 def log_run(
@@ -196,9 +242,8 @@ def summary_of(run: FinishedRun) -> dict[str, Any]:
     whole = scores[(scores["bucket"] == "all") & scores["key"].isin(SUMMARY)]
     keys = "test/" + whole["set"] + "/" + whole["key"]
     values: dict[str, Any] = dict(zip(keys, whole["value"].tolist(), strict=True))
-    for name, value in (run.results.get("valid") or {}).items():
-        if isinstance(value, int | float):
-            values[f"best/{name}"] = value
+    for name in BEST:
+        values[f"best/{name}"] = (run.results.get("valid") or {}).get(name)
     for name in ("parameters", "max_length", "model", "scoring"):
         values[name] = run.results.get(name)
     for name in ("hours", "target_words_per_second", "peak_memory"):

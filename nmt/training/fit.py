@@ -27,9 +27,9 @@ from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
 from nmt.training.early_checks import own_code
-from nmt.training.finish import Outcome
-from nmt.training.heatmaps import Heatmaps
+from nmt.training.heatmaps import Heatmaps, LogHeatmaps
 from nmt.training.on_every_rank import on_every_rank
+from nmt.training.outcome import Outcome
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
 from nmt.training.trainer import make_trainer
@@ -48,7 +48,7 @@ class Training:
         record: of the validations and the time.
     """
 
-    def __init__(self, run: Run, text: Prepared) -> None:
+    def __init__(self, run: Run, text: Prepared, log_heatmaps: LogHeatmaps) -> None:
         config, stop, folder = run.config, run.stop, run.folder
         assert stop is not None
         self.run = run
@@ -65,7 +65,7 @@ class Training:
         callbacks: list[pl.Callback] = [
             SetResultsAside(folder.results),
             Seeds(config.seed),
-            Heatmaps(text.valid, config.evaluation.edges),
+            Heatmaps(text.valid, config.evaluation.edges, log_heatmaps),
             *run.callbacks,
             self.record,
             StopOnSignal(stop, folder.last),

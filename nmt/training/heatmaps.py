@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.loggers import Logger
 
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
-from nmt.evaluation.records import choose_kept, in_order
-from nmt.report.heatmap import heatmap_figure
-from nmt.report.style import style
-from nmt.training.loggers import log_figure
+from nmt.evaluation.records import Record, choose_kept, in_order
 from nmt.utils.environment import gather
 
 PICTURED = 4  # sentences
 
+LogHeatmaps = Callable[[Sequence[Logger], Sequence[Record], int], None]
+
 
 class Heatmaps(pl.Callback):
-    """Logs the attention with the reference force-decoded as `valid/alignment/1` and so on.
+    """Logs the attention with the reference force-decoded.
 
     Args:
         valid: the development pairs.
         edges: of the length buckets, over which the sentences are spread.
+        log_heatmaps: gets the loggers, the rows (`id`, `source`, `target` and `weights` (T, S)) and
+            the update; it is called on rank 0.
     """
 
-    def __init__(self, valid: Pairs, edges: Sequence[int]) -> None:
-        self.valid = valid
+    def __init__(self, valid: Pairs, edges: Sequence[int], log_heatmaps: LogHeatmaps) -> None:
+        self.valid, self.log_heatmaps = valid, log_heatmaps
         rows = [
             {"id": n, "source": pair["source"], "length": len(pair["source"])}
             for n, pair in enumerate(valid)
         ]
         self.pictured = set(choose_kept(rows, PICTURED, list(edges)))
-        self.found: list[dict[str, Any]] = []
+        self.rows: list[Record] = []
 
     def on_validation_batch_end(
         self,
@@ -52,7 +54,7 @@ class Heatmaps(pl.Callback):
                 continue
             pair = self.valid[row]
             source, target = pair["source_ids"], pair["target_ids"]
-            self.found.append(
+            self.rows.append(
                 {
                     "id": row,
                     "source": self.valid.source_vocabulary.symbols(source),
@@ -62,12 +64,7 @@ class Heatmaps(pl.Callback):
             )
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        rows = in_order(row for part in gather(self.found) for row in part)
-        self.found = []
-        if not trainer.is_global_zero:
-            return
-        for place, row in enumerate(rows, 1):
-            caption = f"{' '.join(row['source'])} → {' '.join(row['target'])}"
-            name, step = f"valid/alignment/{place}", trainer.global_step
-            with style():
-                log_figure(trainer.loggers, name, heatmap_figure(row), step, caption)
+        rows = in_order(row for part in gather(self.rows) for row in part)
+        self.rows = []
+        if rows and trainer.is_global_zero:
+            self.log_heatmaps(trainer.loggers, rows, trainer.global_step)

@@ -1,4 +1,4 @@
-"""Lightning's loggers, made from the configuration, and pictures for them."""
+"""Lightning's loggers, made from the configuration."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
-from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from nmt.config import Config
 from nmt.config.schema import to_containers
@@ -101,17 +100,3 @@ def run_id(folder: Path) -> str:
     if rank() == 0:
         write_text(file, drawn)
     return drawn
-
-
-@rank_zero_only
-def log_figure(loggers: Iterable[Logger], name: str, figure: Any, step: int, caption: str) -> None:
-    """Shows a matplotlib figure in each logger: W&B, TensorBoard, or a PNG beside a CSV file."""
-    for logger in loggers:
-        if isinstance(logger, WandbLogger):
-            logger.log_image(name, [figure], step=step, caption=[caption])
-        elif isinstance(logger, TensorBoardLogger):
-            logger.experiment.add_figure(name, figure, step)
-        elif isinstance(logger, CSVLogger):
-            file = Path(logger.log_dir) / f"{name}-{step}.png"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(file, dpi=120, bbox_inches="tight")

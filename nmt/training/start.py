@@ -150,10 +150,8 @@ def quieten() -> None:
         ".*Checkpoint directory.*exists and is not empty.*",
         ".*Experiment logs directory.*exists and is not empty.*",
         ".*Trying to infer the `batch_size` from an ambiguous collection.*",
-        ".*resuming from a checkpoint that ended before the epoch ended.*",
         ".*The `srun` command is available.*",
         ".*recommended to use `self.log.*sync_dist=True.*",
-        ".*You have overridden `transfer_batch_to_device`.*",
         ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
     ):
         warnings.filterwarnings("ignore", message)

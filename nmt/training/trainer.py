@@ -19,11 +19,10 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from nmt.config import Config
 from nmt.config.targets import named_by
+from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.devices import resolve_precision
 from nmt.utils.errors import InputError, first_line
-
-HIGHER_IS_BETTER = ("bleu", "accuracy", "f1", "score")
 
 
 def make_trainer(
@@ -110,13 +109,13 @@ def monitors(callback: pl.Callback) -> str | None:
 
 
 def direction(metric: str) -> str:
-    """`max` for a metric whose higher values are better, otherwise `min`.
+    """`max` for a registered score whose higher values are better; otherwise Lightning's `min`.
 
     >>> direction("valid/bleu_by_length/11-20"), direction("valid/nll_per_word")
     ('max', 'min')
     """
-    name = metric.rpartition("valid/")[2]
-    return "max" if any(name.startswith(good) for good in HIGHER_IS_BETTER) else "min"
+    name = metric.removeprefix("valid/").partition("/")[0].removesuffix("_by_length")
+    return "max" if name in REGISTERED and REGISTERED[name].higher_is_better else "min"
 
 
 def target_of(key: str, settings: Mapping[str, Any]) -> Any:

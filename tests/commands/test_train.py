@@ -187,7 +187,7 @@ class TestTrain:
         assert len({row["length/words"] for row in curve}) == 7
         content = run.parent / "files"
         assert list(content.glob("media/table/scores*.table.json"))
-        assert len(list(content.glob("media/images/valid/alignment/*.png"))) == 8
+        assert len(list(content.glob("media/images/valid/alignment_*.png"))) == 8
         [table] = content.glob("media/table/translations*.table.json")
         assert {row[0] for row in json.loads(table.read_text())["data"]} == set(SETS)
 

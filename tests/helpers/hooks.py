@@ -59,7 +59,7 @@ def fail(place: str, count: int, error: BaseException) -> None:
 
 def no_figures() -> None:
     """Figures take most of the time of a small run."""
-    from nmt.training import finish as module
+    from nmt.report import publish as module
 
     module.draw_run = lambda *arguments: []  # type: ignore[assignment]
     module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]

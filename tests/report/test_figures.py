@@ -4,7 +4,6 @@ import json
 import logging
 import os
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from nmt.config import Config, ReportConfig
-from nmt.report import figures
+from nmt.report import figures, publish
 from nmt.report.comparison import compare_runs, only
 from nmt.report.figures import draw_for_papers, draw_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
@@ -263,27 +262,8 @@ def test_a_figure_of_ones_own_that_fails_costs_itself_alone(folder, tmp_path, mo
 @pytest.mark.parametrize("full", [False, True])
 def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
     """A disk that is full for figures is said to be, in one line."""
-    from nmt.training import finish
-
     made, written = [], []
-    place = SimpleNamespace(path=folder, page=folder / "r.html")
-    run = SimpleNamespace(
-        config=Config(),
-        folder=place,
-        checkpoint=None,
-        initial=None,
-        loggers=[],
-        text=None,
-        commit=None,
-        typed=[],
-    )
-    job = SimpleNamespace(config_name="train", name="train")
-    runtime = SimpleNamespace(config_sources=[], cwd="")
-    typed = SimpleNamespace(task=[], hydra=[])
-    overrides = SimpleNamespace(overrides=typed, job=job, runtime=runtime)
-    monkeypatch.setattr(finish.HydraConfig, "get", lambda: overrides)
-    monkeypatch.setattr(finish, "write_scores", lambda *given: None)
-    monkeypatch.setattr(finish.results, "write", lambda *given: written.append(given))
+    monkeypatch.setattr(publish.results, "write", lambda *given: written.append(given))
 
     def fail(*given):
         try:
@@ -291,11 +271,11 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
         finally:
             raise AttributeError("what is left behind by a file that was cut off")
 
-    monkeypatch.setattr(finish, "draw_run", fail)
+    monkeypatch.setattr(publish, "draw_run", fail)
     for name in ("write_scores", "compare_runs", "length_curve"):
-        monkeypatch.setattr(finish, name, lambda *given: None)
-    monkeypatch.setattr(finish, "build_page", lambda *given, **named: made.append(given))
-    finish.publish(run, finish.Outcome(train={"updates": 1}), [])
+        monkeypatch.setattr(publish, name, lambda *given: None)
+    monkeypatch.setattr(publish, "build_page", lambda *given, **named: made.append(given))
+    publish.publish(folder, Config(), {"train": {"updates": 1}}, [])
     assert len(made) == len(written) == 1
     said = "figures: No space left on device; " if full else "figures: not all could be made; "
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]

@@ -52,7 +52,7 @@ def test_what_a_page_cannot_run_is_named() -> None:
         pass
 
     trained.network.decoder.context.scoring = Louder()
-    assert live_model(trained) == "the page does not know the scoring function Louder"
+    assert live_model(trained) == "the page does not know Louder in RNNsearch"
     trained = drawn_model()
     with torch.no_grad():
         trained.network.output.bias[3] = 70_000
@@ -61,7 +61,7 @@ def test_what_a_page_cannot_run_is_named() -> None:
     trained.network.decoder.unit.__class__ = type("Other", (torch.nn.Module,), {})
     assert live_model(trained) == "the page does not know Other in RNNsearch"
     trained.network.__class__ = type("Mine", (type(trained.network),), {})
-    assert live_model(trained) == "the page does not know the model Mine"
+    assert live_model(trained) == "the page does not know Mine of RNNsearch"
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,5 @@ def test_options_that_a_page_does_not_compute() -> None:
         decoder.context = attention(11, 22, 9, scoring)
         decoder.unit = unit(7, 11, 22)
         assert live_model(trained) == f"the page does not know {named} in RNNsearch"
-    assert live_model(drawn_model(scoring="Cosine")) == (
-        "the page does not know the scoring function Cosine"
-    )
+    trained = drawn_model(scoring="Cosine")
+    assert live_model(trained) == "the page does not know Cosine in RNNsearch"

@@ -42,7 +42,7 @@ def trainer(folder, *callbacks, **options) -> pl.Trainer:
     )
 
 
-def test_it_trains_resumes_tests_and_translates(parts, tmp_path):
+def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
     data, make = parts
     # the 30th update is in the second epoch
     kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=30, save_top_k=-1)
@@ -66,6 +66,8 @@ def test_it_trains_resumes_tests_and_translates(parts, tmp_path):
     scores = trainer(tmp_path / "tested").test(loaded, data, verbose=False)[0]
     assert {"test/test/bleu", "test/by_length/nll_per_word"} <= scores.keys()
     assert "test/by_length/bleu_by_length/61+" in scores
+    messages = [str(each.message) for each in recwarn]
+    assert not [text for text in messages if "overridden" in text or "resumable" in text]
 
 
 def test_training_and_validation_log_through_lightning(parts, tmp_path):
@@ -73,5 +75,5 @@ def test_training_and_validation_log_through_lightning(parts, tmp_path):
     made = trainer(tmp_path, max_steps=4, val_check_interval=4, log_every_n_steps=2)
     made.fit(make(), data)
     names = set(made.callback_metrics)
-    assert {"train/nll_per_word", "train/gradient_norm", "valid/bleu", "valid/perplexity"} <= names
+    assert {"train/nll_per_word", "train/gradient_norm", "valid/bleu", "valid/eos_weight"} <= names
     assert any(name.startswith("valid/bleu_by_length/") for name in names)

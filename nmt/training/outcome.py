@@ -1,0 +1,111 @@
+"""What results.json says of a run: its training, its command, and what it was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+
+from nmt.config.schema import scoring_of, to_containers
+from nmt.evaluation import results
+from nmt.inference.model import Model
+from nmt.models.checkpoint import Checkpoint
+from nmt.training.run import Run
+from nmt.utils.commands import command_line, override_key
+from nmt.utils.devices import name_of, processor
+from nmt.utils.files import sha256
+
+
+@dataclass
+class Outcome:
+    """The entries of results.json on the training: `train`, `valid`, `history`, `sources`."""
+
+    train: dict[str, Any]
+    valid: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    sources: dict[str, Any] | None = None
+
+    @classmethod
+    def of_checkpoint(cls, run: Run) -> Outcome:
+        """The outcome stored in the checkpoint that a run evaluates."""
+        checkpoint, trainer = run.checkpoint, run.trainer
+        assert checkpoint is not None
+        assert trainer is not None
+        stored = checkpoint.outcome
+        return cls(
+            train=stored.get("train", {"updates": checkpoint.update}),
+            valid=stored.get("valid", {}),
+            history=stored.get("history", []),
+            sources={
+                **named(checkpoint),
+                **({"others": [named(each) for each in run.others]} if run.others else {}),
+                "device": name_of(trainer.strategy.root_device),
+                "devices": trainer.world_size,
+                "precision": str(trainer.precision),
+            },
+        )
+
+
+def named(checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint by its file and its content."""
+    return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
+
+
+def describe_run(run: Run, outcome: Outcome, **described: Any) -> dict[str, Any]:
+    """The content of results.json, without the scores.
+
+    Args:
+        run: the run.
+        outcome: of its training.
+        described: of its model, as `describe_model` gives it.
+    """
+    config = run.config
+    return {
+        "name": config.name,
+        "experiment": config.experiment,
+        "regime": config.regime,
+        "max_length": config.data.max_length,
+        "seed": config.seed,
+        "overrides": list(run.typed),
+        "command": typed_command(run.typed),
+        "train": outcome.train,
+        "valid": outcome.valid,
+        "history": outcome.history,
+        "commit": run.commit,
+        "processor": processor(),
+        "text": run.text,
+        "versions": results.versions(),
+        **({} if outcome.sources is None else {"sources": outcome.sources}),
+        **described,
+    }
+
+
+def describe_model(model: Model) -> dict[str, Any]:
+    """What results.json says of a model of this program."""
+    config = model.config
+    return {
+        "title": config.model.title,
+        "model": config.model._target_.rpartition(".")[2],
+        "scoring": (scoring_of(config.model) or "none").rpartition(".")[2],
+        "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+        "config": to_containers(config),
+    }
+
+
+def typed_command(typed: Sequence[str]) -> str:
+    """The command that repeats a run in a new folder, also of a job of a sweep or a resumed run.
+
+    The folder and Hydra's own settings are left out, but for where Hydra finds the user's options.
+    """
+    hydra = HydraConfig.get()
+    searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]
+    for source in hydra.runtime.config_sources:
+        if source.provider == "command-line":
+            folder = Path(source.path)
+            here = folder.is_relative_to(hydra.runtime.cwd)
+            own = folder.relative_to(hydra.runtime.cwd) if here else folder
+            searched += ["--config-dir", str(own)]
+    return command_line(str(hydra.job.name), [*searched, *typed])
