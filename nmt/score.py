@@ -35,7 +35,7 @@ def main(composed: DictConfig) -> None:
     config = model.config
     layout = LineFormat(
         alignments=composed.alignments,
-        null=config.evaluation.alignment.null,
+        null=config.evaluation.null_weight,
         mean=composed.mean,
     )
     attention = bool(composed.page or composed.alignments)

@@ -1,10 +1,10 @@
 """Translates standard input to standard output: one line out for each line in.
 
     python -m nmt.translate checkpoint=FILE < source.txt > translation.txt
-    python -m nmt.translate checkpoint=FILE nbest=5 scores=true alignments=pharaoh < source.txt
+    python -m nmt.translate checkpoint=FILE search.nbest=5 scores=true alignments=pharaoh < source.txt
     python -m nmt.translate checkpoint=FILE heatmap=DIR page=FILE.html < source.txt
 
-With `nbest` above 1 up to that many translations are printed per line, each preceded by the line's
+With `search.nbest` above 1 up to that many translations are printed per line, each preceded by the line's
 number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs.
 `alignments=json` prints one JSON object per line. Several checkpoints, as `checkpoint=[a,b,c]`, are
 an ensemble. At a terminal each line is answered when it is typed.
@@ -41,8 +41,8 @@ def main(composed: DictConfig) -> None:
     drawn = bool(composed.heatmap or composed.page)
     layout = LineFormat(
         alignments=composed.alignments,
-        null=config.evaluation.alignment.null,
-        numbers=composed.nbest > 1,
+        null=config.evaluation.null_weight,
+        numbers=config.search.nbest > 1,
         scores=composed.scores,
         detokenise=composed.detokenise,
     )
@@ -57,7 +57,6 @@ def main(composed: DictConfig) -> None:
         for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
             for best in model.translate(
                 lines,
-                nbest=composed.nbest,
                 tokenised=composed.tokenised,
                 attention=drawn or composed.alignments is not None,
             ):

@@ -2,7 +2,6 @@
 
 from nmt.config.data import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.config.evaluation import (
-    AlignmentConfig,
     EvaluationConfig,
     PageConfig,
     PhraseBasedConfig,
@@ -23,7 +22,6 @@ from nmt.config.schema import (
 from nmt.config.training import OptimizerConfig
 
 __all__ = [
-    "AlignmentConfig",
     "BaselineConfig",
     "CompareConfig",
     "Config",

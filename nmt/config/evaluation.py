@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from nmt.config.keys import CONFIDENCE, EDGES, MOST_RESAMPLES, key
+from nmt.config.keys import EDGES, MOST_RESAMPLES, key
 
 
 @dataclass
@@ -13,7 +12,7 @@ class SearchConfig:
     """How the most probable translation is searched for."""
 
     beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1, maximum=1000)
-    nbest: int = key(1, "hypotheses returned per sentence; tests score the first", minimum=1)
+    nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
     max_ratio: float = key(
         3.0,
         "longest translation, in symbols per source symbol, </s> included",
@@ -35,15 +34,6 @@ class SearchConfig:
         "replacement of <unk>: the attended source word (copy), or its translation in a dictionary "
         "learnt from the attention",
         choices=("none", "copy", "dictionary"),
-    )
-
-
-@dataclass
-class AlignmentConfig:
-    """How attention is read as a word alignment."""
-
-    null: float = key(
-        0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
     )
 
 
@@ -83,17 +73,10 @@ class EvaluationConfig:
         minimum=0,
         maximum=MOST_RESAMPLES,
     )
-    confidence: float = key(
-        CONFIDENCE, "share of the resamples inside an interval", above=0, below=1
+    null_weight: float = key(
+        0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
     )
-    alignment: AlignmentConfig = key(AlignmentConfig, "alignment error rate")
     train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
-    dictionary_sample: int = key(
-        20000,
-        "training pairs looked through for the dictionary of search.replace_unk, which is learnt "
-        "from those with words still rare among them; 0: none",
-        minimum=0,
-    )
 
 
 @dataclass
@@ -130,11 +113,6 @@ class ReportConfig(PageConfig):
     heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
     figures: list[str] = key(
         ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
-    )
-    own: dict[str, Any] = key(
-        {},
-        "your own figures by name, each a _target_: a function of the finished run that returns "
-        "a matplotlib Figure",
     )
 
 

@@ -16,7 +16,6 @@ class ModelConfig:
     """Which model is trained, and how its equations are run."""
 
     _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
-    title: str = key("RNNsearch", "the model's name in tables and figures")
     encoder: dict[str, Any] | None = key(
         None, "the encoder (group `encoder`); null: bidirectional, of RNNencdec forward"
     )

@@ -30,7 +30,7 @@ from nmt.config.training import RUNTIME_ARGUMENTS, TRAINER, OptimizerConfig
 
 # what may be asked of a trained model's attention, whatever is read with it
 ATTENTION_KEYS = (
-    "evaluation.alignment.null",
+    "evaluation.null_weight",
     "evaluation.attention",
 )
 INITIAL_CHECKPOINT = "initial_checkpoint"
@@ -53,7 +53,9 @@ class Config:
     overridable: ClassVar[tuple[str, ...]] = ()
 
     name: str = key(
-        "${model.title}-${data.max_length}", "the run's name in tables and figures", resumable=True
+        "${class_name:${model._target_}}-${data.max_length}",
+        "the run's name in tables and figures",
+        resumable=True,
     )
     experiment: str = key(
         "custom",
@@ -84,9 +86,7 @@ class Config:
     callbacks: dict[str, Any] = key(
         {}, "Lightning callbacks by name, each a `_target_` with its arguments (group `callbacks`)"
     )
-    trainer: dict[str, Any] = key(
-        TRAINER, "Lightning's Trainer: its own arguments, more of them by +trainer.NAME="
-    )
+    trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer, by its names")
     search: SearchConfig = key(SearchConfig, "the search for a translation", resumable=True)
     evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", resumable=True)
     stress: StressConfig = key(StressConfig, "concatenated inputs", resumable=True)
@@ -173,7 +173,6 @@ class TranslateConfig(Config):
     overridable: ClassVar = ("search", *COMPUTING, *ATTENTION_KEYS)
 
     checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
-    nbest: int = key(1, "translations per line, best first", minimum=1, maximum=1000)
     scores: bool = key(False, "print the log-probability and a tab before each translation")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     tokenised: bool = key(False, "the input holds tokens separated by spaces")
@@ -265,8 +264,11 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
 }
 
 
-# Sections that take keys without a plus; `nmt.config.validation` checks them against `TextConfig`.
-OPEN = ("data.train", "data.valid", "data.test")
+# Sections that take any key without a plus
+OPEN = (
+    *("data.train", "data.valid", "data.test", "trainer", "callbacks", "logger"),
+    *("optimizer.options", "optimizer.schedule", "model.options"),
+)
 
 
 def register(commands: Iterable[str] = SCHEMAS) -> None:
@@ -281,6 +283,18 @@ def register(commands: Iterable[str] = SCHEMAS) -> None:
             if (node := OmegaConf.select(schema, path)) is not None:
                 OmegaConf.set_struct(node, False)
         store.store(name=f"{command}_schema", node=schema)
+
+
+def class_name(target: str) -> str:
+    """The last part of a dotted name.
+
+    >>> class_name("nmt.models.RNNsearch")
+    'RNNsearch'
+    """
+    return target.rpartition(".")[2]
+
+
+OmegaConf.register_new_resolver("class_name", class_name, replace=True)
 
 
 def scoring_of(model: ModelConfig | DictConfig) -> str | None:

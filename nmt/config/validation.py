@@ -15,7 +15,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
-from nmt.config.schema import Config, TrainConfig, scoring_of
+from nmt.config.schema import Config, TrainConfig, class_name, scoring_of
 from nmt.utils.errors import InputError, first_line
 
 Section = TypeVar("Section")
@@ -121,17 +121,15 @@ def _validate_together(config: DictConfig) -> None:
     """Checks combinations of keys."""
     check_text(config.data, config.tokenizer)
     model, scoring = config.model, scoring_of(config.model)
-    attends = model.alignment is not None
+    attends, title = model.alignment is not None, class_name(model._target_)
     attention = (model.attention or {}).get("_target_")
     # A sweep would count runs of RNNencdec with several scorings as equal ones.
     if scoring and not attends:
-        raise InputError(f"scoring={scoring}: {model.title} has no attention; leave out scoring")
+        raise InputError(f"scoring={scoring}: {title} has no attention; leave out scoring")
     if not attends and attention not in (None, GLOBAL):
-        raise InputError(f"attention={attention}: {model.title} has no attention")
+        raise InputError(f"attention={attention}: {title} has no attention")
     if attends and not scoring:
-        raise InputError(f"scoring=none: {model.title} needs a scoring")
-    if attends and model.attention is not None and not attention:
-        raise InputError(f"attention=none: {model.title} needs attention")
+        raise InputError(f"scoring=none: {title} needs a scoring")
     for where in ("evaluation.edges", "stress.lengths"):
         rising = list(OmegaConf.select(config, where))
         if rising != sorted(set(rising)):

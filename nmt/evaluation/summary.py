@@ -45,7 +45,7 @@ def score_set(
     Args:
         name: of the test set.
         records: of `nmt.evaluation.records`; at least one.
-        settings: scores, edges and side of the buckets, resamples and confidence of intervals.
+        settings: scores, edges and side of the buckets, resamples of intervals.
         language: of the target, for the tokenisers of text scores.
 
     Raises:
@@ -106,7 +106,7 @@ class Measured:
                 of those that take long; None: all.
         """
         ordered = in_order(records)
-        self.resamples, self.confidence = settings.resamples, settings.confidence
+        self.resamples = settings.resamples
         given = {score.key: score for score in scores}
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
@@ -132,7 +132,7 @@ class Measured:
         value = float(combine(rows.sum(axis=0))) if len(rows) else np.nan
         if not np.isfinite(value):
             return None
-        low, high = interval(rows, combine, resamples=self.resamples, confidence=self.confidence)
+        low, high = interval(rows, combine, resamples=self.resamples)
         return {
             "value": value,
             "low": low,

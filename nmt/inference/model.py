@@ -214,7 +214,7 @@ class Model:
         if settings.replace_unk == "dictionary" and self.dictionary is None:
             raise InputError(
                 f"search.replace_unk=dictionary: {self.checkpoints[0]} holds no dictionary; a "
-                "training with attention and evaluation.dictionary_sample above 0 learns one; or "
+                "training with attention and tokenizer=words learns one; or "
                 "take copy"
             )
         return dataclasses.replace(self, config=dataclasses.replace(self.config, search=settings))

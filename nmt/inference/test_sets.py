@@ -258,7 +258,7 @@ def _reference(model: Model, example: Example, forced: ForcedDecoding) -> Record
         found["attention_entropy"] = float(attention_entropy(weights).mean())
         found["eos_weight"] = eos_weight(weights)
         if example.gold is not None:
-            null = model.config.evaluation.alignment.null
+            null = model.config.evaluation.null_weight
             found["alignment_counts"] = sentence_counts(weights, example.gold, null)
     return found
 

@@ -59,7 +59,7 @@ def learn_dictionary(
         model: with attention, on the device of this rank.
         train, rows, done: as of `mean_nll`.
     """
-    network, null = model.network, model.config.evaluation.alignment.null
+    network, null = model.network, model.config.evaluation.null_weight
     assert isinstance(network, Network)  # an ensemble is not trained
 
     def work(places: list[int]) -> list[list[Link]]:

@@ -126,7 +126,7 @@ class HeldOutMetrics(nn.Module):
                 split.source_vocabulary.word_index(source),
                 split.target_vocabulary.word_index(target),
             )
-            counts = sentence_counts(words, gold, self.evaluation.alignment.null)
+            counts = sentence_counts(words, gold, self.evaluation.null_weight)
             self.metrics["alignment"].update(torch.tensor([counts]))
 
     def _add_translations(self, network: Network, batch: Batch, split: Pairs) -> None:

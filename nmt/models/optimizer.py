@@ -1,7 +1,7 @@
 """Optimizers and learning-rate schedules from the classes that a configuration names.
 
-A schedule is called with the optimizer, its own arguments, and those of `warmup`, `decay_from` and
-`updates` (of the whole run) that its signature names; it is stepped once an update.
+A schedule is called with the optimizer, its arguments from the configuration, and `updates` (of the
+whole run) if its signature names it; it is stepped once an update.
 """
 
 from __future__ import annotations
@@ -52,12 +52,11 @@ def make_learning_rate_schedule(
     target = config.schedule.get("_target_")
     key = f"optimizer.schedule._target_={target}"
     own = {name: value for name, value in config.schedule.items() if name != "_target_"}
-    known = {"warmup": config.warmup, "decay_from": config.decay_from, "updates": updates}
     with named_by(key):
         make: Callable[..., Any] = get_method(str(target))
-        named = inspect.signature(make).parameters
-        known = {name: value for name, value in known.items() if name in named}
-        schedule: LRScheduler = make(optimizer, **known, **own)
+        if "updates" in inspect.signature(make).parameters:
+            own["updates"] = updates
+        schedule: LRScheduler = make(optimizer, **own)
     return schedule
 
 

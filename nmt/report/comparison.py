@@ -99,8 +99,7 @@ class Comparison:
     @property
     def level(self) -> str:
         """Confidence levels of the runs' intervals, such as `95 %`."""
-        levels = {run.confidence for run in self.runs if not run.external} or {CONFIDENCE}
-        return "/".join(f"{100 * level:g} %" for level in sorted(levels))
+        return f"{100 * CONFIDENCE:g} %"
 
 
 def compare(config: CompareConfig, shown: bool = False) -> Comparison:
@@ -230,7 +229,7 @@ class _TestSet:
             run.label: Measured(
                 run.translations(name),
                 list({score.key: score for score in [*own, *self.tested]}.values()),
-                EvaluationConfig(edges=self.edges, resamples=resamples, confidence=run.confidence),
+                EvaluationConfig(edges=self.edges, resamples=resamples),
                 computed=None if run.external else asked,
             )
             for run in runs
@@ -303,7 +302,6 @@ class _TestSet:
                 self.measured[having[0]].lengths[places[having[0]]],
                 self.edges,
                 resamples=self.resamples,
-                confidence=max(run.confidence for run in self.runs),
             )
             for score in together:
                 for row in found[score.key]:

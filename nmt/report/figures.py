@@ -8,17 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import get_method, instantiate
 from matplotlib.figure import Figure
 
 from nmt.config import ReportConfig
-from nmt.config.targets import named_by
 from nmt.report.comparison import Comparison, only, without_unknown
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import caption, details_figure, lengths_figure
 from nmt.report.runs import FinishedRun
 from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
-from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage
 
@@ -32,8 +29,7 @@ def draw_run(run: FinishedRun, report: ReportConfig, shown: bool = False) -> lis
     """Draws the figures of every test set into the run's figures/ and returns their files.
 
     <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
-    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long; and
-    the figures of `report.own` under their names.
+    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long.
 
     Args:
         shown: show progress.
@@ -75,27 +71,6 @@ def _drawings(
         for row in spread_over_lengths(rows, report.heatmaps):
             title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
             yield drawing(f"{test_set}-heatmap-{row['id']}", heatmap_figure, row, title)
-    for figure, settings in report.own.items():
-        yield partial(_draw_own, run, figure, settings, folder / figure, formats)
-
-
-def _draw_own(
-    run: FinishedRun, figure: str, settings: dict[str, Any], path: Path, formats: list[str]
-) -> list[Path]:
-    try:
-        with style(), named_by(f"report.own.{figure}"):
-            return save_figure(instantiate(settings, run), path, formats)
-    except InputError as error:
-        log.error("%s; this figure is not drawn", error)
-        return []
-
-
-def check_own(report: ReportConfig) -> None:
-    """Refuses figures of the user's own that name no function; raises InputError."""
-    for figure, settings in report.own.items():
-        target = settings.get("_target_") if isinstance(settings, dict) else None
-        with named_by(f"report.own.{figure}._target_={target}"):
-            get_method(str(target))
 
 
 def draw_for_papers(

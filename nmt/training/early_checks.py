@@ -14,7 +14,6 @@ from nmt.config.targets import own_targets
 from nmt.config.validation import check_set_name
 from nmt.evaluation.scores import choose_scores, modules_of_scores
 from nmt.evaluation.stress import joined_name
-from nmt.report.figures import check_own
 from nmt.training.trainer import trainer_arguments
 from nmt.utils.commands import override_key
 from nmt.utils.devices import check_accelerator
@@ -30,7 +29,6 @@ def check_early(config: Config) -> None:
     for name, length in itertools.product(config.data.test, config.stress.lengths):
         check_set_name(joined_name(name, length))
     choose_scores(config.evaluation.scores)
-    check_own(config.report)
     check_accelerator(config.trainer["accelerator"])
     trainer_arguments(config)
 

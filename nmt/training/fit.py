@@ -38,6 +38,8 @@ from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
 
+DICTIONARY_SAMPLE = 20_000  # training pairs that are searched for rare words
+
 
 class Training:
     """A model and what trains it.
@@ -182,7 +184,7 @@ class Training:
         learns = self.model.network.attends and self.codec.source.kind == "words"
         return {
             "nll": min(options.train_sample, most),
-            "dictionary": min(options.dictionary_sample, most) if learns else 0,
+            "dictionary": min(DICTIONARY_SAMPLE, most) if learns else 0,
         }
 
     def _stage(self, title: str, pairs: int) -> Stage:

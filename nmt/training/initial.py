@@ -16,16 +16,7 @@ from nmt.utils.errors import InputError
 
 # What weights and vocabularies are made for, and what of it only a training looks at
 EQUAL = ("model", "tokenizer", "data.languages", "data.reverse_source")
-FREE = (
-    *(
-        "model.title",
-        "model.init",
-        "model.dropout",
-        "model.recurrence",
-        "model.kernels",
-        "model.graphs",
-    ),
-)
+FREE = ("model.init", "model.dropout", "model.recurrence", "model.kernels", "model.graphs")
 
 
 def initial_checkpoint(config: Config) -> Checkpoint | None:

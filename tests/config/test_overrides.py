@@ -56,7 +56,7 @@ def test_what_belongs_to_the_training_run_is_refused(command, typed):
 
 
 def test_the_keys_of_a_command_are_not_of_the_run():
-    assert typed_paths(["checkpoint=f", "nbest=3", "trust=[a]"], TranslateConfig) == []
+    assert typed_paths(["checkpoint=f", "scores=true", "trust=[a]"], TranslateConfig) == []
     assert typed_paths(["trainer=ddp"], TranslateConfig) == ["trainer.accelerator"]
 
 

@@ -33,7 +33,7 @@ def small_checkpoint(
     config.trainer["accelerator"], config.trainer["precision"] = "cpu", "32-true"
     config.search.beam_size = 3
     if not attends:
-        config.model._target_, config.model.title = "nmt.models.RNNencdec", "RNNencdec"
+        config.model._target_ = "nmt.models.RNNencdec"
         config.model.scoring = config.model.alignment = None
     source, target = WordVocabulary(list(ENGLISH)), WordVocabulary(list(french))
     torch.manual_seed(seed)

@@ -72,14 +72,14 @@ def test_adam_is_kingmas():
     ("settings", "shares"),
     [
         ({}, {0: 1, 99: 1}),
-        ({"warmup": 4}, {0: 0.25, 1: 0.5, 3: 1, 4: 1, 99: 1}),
+        ({"schedule": schedule("constant", warmup=4)}, {0: 0.25, 1: 0.5, 3: 1, 4: 1, 99: 1}),
         ({"schedule": schedule("linear")}, {0: 1, 25: 0.75, 99: 0.01, 100: 0}),
         (
-            {"schedule": schedule("linear"), "decay_from": 0.5},
+            {"schedule": schedule("linear", decay_from=0.5)},
             {0: 1, 49: 1, 50: 1, 75: 0.5, 99: 0.02},
         ),
-        ({"schedule": schedule("linear"), "warmup": 20}, {9: 0.5, 19: 1, 20: 1, 60: 0.5, 100: 0}),
-        ({"schedule": schedule("inverse_sqrt"), "warmup": 4}, {3: 1, 15: 0.5, 35: 1 / 3}),
+        ({"schedule": schedule("linear", warmup=20)}, {9: 0.5, 19: 1, 20: 1, 60: 0.5, 100: 0}),
+        ({"schedule": schedule("inverse_sqrt", warmup=4)}, {3: 1, 15: 0.5, 35: 1 / 3}),
         ({"schedule": schedule("inverse_sqrt")}, {0: 1, 3: 0.5, 99: 0.1}),
         (
             {"schedule": schedule("torch.optim.lr_scheduler.StepLR", step_size=30, gamma=0.5)},
@@ -101,7 +101,7 @@ def test_of_the_same_updates_the_fastest_are_made_unless_others_are_typed(name, 
 
 
 def test_the_schedule_is_stepped_once_an_update():
-    found = rates(OptimizerConfig(**ADAM, lr=2.0, warmup=4), 10, 6)
+    found = rates(OptimizerConfig(**ADAM, lr=2.0, schedule=schedule("constant", warmup=4)), 10, 6)
     assert found == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0, 2.0])
 
 

@@ -35,7 +35,6 @@ FILES = {
     """,
     "my_conf/model/mean.yaml": """
         _target_: my_model.RNNmeansearch
-        title: RNNmeansearch
     """,
     "my_conf/data/mine.yaml": """
         title: ours
@@ -45,23 +44,14 @@ FILES = {
         test:
           mine: {source: test.en, target: test.fr, tokenised: true}
     """,
-    "my_figure.py": """
-        from matplotlib.figure import Figure
-
-        def counts(run, bins=4):
-            figure = Figure(figsize=(2, 1))
-            figure.subplots().hist([row["length"] for row in run.translations("mine")], bins)
-            return figure
-    """,
 }
 PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
     *("model=mean", "scoring=bilinear", "data=mine", "optimizer=lion", "callbacks=gradient_log"),
     *("trainer.max_steps=3", "data.batch_size=8", "hydra.run.dir=run"),
     *("evaluation.scores=[chrf,my_scores.WordRecall]", "evaluation.resamples=50"),
-    *("+report.own.counts._target_=my_figure.counts", "+report.own.counts.bins=3"),
 )
-TRUST = "trust=[my_encoder,my_figure,my_model,my_scores,my_scoring,my_training]"
+TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training]"
 
 
 @pytest.fixture(scope="module")
@@ -119,14 +109,6 @@ def test_a_score(folder):
     assert recall["value"] == pytest.approx(common / words)
     assert recall["low"] <= recall["value"] <= recall["high"]
     assert score(folder / "run", "mine", "word_recall", first=1)["sentences"] > 0
-
-
-def test_a_figure(folder):
-    assert (folder / "run/figures/counts.png").stat().st_size > 500
-    typed = ("resume=run", TRUST, "+report.own.other._target_=nowhere.draw")
-    ended = run("train", *typed, cwd=folder)
-    assert ended.code == 2
-    assert "report.own.other._target_=nowhere.draw" in ended.err
 
 
 def test_an_optimizer_a_schedule_and_a_callback(folder):

@@ -241,24 +241,6 @@ def test_names_and_labels():
     assert shown("a\x1b[0m\n") == "a\N{REPLACEMENT CHARACTER}[0m\N{REPLACEMENT CHARACTER}"
 
 
-def test_a_figure_of_ones_own_that_fails_costs_itself_alone(folder, tmp_path, monkeypatch, caplog):
-    (tmp_path / "own_figures_of_a_test.py").write_text(
-        "from matplotlib.figure import Figure\n"
-        "def bad(run): raise KeyError('missing')\n"
-        "def none(run): return None\n"
-        "def good(run): return Figure()\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    for curves in ("lengths_figure", "details_figure"):
-        monkeypatch.setattr(figures, curves, lambda *_: None)
-    own = {name: {"_target_": f"own_figures_of_a_test.{name}"} for name in ("bad", "none", "good")}
-    files = draw_run(read_run(folder), ReportConfig(heatmaps=0, figures=["svg"], own=own))
-    assert [file.name for file in files] == ["good.svg"]
-    first, second = (record.getMessage() for record in caplog.records)
-    assert "report.own.bad: KeyError" in first
-    assert "report.own.none: AttributeError" in second
-
-
 @pytest.mark.parametrize("full", [False, True])
 def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
     """A disk that is full for figures is said to be, in one line."""

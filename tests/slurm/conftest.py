@@ -37,7 +37,7 @@ RANKS = 2
 OPTIONS = (
     "regime=tiny trainer=ddp trainer.accelerator=cpu trainer.enable_progress_bar=false data.cache=cache"
     " trainer.max_steps=120 trainer.val_check_interval=60 trainer.log_every_n_steps=5 data.batch_size=24"
-    " report.heatmaps=0 evaluation.dictionary_sample=16 +callbacks.slow._target_=slow.Slow"
+    " report.heatmaps=0 +callbacks.slow._target_=slow.Slow"
 )
 
 
