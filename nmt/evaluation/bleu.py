@@ -20,6 +20,7 @@ TOTAL = slice(ORDERS, 2 * ORDERS)
 HYPOTHESIS_LENGTH = 2 * ORDERS
 REFERENCE_LENGTH = 2 * ORDERS + 1
 WIDTH = 2 * ORDERS + 2
+FEWEST_MATCHES = 10  # 4-grams; intervals of BLEU from fewer lie too low
 
 
 @cache
@@ -101,3 +102,8 @@ def brevity_penalties(statistics: np.ndarray) -> np.ndarray:
     reference = np.asarray(statistics[..., REFERENCE_LENGTH], dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(hypothesis >= reference, 1.0, np.exp(1.0 - reference / hypothesis))
+
+
+def enough_matches(statistics: np.ndarray) -> np.ndarray:
+    """Whether enough 4-grams match for an interval of BLEU: (..., 10) -> (...) bool."""
+    return np.asarray(statistics[..., ORDERS - 1] >= FEWEST_MATCHES)

@@ -134,7 +134,7 @@ class Curve:
 
     @property
     def score(self) -> np.ndarray:
-        """(G,) the values."""
+        """(G,) the values; NaN at a length with too few events (`Score.enough`)."""
         return np.array([each.score for each in self.estimates])
 
     def band(self, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:

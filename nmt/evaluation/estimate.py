@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
@@ -66,10 +66,9 @@ class Estimate:
         return Interval(self.score - width, self.score + width)
 
     def margin(self, confidence: float = CONFIDENCE) -> float:
-        """Half the width of a symmetric interval: a t interval, or a normal one of the resamples."""
-        if self.error is None:
-            return math.sqrt(_variance(self.resampled)) * float(ndtri((1 + confidence) / 2))
-        return self.error * float(stdtrit(self.df, (1 + confidence) / 2))
+        """Half the width of a t interval; without an error over seeds, with that of the resamples."""
+        error = math.sqrt(_variance(self.resampled)) if self.error is None else self.error
+        return error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
         """The two-sided p-value of the null hypothesis that the true value is `threshold`.

@@ -178,6 +178,6 @@ def length_curves(
                 place = id(run), table.tobytes()
                 if place not in known:
                     known[place] = of_length.sums(table, run.resamples)
-                values.append(run.scores[key].combine(known[place]))
+                values.append(run.scores[key].curve(known[place]))
             curves[key][name] = Curve(of_length, [np.stack(values)])
     return curves

@@ -48,6 +48,17 @@ class Score(ABC):
     def combine(self, sums: np.ndarray) -> np.ndarray:
         """Sums of statistics (..., F) -> the score (...) float64; NaN where it is undefined."""
 
+    def enough(self, sums: np.ndarray) -> np.ndarray:
+        """Whether sums (..., F) are of enough events for a curve over length: (...) bool."""
+        return np.ones(sums.shape[:-1], dtype=bool)
+
+    def curve(self, sums: np.ndarray) -> np.ndarray:
+        """The score of sums (1 + R, G, F), of the sentences and of resamples: (1 + R, G).
+
+        NaN at the lengths at which the sentences have too few events.
+        """
+        return np.where(self.enough(sums[0]), self.combine(sums), np.nan)
+
     def for_language(self, language: str | None) -> Self:
         """The score of text in this target language; the same for scores that do not depend on it."""
         return self

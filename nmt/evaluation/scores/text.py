@@ -24,7 +24,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from nmt.data.vocabulary import UNKNOWN_SYMBOL
-from nmt.evaluation.bleu import bleu_scores
+from nmt.evaluation.bleu import bleu_scores, enough_matches
 from nmt.evaluation.scores.base import Record, Score, quotient
 
 # sacrebleu puts the two lengths first; `nmt.evaluation.bleu` puts them last
@@ -138,6 +138,9 @@ class SacreBleu(TextScore):
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         return bleu_scores(sums[..., SACREBLEU_ORDER])
+
+    def enough(self, sums: np.ndarray) -> np.ndarray:
+        return enough_matches(sums[..., SACREBLEU_ORDER])
 
 
 class ChrF(TextScore):

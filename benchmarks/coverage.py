@@ -1,0 +1,214 @@
+"""How often the intervals of `nmt.evaluation.curves` hold the truth, on simulated test sets.
+
+    python -m benchmarks.coverage [--sets 1000] [--only natural]
+
+A sentence of L words has L translated words, each right with a probability that is drawn for the
+sentence from a beta distribution, so that the expected BLEU at each length is known. Its n-grams match
+where n neighbouring words are right. A row of the table is one way to fall with length, one
+distribution of lengths and one way in which seeds differ. Its cells are the percentages of the sets
+whose interval holds the truth: of the curve (mean over lengths), of retention, and of the lengths at
+which 10, 25 and 50 % are lost. The truth of the first five is the curve smoothed by the kernel, as
+defined; that of the sixth is retention without smoothing. The last column is the percentage of sets in
+which the difference of two equal systems leaves 0 anywhere (nominal: 5).
+
+Legend: N sentences, W words of the longest, G lengths of a curve, n seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmt.evaluation.curves import LONG, LOST, SHORT, Crossing, Curve, Kernel, difference, kernel
+from nmt.evaluation.scores import REGISTERED
+
+BLEU = REGISTERED["bleu"]
+LONGEST = 100
+CONCENTRATION = 12.0  # of the beta distribution
+POPULATION = 100_000  # sentences that stand for infinitely many
+ORDERS = np.arange(1, 5)
+Fall = Callable[[np.ndarray], np.ndarray]
+
+FALLS: dict[str, Fall] = {
+    "exponential": lambda x: 56 * np.exp(-x / 40),
+    "power law": lambda x: 60 * (x / 5) ** -0.6,
+    "linear": lambda x: 56 - 0.55 * x,
+    "flat at 56": lambda x: np.full_like(x, 56.0),
+    "flat at 10": lambda x: np.full_like(x, 10.0),
+    "falls from 30": lambda x: 50 * np.minimum(1, 30 / x),
+    "falls from 50": lambda x: 50 * np.minimum(1, 50 / x),
+}
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """How seeds differ: the probability of a right word is multiplied by a factor of the seed."""
+
+    count: int = 1
+    failing: float = 0.0  # probability that a seed fails
+    spread: float = 0.0
+
+    def draw(self, generator: np.random.Generator) -> np.ndarray:
+        """(n,) factors."""
+        fails = generator.random(self.count) < self.failing
+        usual = 0.95 + self.spread * generator.uniform(-1, 1, self.count)
+        return np.where(fails, 0.6, usual) if self.count > 1 else np.ones(1)
+
+    def quadrature(self) -> list[tuple[float, float]]:
+        """Factors and their probabilities, for expectations."""
+        if self.count == 1:
+            return [(1.0, 1.0)]
+        usual = 0.95 + self.spread * np.linspace(-1, 1, 21)
+        parts = [(float(factor), (1 - self.failing) / 21) for factor in usual]
+        return [*parts, (0.6, self.failing)]
+
+
+SEEDS = {
+    "1 seed": Seeds(),
+    "3 seeds": Seeds(3, spread=0.04),
+    "3 seeds, 1 in 3 fails": Seeds(3, failing=1 / 3, spread=0.02),
+}
+
+
+def moments(bleu: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """(..., 4) probabilities that 1 to 4 neighbouring words are right, at a BLEU without a factor."""
+    means = np.linspace(0.05, 0.99, 2000)
+    grid = 100 * np.exp(np.log(_powers(means)).mean(axis=-1))
+    return _powers(np.interp(bleu, grid, means)) * factor**ORDERS
+
+
+def _powers(means: np.ndarray) -> np.ndarray:
+    """(..., 4) the expected n-th powers of beta variables of these means."""
+    steps = np.arange(4)
+    first = means[..., None] * CONCENTRATION
+    return np.cumprod((first + steps) / (CONCENTRATION + steps), axis=-1)
+
+
+def totals(lengths: np.ndarray) -> np.ndarray:
+    """(N, 4) n-grams of sentences."""
+    return np.maximum(lengths[:, None] - (ORDERS - 1), 0)
+
+
+def statistics(correct: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """(N, 10) statistics of BLEU."""
+    words = lengths[:, None]
+    return np.concatenate([correct, totals(lengths), words, words], axis=1).astype(np.float64)
+
+
+def simulated(
+    lengths: np.ndarray, fall: Fall, factors: np.ndarray, generator: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Statistics (N, 10) of each seed's translations of the same sentences."""
+    means = moments(fall(lengths.astype(float)))[:, 0]
+    right = generator.beta(means * CONCENTRATION, (1 - means) * CONCENTRATION)
+    inside = np.arange(lengths.max()) < lengths[:, None]
+    for factor in factors:
+        matches = (generator.random(inside.shape) < (right * factor)[:, None]) & inside
+        correct = [matches.sum(axis=1)]
+        for _ in ORDERS[1:]:
+            matches = matches[:, 1:] & inside[:, : matches.shape[1] - 1] & matches[:, :-1]
+            correct.append(matches.sum(axis=1))
+        yield statistics(np.stack(correct, axis=1), lengths)
+
+
+def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.ndarray:
+    """(N,) `natural`: log-normal about 20 words; `even`: as many sentences of each ten words."""
+    if kind == "even":
+        return generator.integers(1, 81, size)
+    drawn = generator.lognormal(np.log(20), 0.6, size).round()
+    return np.clip(drawn, 1, LONGEST).astype(int)
+
+
+def truth(kind: str, fall: Fall, seeds: Seeds) -> Curve:
+    """The curve of infinitely many sentences and seeds."""
+    lengths = draw_lengths(kind, POPULATION, np.random.default_rng(0))
+    of = kernel(lengths)
+    value = np.zeros(len(of.lengths))
+    for factor, probability in seeds.quadrature():
+        correct = moments(fall(lengths.astype(float)), factor) * totals(lengths)
+        value += probability * BLEU.combine(of.sums(statistics(correct, lengths), 0)[0])
+    return Curve(of, [value[None, None]])
+
+
+def unsmoothed_retention(fall: Fall, seeds: Seeds) -> float:
+    ends = np.array([SHORT, LONG], dtype=float)
+    values = [
+        probability * np.exp(np.log(moments(fall(ends), factor)).mean(axis=1))
+        for factor, probability in seeds.quadrature()
+    ]
+    short, long = np.sum(values, axis=0)
+    return float(long / short)
+
+
+def curve_of(of: Kernel, tables: list[np.ndarray], resamples: int) -> Curve:
+    return Curve(of, [np.stack([BLEU.curve(of.sums(table, resamples)) for table in tables])])
+
+
+def holds(crossing: Crossing, length: float | None, last: float) -> bool:
+    """Whether the interval of a length holds it; a length beyond the curve is not reached."""
+    if length is None or length > last:
+        return crossing.high is None
+    return (crossing.low or np.inf) <= length <= (crossing.high or np.inf)
+
+
+def coverage(
+    kind: str, fall: Fall, seeds: Seeds, sets: int, size: int, resamples: int
+) -> list[float]:
+    """The percentages of a row."""
+    expected, generator = truth(kind, fall, seeds), np.random.default_rng(1)
+    kept, exact = expected.retention(), unsmoothed_retention(fall, seeds)
+    assert kept is not None
+    crossings = [expected.lost(share).length for share in LOST]
+    band, rows = [], []
+    for _ in range(sets):
+        lengths = draw_lengths(kind, size, generator)
+        of = kernel(lengths)
+        tables = list(simulated(lengths, fall, seeds.draw(generator), generator))
+        curve = curve_of(of, tables, resamples)
+        low, high = curve.band()
+        goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
+        known = ~np.isnan(curve.score)
+        band.append(np.mean((low <= goal)[known] & (goal <= high)[known]))
+        found = curve.retention()
+        if found is None or not np.isfinite(found.score):
+            continue  # too few matches at 10 or 50 words
+        below, above = found.interval()
+        lost = [curve.lost(share) for share in LOST]
+        again = curve_of(
+            of, list(simulated(lengths, fall, seeds.draw(generator), generator)), resamples
+        )
+        rows.append(
+            [below <= kept.score <= above]
+            + [holds(*pair, curve.lengths[-1]) for pair in zip(lost, crossings, strict=True)]
+            + [below <= exact <= above, bool(difference(curve, again).outside(0))]
+        )
+    return [100 * float(np.mean(band)), *(100 * np.mean(rows, axis=0)).tolist()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--sentences", type=int, default=1400)
+    parser.add_argument("--resamples", type=int, default=500)
+    parser.add_argument("--only", default="", help="rows whose name has this text")
+    options = parser.parse_args()
+    print("| lengths, seeds, shape | curve | retention | 10 % | 25 % | 50 % | exact | leaves 0 | s |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    plans = [(kind, "1 seed", name) for kind in ("even", "natural") for name in FALLS]
+    plans += [("even", seeds, "exponential") for seeds in SEEDS if seeds != "1 seed"]
+    for kind, seeds, name in plans:
+        title = f"{kind}, {seeds}, {name}"
+        if options.only in title:
+            start = time.perf_counter()
+            sizes = (options.sets, options.sentences, options.resamples)
+            found = coverage(kind, FALLS[name], SEEDS[seeds], *sizes)
+            cells = " | ".join(f"{value:.1f}" for value in found)
+            print(f"| {title} | {cells} | {time.perf_counter() - start:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
