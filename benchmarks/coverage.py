@@ -196,7 +196,9 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--only", default="", help="rows whose name has this text")
     options = parser.parse_args()
-    print("| lengths, seeds, shape | curve | retention | 10 % | 25 % | 50 % | exact | leaves 0 | s |")
+    print(
+        "| lengths, seeds, shape | curve | retention | 10 % | 25 % | 50 % | exact | leaves 0 | s |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     plans = [(kind, "1 seed", name) for kind in ("even", "natural") for name in FALLS]
     plans += [("even", seeds, "exponential") for seeds in SEEDS if seeds != "1 seed"]

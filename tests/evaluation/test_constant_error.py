@@ -1,0 +1,81 @@
+"""Systems with constant rates of errors: their statistics, what they are matched to, and their curves."""
+
+import numpy as np
+import pytest
+
+from nmt.config import EvaluationConfig
+from nmt.evaluation.bleu import bleu, sentence_statistics
+from nmt.evaluation.constant_error import Rates, References, constant_error_records
+from nmt.evaluation.curves import difference
+from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.summary import Measured, length_curves
+
+
+@pytest.fixture(scope="module")
+def references():
+    draw = np.random.default_rng(0)
+    share = 1 / np.arange(1, 2001)
+    lengths = np.clip(draw.lognormal(np.log(20), 0.6, 700).round(), 1, 90).astype(int)
+    return [
+        [f"w{word}" for word in draw.choice(2000, length, p=share / share.sum())]
+        for length in lengths
+    ]
+
+
+def damaged(references, rate, seed):
+    """Spans of words that no reference has, at a rate of their own in each sentence, and lost words."""
+    draw = np.random.default_rng(seed)
+    records = []
+    for number, words in enumerate(references):
+        own = rate(len(words)) * draw.uniform(0.5, 1.5)
+        written: list[str] = []
+        left = 0
+        for word in words:
+            left = left - 1 if left else draw.geometric(0.5) * (draw.random() < own / 2)
+            if draw.random() > 0.05:
+                written.append("?" if left else word)
+        records.append(
+            {"id": number, "reference": words, "length": len(words),
+             "bleu_stats": sentence_statistics(written, words).tolist()}
+        )  # fmt: skip
+    return records
+
+
+@pytest.mark.parametrize(
+    "rates", [Rates(0.3, 0.4, 0.3, -0.1), Rates(0.1, 0.05, -0.2, 0.1), Rates(0.5, 0.5, 0.9, 0.0)]
+)
+def test_statistics_are_those_of_single_sentences(references, rates):
+    made = References(references)
+    words, sentence = made.hypotheses(rates)
+    table = made.statistics(words, sentence)
+    for number in range(0, 700, 7):
+        hypothesis = [made.vocabulary[word] for word in words[sentence == number]]
+        assert table[number].tolist() == [*sentence_statistics(hypothesis, references[number])]
+
+
+def test_the_whole_set_scores_as_the_given_system(references):
+    given = damaged(references, lambda _: 0.4, seed=1)
+    twins = constant_error_records(given)
+    assert twins == constant_error_records(given)
+    wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
+    assert bleu(got) == pytest.approx(bleu(wanted), abs=0.3)
+    assert got[8] / got[9] == pytest.approx(wanted[8] / wanted[9], abs=0.01)
+    for order in (0, 3):
+        precisions = (sums[order] / sums[4 + order] for sums in (got, wanted))
+        assert next(precisions) == pytest.approx(next(precisions), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("rate", "falls"), [(lambda _: 0.4, False), (lambda words: min(0.9, 0.02 * words), True)]
+)
+def test_more_errors_in_long_sentences_are_told_from_a_constant_rate(references, rate, falls):
+    given = damaged(references, rate, seed=2)
+    measured = [
+        Measured(rows, choose_scores([]), EvaluationConfig(resamples=300))
+        for rows in (given, constant_error_records(given))
+    ]
+    curves = length_curves({"given": measured[:1], "constant": measured[1:]}, ["bleu"])["bleu"]
+    given, constant = (curves[name].relative() for name in ("given", "constant"))
+    apart = difference(given, constant).at(50)
+    assert apart.score == pytest.approx(given.at(50).score - constant.at(50).score)
+    assert (apart.interval().high < 0) is falls
