@@ -7,7 +7,7 @@ much so does not depend on length either. The rates are solved so that BLEU, the
 the precisions of 1-grams and of 4-grams over the whole set are those of a given system. What the curve
 of such a system does is the score's own dependence on length.
 
-Legend: N sentences, T words of all references.
+Legend: N sentences, T words of the references that errors are made in.
 """
 
 from __future__ import annotations
@@ -19,19 +19,11 @@ import numpy as np
 from scipy.optimize import root
 from scipy.special import betaincinv, expit, logit
 
-from nmt.evaluation.bleu import (
-    HYPOTHESIS_LENGTH,
-    ORDERS,
-    REFERENCE_LENGTH,
-    TOTAL,
-    WIDTH,
-    bleu_scores,
-)
+from nmt.evaluation.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
 from nmt.evaluation.external import system_record
 from nmt.evaluation.records import Record, in_order
 
 SEED = 12345
-LARGEST_RATE = 0.98
 
 
 @dataclass(frozen=True)
@@ -39,7 +31,7 @@ class Rates:
     """Errors a word of the reference.
 
     Attributes:
-        replaced: mean rate of replaced words.
+        replaced: mean rate of replaced words, between 0 and 1.
         variation: standard deviation of that rate between sentences, as a share of the largest
             possible one.
         clustered: probability that a word is replaced or kept as the word before it was; negative:
@@ -56,25 +48,39 @@ class Rates:
 class References:
     """References as numbers, and the random draws that errors are made from.
 
-    The same draws serve any rates, so that what is solved for changes gradually with them.
+    The same draws serve any rates, so that the precisions change gradually with the rates.
+
+    Args:
+        references: of each sentence, one or more; errors are made in the first.
+        seed: of the draws.
     """
 
-    def __init__(self, references: Sequence[Sequence[str]], seed: int = SEED) -> None:
+    def __init__(self, references: Sequence[Sequence[Sequence[str]]], seed: int = SEED) -> None:
         numbers: dict[str, int] = {}
-        flat = [numbers.setdefault(word, len(numbers)) for words in references for word in words]
-        generator = np.random.default_rng(seed)
-        self.size, self.words, self.vocabulary = len(references), np.array(flat), list(numbers)
-        self.sentence = np.repeat(np.arange(self.size), [len(words) for words in references])
-        self.keys = generator.integers(2**63, size=(ORDERS, max(len(numbers), 1)), dtype=np.uint64)
-        self.salts = generator.integers(2**63, size=self.size, dtype=np.uint64)
-        self.other = self.words[generator.integers(max(len(flat), 1), size=len(flat))]
-        self.per_sentence = generator.random(self.size)
-        self.replacing, self.resizing, self.together = generator.random((3, len(flat)))
+        texts = []
+        for place in range(max(map(len, references))):
+            chosen = [each[place] if place < len(each) else [] for each in references]
+            flat = [numbers.setdefault(word, len(numbers)) for words in chosen for word in words]
+            sentence = np.repeat(np.arange(len(chosen)), list(map(len, chosen)))
+            texts.append((np.array(flat, dtype=np.int64), sentence))
+        self.words, self.sentence = texts[0]
         self.starts = np.diff(self.sentence, prepend=-1) > 0
-        self.ngrams = [
-            np.unique(self._ngrams(self.words, self.sentence, order)[0], return_counts=True)
-            for order in range(1, ORDERS + 1)
-        ]
+        self.vocabulary = list(numbers)
+
+        generator = np.random.default_rng(seed)
+        size = len(self.words)
+        self.other = self.words[generator.integers(size, size=size)]
+        self.replacing, self.resizing, self.together = generator.random((3, size))
+        self.per_sentence = generator.random(len(references))
+        self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
+        self.salts = generator.integers(2**63, size=len(references), dtype=np.uint64)
+        self.limits = []  # of each order: the n-grams, and the most of each in one reference
+        for order in range(ORDERS):
+            grams, counts = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
+            known, places = np.unique(np.concatenate(grams), return_inverse=True)
+            limits = np.zeros(len(known), dtype=np.int64)
+            np.maximum.at(limits, places, np.concatenate(counts))
+            self.limits.append((known, limits))
 
     def hypotheses(self, rates: Rates) -> tuple[np.ndarray, np.ndarray]:
         """The words with errors, and the sentence of each."""
@@ -83,69 +89,59 @@ class References:
         first[1:] &= ~first[:-1]
         places = np.flatnonzero(first)
         words[places], words[places + 1] = words[places + 1], words[places]
-        rate = np.full(self.size, rates.replaced)
-        if 0 < rates.replaced < 1 and rates.variation > 0:
-            concentration = 1 / rates.variation**2 - 1
-            ends = rates.replaced * concentration, (1 - rates.replaced) * concentration
-            rate = betaincinv(*ends, self.per_sentence)
+
+        concentration = 1 / rates.variation**2 - 1
+        ends = rates.replaced * concentration, (1 - rates.replaced) * concentration
+        rate = betaincinv(*ends, self.per_sentence)[self.sentence]
         alone = (self.together >= rates.clustered) | self.starts
         drawn = self.replacing[np.maximum.accumulate(np.where(alone, np.arange(len(words)), 0))]
-        words = np.where(drawn < rate[self.sentence], self.other, words)
+        words = np.where(drawn < rate, self.other, words)
+
         resized = self.resizing < abs(rates.added)
         counts = np.where(resized, 2 if rates.added > 0 else 0, 1)
         return np.repeat(words, counts), np.repeat(self.sentence, counts)
 
-    def statistics(self, words: np.ndarray, sentence: np.ndarray) -> np.ndarray:
-        """The statistics of BLEU of hypotheses: (N, 10), equal to `bleu.sentence_statistics`."""
-        table = np.zeros((self.size, WIDTH))
-        for order, (known, limits) in enumerate(self.ngrams, start=1):
-            grams, of = self._ngrams(words, sentence, order)
-            table[:, TOTAL.start + order - 1] = np.bincount(of, minlength=self.size)
-            if not len(grams) or not len(known):
-                continue
-            found, first, counts = np.unique(grams, return_index=True, return_counts=True)
-            places = np.minimum(np.searchsorted(known, found), len(known) - 1)
-            matches = np.where(known[places] == found, np.minimum(counts, limits[places]), 0)
-            table[:, order - 1] = np.bincount(of[first], matches, minlength=self.size)
-        table[:, HYPOTHESIS_LENGTH] = np.bincount(sentence, minlength=self.size)
-        table[:, REFERENCE_LENGTH] = np.bincount(self.sentence, minlength=self.size)
-        return table
+    def matches(self, words: np.ndarray, sentence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Clipped matches and n-grams of each order in the whole set: (4,) each."""
+        matches, totals = np.zeros(ORDERS), np.zeros(ORDERS)
+        for order, (known, limits) in enumerate(self.limits):
+            grams, counts = self._ngrams(words, sentence, order)
+            _, own, places = np.intersect1d(grams, known, assume_unique=True, return_indices=True)
+            matches[order] = np.minimum(counts[own], limits[places]).sum()
+            totals[order] = counts.sum()
+        return matches, totals
 
     def _ngrams(
         self, words: np.ndarray, sentence: np.ndarray, order: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A 64-bit number for each n-gram of a sentence, and the sentence that it belongs to."""
-        count = max(len(words) - order + 1, 0)
+        """A 64-bit number for each n-gram of `order` + 1 words of a sentence, and how many there are."""
+        count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
-        grams = self.salts[sentence[:count]].copy()
-        for place in range(order):
-            grams += self.keys[place, words[place : place + count]] * np.uint64(2 * order + 1)
-        return grams[inside], sentence[:count][inside]
+        grams = self.salts[sentence[:count]]
+        for place in range(order + 1):
+            grams = grams + self.keys[place, words[place : place + count]]
+        return np.unique(grams[inside], return_counts=True)
 
 
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     """The rates that give the sums of a system's statistics of BLEU (10,).
 
-    Precisions that no such rates give are met as closely as possible.
+    Precisions that no rates give are met as closely as possible.
     """
-    wanted = np.asarray(wanted, dtype=np.float64)
-    ratio = wanted[HYPOTHESIS_LENGTH] / max(wanted[REFERENCE_LENGTH], 1)
-    added = float(np.clip(ratio - 1, -LARGEST_RATE, LARGEST_RATE))
+    added = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
 
-    def features(sums: np.ndarray) -> np.ndarray:
-        matches, totals = np.maximum(sums[:ORDERS], 0.5), np.maximum(sums[TOTAL], 1)
-        logs = np.log(matches / totals)
-        return np.array([logs[0], logs[3], np.log(max(bleu_scores(sums), 1e-3))])
+    def features(matches: np.ndarray, totals: np.ndarray) -> np.ndarray:
+        logs = np.log(np.maximum(matches, 0.5) / np.maximum(totals, 1))
+        return np.array([logs[0], logs[-1], logs.mean()])
 
     def rates(values: np.ndarray) -> Rates:
         replaced, variation = expit(values[:2]).tolist()
         return Rates(replaced, variation, float(np.tanh(values[2])), added)
 
     def residuals(values: np.ndarray) -> np.ndarray:
-        table = references.statistics(*references.hypotheses(rates(values)))
-        return features(table.sum(axis=0)) - goal
+        return features(*references.matches(*references.hypotheses(rates(values)))) - goal
 
-    goal = features(wanted)
+    goal = features(np.asarray(wanted[CORRECT]), np.asarray(wanted[TOTAL]))
     start = logit(np.clip(1 - np.exp(goal[0]), 0.02, 0.9)), logit(0.3), 0.1
     best = root(residuals, start, options={"eps": 1e-3, "xtol": 1e-3, "maxfev": 40})
     return rates(best.x)
@@ -155,16 +151,17 @@ def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[
     """Records of a system with constant rates of errors that scores as a given one over the whole set.
 
     Args:
-        records: of the given system, with `reference` and `bleu_stats`.
+        records: of the given system.
         seed: of the errors.
     """
     ordered = in_order(records)
-    references = References([record["reference"] for record in ordered], seed)
+    texts = [[record["reference"], *record.get("more_references", [])] for record in ordered]
+    references = References(texts, seed)
     rates = solve_rates(references, np.sum([record["bleu_stats"] for record in ordered], axis=0))
     words, sentence = references.hypotheses(rates)
     ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
-    texts = [references.vocabulary[number] for number in words.tolist()]
+    written = [references.vocabulary[number] for number in words.tolist()]
     return [
-        system_record(record, hypothesis := texts[first:last], " ".join(hypothesis))
+        system_record(record, hypothesis := written[first:last], " ".join(hypothesis))
         for record, first, last in zip(ordered, ends[:-1], ends[1:], strict=True)
     ]

@@ -44,13 +44,18 @@ def damaged(references, rate, seed):
 @pytest.mark.parametrize(
     "rates", [Rates(0.3, 0.4, 0.3, -0.1), Rates(0.1, 0.05, -0.2, 0.1), Rates(0.5, 0.5, 0.9, 0.0)]
 )
-def test_statistics_are_those_of_single_sentences(references, rates):
-    made = References(references)
-    words, sentence = made.hypotheses(rates)
-    table = made.statistics(words, sentence)
-    for number in range(0, 700, 7):
-        hypothesis = [made.vocabulary[word] for word in words[sentence == number]]
-        assert table[number].tolist() == [*sentence_statistics(hypothesis, references[number])]
+def test_matches_are_those_of_single_sentences(references, rates):
+    several = [[words, words[::-1], words[1:] + words[:3]] for words in references]
+    for texts in (several, [each[:1] for each in several]):
+        made = References(texts)
+        words, sentence = made.hypotheses(rates)
+        found = [
+            sentence_statistics([made.vocabulary[w] for w in words[sentence == number]], *each)
+            for number, each in enumerate(texts)
+        ]
+        np.testing.assert_array_equal(
+            np.concatenate(made.matches(words, sentence)), np.sum(found, 0)[:8]
+        )
 
 
 def test_the_whole_set_scores_as_the_given_system(references):
