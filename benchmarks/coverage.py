@@ -177,6 +177,8 @@ def coverage(
         if found is None or not np.isfinite(found.score):
             continue  # too few matches at 10 or 50 words
         below, above = found.interval()
+        assert below is not None
+        assert above is not None
         lost = [curve.lost(share) for share in LOST]
         again = curve_of(
             of, list(simulated(lengths, fall, seeds.draw(generator), generator)), resamples

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import root
 from scipy.special import betaincinv, expit, logit
 
 from nmt.evaluation.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
@@ -24,6 +23,8 @@ from nmt.evaluation.external import system_record
 from nmt.evaluation.records import Record, in_order
 
 SEED = 12345
+STEPS, STEP, RIDGE = 8, 0.1, 1e-4  # of the search for rates, in logits
+CLOSE = 0.002  # difference of log precisions at which the search ends
 
 
 @dataclass(frozen=True)
@@ -135,16 +136,28 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
         return np.array([logs[0], logs[-1], logs.mean()])
 
     def rates(values: np.ndarray) -> Rates:
-        replaced, variation = expit(values[:2]).tolist()
-        return Rates(replaced, variation, float(np.tanh(values[2])), added)
+        replaced, variation = (0.01 + 0.95 * expit(values[:2])).tolist()
+        return Rates(replaced, variation, 0.95 * float(np.tanh(values[2])), added)
 
     def residuals(values: np.ndarray) -> np.ndarray:
         return features(*references.matches(*references.hypotheses(rates(values)))) - goal
 
     goal = features(np.asarray(wanted[CORRECT]), np.asarray(wanted[TOTAL]))
-    start = logit(np.clip(1 - np.exp(goal[0]), 0.02, 0.9)), logit(0.3), 0.1
-    best = root(residuals, start, options={"eps": 1e-3, "xtol": 1e-3, "maxfev": 40})
-    return rates(best.x)
+    values = np.array([logit(np.clip(1 - np.exp(goal[0]), 0.02, 0.9)), logit(0.3), 0.1])
+    found, ridge = residuals(values), RIDGE * np.eye(len(values))
+    for _ in range(STEPS):  # Levenberg and Marquardt, with wide differences for rough residuals
+        slopes = np.stack([residuals(values + STEP * axis) - found for axis in np.eye(3)], 1) / STEP
+        step = np.clip(np.linalg.solve(slopes.T @ slopes + ridge, -slopes.T @ found), -1, 1)
+        for share in (1.0, 0.3, 0.1):
+            trial = residuals(values + share * step)
+            if np.linalg.norm(trial) < np.linalg.norm(found):
+                break
+        else:
+            break
+        values, found = values + share * step, trial
+        if np.abs(found).max() < CLOSE:
+            break
+    return rates(values)
 
 
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:

@@ -33,7 +33,7 @@ from nmt.evaluation.resampling import resampled_sums
 
 WIDTH = 0.15  # of log length: half of the weight lies within 10 % of a length, 95 % within 34 %
 FEWEST = 30  # effective sentences
-SHORT, LONG = 10, 50  # lengths of which every curve is a multiple of an equal step, and has both
+SHORT, LONG = 10, 50  # words
 STEPS = 16  # of the curve from SHORT to LONG
 LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
 
@@ -77,17 +77,24 @@ class Kernel:
         return sums.reshape(len(sums), len(self.lengths), features)
 
 
-def kernel(lengths: Sequence[int] | np.ndarray, width: float = WIDTH) -> Kernel:
+def kernel(
+    lengths: Sequence[int] | np.ndarray, width: float = WIDTH, at: Sequence[float] | None = None
+) -> Kernel:
     """The kernel of a set of sentences.
 
     Args:
         lengths: (N,) of the sentences; 0 counts as 1.
+        width: standard deviation over log length.
+        at: lengths of the curve, ascending; None: all in steps of 11 %, SHORT and LONG among them.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
-    step = np.log(LONG / SHORT) / STEPS
-    first, last = (np.log(end / SHORT) / step for end in (words.min(), words.max()))
-    grid = np.log(SHORT) + step * np.arange(np.ceil(first), np.floor(last) + 1)
+    if at is None:
+        step = np.log(LONG / SHORT) / STEPS
+        first, last = (np.log(end / SHORT) / step for end in (words.min(), words.max()))
+        grid = np.log(SHORT) + step * np.arange(np.ceil(first), np.floor(last) + 1)
+    else:
+        grid = np.log(np.asarray(at, dtype=np.float64))
 
     def gaussian(centres: np.ndarray) -> np.ndarray:
         exponents = -0.5 * ((logs - centres[:, None]) / width) ** 2

@@ -3,37 +3,46 @@
 A file such as `conf/claims/bahdanau.yaml` names groups of runs by filters on their configuration, and
 claims about one group or two. The statistic of one group is the mean over its seeds; of two groups it
 is the first mean less the second. A rule compares it, with its interval, to a number. With three or
-more seeds the interval covers new seeds and sentences; with fewer, new sentences for these models.
+more seeds the interval covers new seeds and sentences. With fewer it covers new sentences for these
+models, and the verdict says so.
 
 Legend: N sentences, F statistics of a sentence, R resamples, n runs of a group.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from nmt.config.keys import CONFIDENCE
-from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined
-from nmt.evaluation.resampling import resampled_sums
+from nmt.evaluation.constant_error import constant_error_records
+from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel
+from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
+from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import Score, score_of_name
+from nmt.evaluation.significance import holm
 from nmt.report.runs import FinishedRun
+from nmt.report.tables import Table, number
 from nmt.utils.errors import InputError, first_line
-from nmt.utils.progress import counted
 
 SUPPORTED, REFUTED, UNDECIDED, MISSING = "supported", "refuted", "undecided", "runs missing"
-SHORT, LONG = (6, 15), (41, 50)  # source words that retention and loss compare by default
-STATISTICS = {"score": "{}", "retention": "share of {} kept", "loss": "{} lost"}
+THESE = "of these models"  # added to a verdict of too few seeds
+STATISTICS = {
+    "score": "{}",
+    "retention": "share of {} kept",
+    "constant_error": "share of {} kept, less that of a constant error rate",
+}
 RULES = {"above": "above {}", "below": "below {}", "within": "within ±{}"}
+RESAMPLES = (1, 4, 16, 64)  # times the number asked for, until more cannot change a verdict
 
 
 @dataclass(frozen=True)
@@ -67,12 +76,13 @@ class Claim:
         source: who says it, and where.
         runs: one group, or two whose difference is taken.
         rule: `{above: x}`, `{below: x}` or, for equivalence, `{within: x}`.
-        statistic: `score`; `retention`, the score of long sentences divided by that of short ones;
-            or `loss`, the score of short sentences less that of long ones.
+        statistic: `score`; `retention`, the score at `long` words divided by that at `short` words
+            (`nmt.evaluation.curves`); or `constant_error`, the retention less that of a system with
+            constant rates of errors (`nmt.evaluation.constant_error`).
         score: key of a score, `bleu_no_unk`, or MODULE.NAME.
         set: the test set, if it is not the file's.
         lengths: for `score`: first and last number of source words; null leaves an end open.
-        short, long: for `retention` and `loss`: the same for the two parts.
+        short, long: for the others: numbers of source words.
     """
 
     claim: str
@@ -83,13 +93,16 @@ class Claim:
     score: str = "bleu"
     set: str = ""
     lengths: Sequence[int | None] = (None, None)
-    short: Sequence[int | None] = SHORT
-    long: Sequence[int | None] = LONG
+    short: int = SHORT
+    long: int = LONG
 
     @property
-    def parts(self) -> list[Sequence[int | None]]:
-        """The ranges of lengths that are measured."""
-        return [self.lengths] if self.statistic == "score" else [self.long, self.short]
+    def part(self) -> str:
+        """The lengths that are measured."""
+        if self.statistic == "score":
+            first, last = self.lengths
+            return f"{first or 1} to {last or '…'} words"
+        return f"{self.long} against {self.short} words"
 
 
 @dataclass(frozen=True)
@@ -121,6 +134,9 @@ class Verdict:
     Attributes:
         verdict: `SUPPORTED`, `REFUTED`, `UNDECIDED` or `MISSING`.
         estimate: the statistic; None without one.
+        p: two-sided, that the truth is the number of the rule; for `within`, that it lies outside.
+        corrected: p with Holm's correction for the number of claims decided together.
+        seeds: the statistic of each run, by group.
         reason: why there is no verdict.
         commands: the commands that make its missing runs.
     """
@@ -129,33 +145,40 @@ class Verdict:
     claim: Claim
     verdict: str
     estimate: Estimate | None = None
+    p: float | None = None
+    corrected: float | None = None
+    seeds: Sequence[Sequence[float]] = ()
     reason: str = ""
     commands: Sequence[str] = ()
 
     @property
-    def figure(self) -> str:
-        """The statistic with its 95 % interval and its number of seeds."""
-        if self.estimate is None:
-            return "–"
-        numbers = (self.estimate.score, *self.estimate.interval(CONFIDENCE))
-        digits = (
-            3
-            if self.claim.statistic == "retention"
-            else max(2, score_of_name(self.claim.score, "claims: score").digits)
-        )
-        value, low, high = ("–" if x is None else f"{x:.{digits}f}" for x in numbers)
-        text = f"{value} [{low}, {high}]".replace("-", "\N{MINUS SIGN}")
-        return f"{text}, {counted(self.estimate.seeds, 'seed')}"
+    def shown(self) -> str:
+        """The verdict; with fewer than `FEWEST_SEEDS` seeds it is of these models alone."""
+        few = self.estimate is not None and self.estimate.seeds < FEWEST_SEEDS
+        decided = self.verdict in (SUPPORTED, REFUTED)
+        return f"{self.verdict}, {THESE}" if few and decided else self.verdict
 
     @property
-    def measured(self) -> str:
-        """What the figure is, and the rule."""
-        claim = self.claim
+    def row(self) -> dict[str, Any]:
+        """The claim with its verdict, its figure and the values of the seeds, for a table."""
+        claim, estimate = self.claim, self.estimate
         ((rule, margin),) = claim.rule.items()
-        what = STATISTICS[claim.statistic].format(score_of_name(claim.score, "claims: score").title)
-        part = " against ".join(_words(part) for part in claim.parts)
-        runs = " less ".join(claim.runs)
-        return f"{what} of {runs} on {claim.set}, {part}; {RULES[rule].format(f'{margin:g}')}"
+        score = score_of_name(claim.score, "claims: score")
+        digits = max(2, score.digits) if claim.statistic == "score" else 3
+        ends = (None, None) if estimate is None else estimate.interval(CONFIDENCE)
+        values = [", ".join(number(value, digits).text for value in each) for each in self.seeds]
+        return {
+            "claim": claim.claim,
+            "who says it": claim.source,
+            "verdict": self.shown,
+            "figure": number(estimate and estimate.score, digits, *ends),
+            "seeds": " less ".join(values),
+            "p": number(self.p, 3),
+            "p, Holm": number(self.corrected, 3),
+            "measured": f"{STATISTICS[claim.statistic].format(score.title)} of "
+            f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
+            f"{RULES[rule].format(f'{margin:g}')}",
+        }
 
 
 @dataclass(frozen=True)
@@ -168,7 +191,7 @@ class Decided:
     @property
     def summary(self) -> str:
         """How many claims have which verdict."""
-        counts = Counter(each.verdict for each in self.verdicts)
+        counts = Counter(each.shown for each in self.verdicts)
         return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
     @property
@@ -177,35 +200,26 @@ class Decided:
         return list(dict.fromkeys(line for each in self.verdicts for line in each.commands))
 
     @property
-    def rows(self) -> list[dict[str, str]]:
-        """A row of text for each claim, for tables and pages."""
-        return [
-            {
-                "claim": each.claim.claim,
-                "who says it": each.claim.source,
-                "verdict": each.verdict,
-                "figure": each.figure,
-                "measured": each.measured,
-                "reason": each.reason,
-            }
-            for each in self.verdicts
-        ]
+    def table(self) -> Table:
+        """A row for each claim."""
+        notes = [f"{each.name}: {each.reason}" for each in self.verdicts if each.reason]
+        rows = [each.row for each in self.verdicts]
+        return Table("claims", self.summary, pd.DataFrame(rows), notes)
 
     def markdown(self) -> str:
         """The report: a table of all claims, and the commands for missing runs."""
-        columns = [name for name in self.rows[0] if name != "reason"]
-        rows = [columns, ["---"] * len(columns)]
-        rows += [[row[name].replace("|", "\\|") for name in columns] for row in self.rows]
-        parts = [
-            f"# {self.file.title}",
-            f"{self.summary}. File `{self.file.name}`, sha256 `{self.file.sha256}`. Intervals are 95 %: "
-            f"over seeds and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone.",
-            "\n".join(f"| {' | '.join(row)} |" for row in rows),
-            "\n".join(f"- {each.name}: {each.reason}" for each in self.verdicts if each.reason),
-        ]
-        if self.commands:
-            parts += ["## Missing runs", "\n".join(f"    {line}" for line in self.commands)]
-        return "\n\n".join(filter(None, parts)) + "\n"
+        return "\n".join(
+            [
+                f"# {self.file.title}\n",
+                f"File `{self.file.name}`, sha256 `{self.file.sha256}`. Intervals are 95 %: over seeds",
+                f"and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict",
+                "is of its claim by itself; p with Holm's correction is of all claims together.\n",
+                self.table.markdown(),
+                *(["## Missing runs\n"] if self.commands else []),
+                *(f"    {line}" for line in self.commands),
+                "",
+            ]
+        )
 
 
 def read_claims(path: Path) -> ClaimFile:
@@ -219,7 +233,12 @@ def read_claims(path: Path) -> ClaimFile:
         raw = yaml.safe_load(content)
         default = {"set": raw.pop("set", "test")}
         raw["runs"] = {name: RunGroup(**entry) for name, entry in raw["runs"].items()}
-        raw["claims"] = {name: Claim(**default | entry) for name, entry in raw["claims"].items()}
+        claims = {}
+        for name, entry in raw["claims"].items():
+            claims[name] = claim = Claim(**default | entry)
+            if claim.statistic != "score" and claim.score == "bleu":  # brevity apart
+                claims[f"{name}-precisions"] = replace(claim, score="bleu_precisions")
+        raw["claims"] = claims
         file = ClaimFile(path.name, hashlib.sha256(content).hexdigest(), **raw)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a file of claims: {first_line(error)}") from error
@@ -241,7 +260,11 @@ def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000
         InputError: as `read_claims`, or for an unknown score.
     """
     file = read_claims(path)
-    return Decided(file, [_decide(file, name, runs, resamples) for name in file.claims])
+    verdicts = [_decide(file, name, runs, resamples) for name in file.claims]
+    corrected = holm([each.p for each in verdicts])
+    return Decided(
+        file, [replace(each, corrected=p) for each, p in zip(verdicts, corrected, strict=True)]
+    )
 
 
 def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
@@ -286,29 +309,34 @@ def _decide(file: ClaimFile, name: str, runs: Sequence[FinishedRun], resamples: 
     if any(len({run.group for run in members}) > 1 for members in groups):
         return Verdict(name, claim, UNDECIDED, reason="runs of a group differ in more than seed")
     models = {file.runs[group].of or group for group in claim.runs}
-    estimate = measure(claim, groups, resamples, paired=len(models) == 1)
-    if estimate is None:
-        return Verdict(name, claim, UNDECIDED, reason=f"not all runs have {claim.score} there")
-    return Verdict(name, claim, apply_rule(claim.rule, estimate), estimate)
+    found = measure(claim, groups, resamples, paired=len(models) == 1)
+    if isinstance(found, str):
+        return Verdict(name, claim, UNDECIDED, reason=found)
+    estimate, seeds, settled = found
+    verdict, p = apply_rule(claim.rule, estimate)
+    reason = "" if settled else "more resamples may change the verdict"
+    verdict = verdict if settled else UNDECIDED
+    return Verdict(name, claim, verdict, estimate, p, seeds=seeds, reason=reason)
 
 
-def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> str:
-    """The verdict of a rule.
+def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
+    """The verdict of a rule, and its p.
 
     `above` and `below` look at the 95 % interval. `within` takes two one-sided tests at 5 %, and is
     refuted if the whole interval lies outside.
     """
     ((kind, margin),) = rule.items()
+    tested = estimate.equivalence(margin, 1 - CONFIDENCE) if kind == "within" else {}
+    p = tested["p"] if tested else estimate.p(margin)
     low, high = estimate.interval(CONFIDENCE)
     if low is None or high is None:
-        return UNDECIDED
-    if kind == "within":
-        if estimate.equivalence(margin, 1 - CONFIDENCE)["equivalent"]:
-            return SUPPORTED
-        return REFUTED if low > margin or high < -margin else UNDECIDED
+        return UNDECIDED, p
+    if tested:
+        outside = low > margin or high < -margin
+        return SUPPORTED if tested["equivalent"] else REFUTED if outside else UNDECIDED, p
     if low <= margin <= high:
-        return UNDECIDED
-    return SUPPORTED if (low > margin) == (kind == "above") else REFUTED
+        return UNDECIDED, p
+    return SUPPORTED if (low > margin) == (kind == "above") else REFUTED, p
 
 
 def make_line(file: ClaimFile, name: str, runs: Sequence[FinishedRun], test_set: str | None) -> str:
@@ -333,69 +361,84 @@ def make_line(file: ClaimFile, name: str, runs: Sequence[FinishedRun], test_set:
 
 
 def measure(
-    claim: Claim,
-    groups: Sequence[Sequence[FinishedRun]],
-    resamples: int,
-    *,
-    paired: bool = False,
-) -> Estimate | None:
+    claim: Claim, groups: Sequence[Sequence[FinishedRun]], resamples: int, paired: bool
+) -> tuple[Estimate, list[list[float]], bool] | str:
     """The statistic of a claim, on the sentences for which all runs have the score.
 
     Args:
         claim: what is measured.
         groups: the runs of the claim's groups, by seed.
-        resamples: R.
+        resamples: R at the start; it grows until more cannot change the verdict.
         paired: whether both groups are of the same trained models, so that their seeds cancel.
 
-    Returns None if a run has no such sentence, or if the statistic is undefined.
+    Returns:
+        The estimate, the value of each run by group, and whether R is large enough; or the reason
+        why there is no statistic.
     """
     score = score_of_name(claim.score, "claims: score")
-    tables = [[_statistics(run, claim.set, score) for run in group] for group in groups]
-    ids = functools.reduce(np.intersect1d, [ids for group in tables for ids, _, _ in group])
-    if not len(ids):
-        return None
-    figures = []
-    for group in tables:
-        values = []
-        for own, lengths, rows in group:
-            places = np.searchsorted(own, ids)
-            inside = [_inside(lengths[places], part) for part in claim.parts]
-            first, *rest = (_resampled(score, rows[places] * i[:, None], resamples) for i in inside)
-            if claim.statistic == "retention":
-                first = first / rest[0]
-            elif claim.statistic == "loss":
-                first = rest[0] - first
-            values.append(first)
-        figures.append(np.stack(values))
-    if not all(np.isfinite(each[:, 0]).all() for each in figures):
-        return None
-    if paired and len(figures) == 2 and len(figures[0]) == len(figures[1]):
-        figures = [figures[0] - figures[1]]
-    return combined(figures, int(np.any(inside, axis=0).sum()))
+    scored = [[_scored(run, claim.set, score) for run in group] for group in groups]
+    ids = sorted(set.intersection(*(set(each) for group in scored for each in group)))
+    records = [[[each[identity] for identity in ids] for each in group] for group in scored]
+    lengths = np.array([row["length"] for row in records[0][0]], dtype=np.int64)
+    part = _part(claim, lengths)
+    if part is None:
+        return f"too few sentences that all runs have {claim.score} of, {claim.part}"
+    tables = [[[score.table(rows)] for rows in group] for group in records]
+    if claim.statistic == "constant_error":
+        for group, given in zip(tables, records, strict=True):
+            for pair, rows in zip(group, given, strict=True):
+                pair.append(score.table(constant_error_records(rows)))
+    pairs = paired and len(groups) == 2 and len(groups[0]) == len(groups[1])
+    for factor in RESAMPLES:
+        samples = [_samples(claim, score, part, group, factor * resamples) for group in tables]
+        if not all(np.isfinite(each[:, 0]).all() for each in samples):
+            return f"{score.title} is not known for {claim.part}"
+        compared = [samples[0] - samples[1]] if pairs else samples
+        estimate = combined(compared, int(part.sentences.min()))
+        ((kind, margin),) = claim.rule.items()
+        limits = [-margin, margin] if kind == "within" else [margin]
+        settled = enough_resamples(compared, estimate, limits)
+        if settled:
+            break
+    return estimate, [each[:, 0].tolist() for each in samples], settled
 
 
-def _statistics(
-    run: FinishedRun, name: str, score: Score
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ids (N,), lengths (N,) and statistics (N, F) of the sentences for which a run has the score."""
-    records = sorted(run.translations(name), key=lambda record: record["id"])
-    rows = score.table(records)
-    known = ~np.isnan(rows[:, 0])
-    ids, lengths = (np.array([record[key] for record in records]) for key in ("id", "length"))
-    return ids[known], lengths[known], rows[known]
+def _scored(run: FinishedRun, name: str, score: Score) -> dict[int, Record]:
+    """The records of the sentences of a test set for which a run has a score, by id."""
+    records = in_order(run.translations(name))
+    known = ~np.isnan(score.table(records)[:, 0])
+    return {row["id"]: row for row, has in zip(records, known, strict=True) if has}
 
 
-def _resampled(score: Score, rows: np.ndarray, resamples: int) -> np.ndarray:
-    """(1 + R,) the score of the sentences and of their resamples."""
-    sums = np.concatenate([rows.sum(axis=0, keepdims=True), resampled_sums(rows, resamples)])
-    return score.combine(sums)
+def _part(claim: Claim, lengths: np.ndarray) -> Kernel | None:
+    """The weights of the sentences that a claim is about; None if it is about too few."""
+    if claim.statistic == "score":
+        first, last = claim.lengths
+        inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
+        count = np.array([inside.sum()])
+        return Kernel(np.zeros(1), inside[None].astype(np.float64), count) if count else None
+    part = kernel(lengths, at=(claim.short, claim.long)) if len(lengths) else None
+    return part if part is not None and len(part.lengths) == 2 else None
 
 
-def _inside(lengths: np.ndarray, part: Sequence[int | None]) -> np.ndarray:
-    first, last = part
-    return (lengths >= (first or 0)) & (lengths <= (last or np.inf))
+def _samples(
+    claim: Claim,
+    score: Score,
+    part: Kernel,
+    tables: Sequence[Sequence[np.ndarray]],
+    resamples: int,
+) -> np.ndarray:
+    """The statistic of the runs of a group, of the sentences and of resamples: (n, 1 + R).
 
-
-def _words(part: Sequence[int | None]) -> str:
-    first, last = part
-    return f"{first or 1} to {last or '…'} words"
+    Args:
+        tables: statistics (N, F) of each run, and of its system of constant rates where that is needed.
+    """
+    sums = [[part.sums(table, resamples) for table in run] for run in tables]
+    if claim.statistic == "score":
+        return np.stack([score.combine(own)[:, 0] for (own,) in sums])
+    kept = []
+    for systems in zip(*sums, strict=True):
+        values = np.stack([score.curve(each) for each in systems])
+        relative = Curve(part, [values]).relative(claim.short)
+        kept.append(relative.samples[0][:, :, 1] if relative else np.full((1, 1), np.nan))
+    return kept[0] if len(kept) == 1 else kept[0] - kept[1]

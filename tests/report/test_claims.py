@@ -10,6 +10,7 @@ from sacrebleu.metrics import BLEU
 from nmt.cli.composition import conf_folder
 from nmt.config.schema import to_containers
 from nmt.evaluation.scores import score_of_name
+from nmt.evaluation.significance import holm
 from nmt.report.claims import decide_claims, matches, read_claims
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
@@ -54,11 +55,11 @@ def hypothesis(reference, wrong):
     return reference[:kept] + [f"x{number}" for number in range(wrong)]
 
 
-def run_of(name, seed, wrong, *, text=10):
+def run_of(name, seed, wrong, *, text=40):
     """A run whose translations of `text` short and `text` long sentences have `wrong(length)` bad words."""
     records = []
     for number in range(2 * text):
-        length = 10 if number % 2 else 45
+        length = 10 if number % 2 else 50
         reference = [WORDS[(number + place) % 40] for place in range(length)]
         written = hypothesis(reference, wrong(length))
         records.append(
@@ -112,11 +113,14 @@ def runs():
         ({"rule": {"above": 0}, "lengths": [None, 10]}, "undecided"),
         ({"rule": {"above": 0.2}, "statistic": "retention"}, "supported"),
         ({"rule": {"above": 0.9}, "statistic": "retention", "runs": ["b"]}, "refuted"),
-        ({"rule": {"below": 0}, "statistic": "loss"}, "supported"),
+        ({"rule": {"above": -0.9}, "statistic": "constant_error", "runs": ["b"]}, "supported"),
+        ({"rule": {"below": 0}, "statistic": "retention", "long": 70}, "undecided"),
     ],
 )
 def test_verdicts(decide, runs, claim, verdict):
-    assert decide(runs, **claim).verdicts[0].verdict == verdict
+    found = decide(runs, **claim).verdicts[0]
+    assert found.verdict == verdict
+    assert found.shown == (verdict if verdict == "undecided" else f"{verdict}, of these models")
 
 
 def test_the_statistics_are_those_of_sacrebleu(decide, runs):
@@ -126,11 +130,30 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     def value(**claim):
         return decide(runs, rule={"above": 0}, **claim).verdicts[0].estimate.score
 
-    assert value() == pytest.approx(mean("a", (10, 45)) - mean("b", (10, 45)))
-    assert value(lengths=[11, None]) == pytest.approx(mean("a", (45,)) - mean("b", (45,)))
-    kept = [corpus_bleu(run, (45,)) / corpus_bleu(run, (10,)) for run in runs[2:]]
-    assert value(runs=["b"], statistic="retention") == pytest.approx(np.mean(kept))
-    assert value(runs=["b"], statistic="loss") == pytest.approx(mean("b", (10,)) - mean("b", (45,)))
+    assert value() == pytest.approx(mean("a", (10, 50)) - mean("b", (10, 50)))
+    assert value(lengths=[11, None]) == pytest.approx(mean("a", (50,)) - mean("b", (50,)))
+    kept = mean("b", (50,)) / mean("b", (10,))
+    assert value(runs=["b"], statistic="retention") == pytest.approx(kept)
+    seeds = decide(runs, rule={"above": 0}).verdicts[0].seeds
+    assert seeds == [
+        [pytest.approx(corpus_bleu(run, (10, 50))) for run in each] for each in (runs[:2], runs[2:])
+    ]
+
+
+def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
+    found = decide(runs, statistic="retention", rule={"above": 0})
+    assert [each.claim.score for each in found.verdicts] == ["bleu", "bleu_precisions"]
+    p = [each.p for each in found.verdicts]
+    assert [each.corrected for each in found.verdicts] == holm(p)
+    assert "BLEU without brevity penalty" in found.markdown()
+
+
+def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs):
+    """The number of the rule is the end of the interval itself."""
+    estimate = decide(runs, rule={"above": 0}).verdicts[0].estimate
+    assert len(estimate.resampled) == 200
+    again = decide(runs, rule={"above": estimate.interval().low}).verdicts[0]
+    assert len(again.estimate.resampled) > 200
 
 
 def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs):

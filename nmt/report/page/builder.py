@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report.claims import Decided
@@ -16,7 +14,6 @@ from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import decoding, fitted_sentences, overview, undecoded
 from nmt.report.tables import (
-    Table,
     headline,
     lengths_table,
     names_of,
@@ -101,7 +98,7 @@ def build_page(
         training=training_table(runs),
         published=paper_table(),
         settings=settings_table(runs),
-        claims=claims and Table("claims", claims.summary, pd.DataFrame(claims.rows)),
+        claims=claims and claims.table,
         commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
     )
 
