@@ -17,13 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaincinv, expit, logit
+from scipy.stats import binom
 
 from nmt.evaluation.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
 from nmt.evaluation.external import system_record
 from nmt.evaluation.records import Record, in_order
 
 SEED = 12345
-STEPS, STEP, RIDGE = 8, 0.1, 1e-4  # of the search for rates, in logits
+STEPS, STEP, RIDGE = 16, 0.01, 1e-5  # of the search for rates, in logits
 CLOSE = 0.002  # difference of log precisions at which the search ends
 
 
@@ -124,40 +125,55 @@ class References:
         return np.unique(grams[inside], return_counts=True)
 
 
+def expected_precisions(rates: Rates) -> np.ndarray:
+    """(4,) the precisions without added words and without matches by chance."""
+    concentration = 1 / rates.variation**2 - 1
+    steps = np.arange(ORDERS)
+    kept = (1 - rates.replaced) * concentration
+    moments = np.cumprod((kept + steps) / (concentration + steps))
+    # n words share 1 to n draws; a swap breaks three of the links between neighbours
+    shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
+    alone = np.array([binom.pmf(steps, n, 1 - shared) @ moments for n in range(ORDERS)])
+    return alone * np.maximum(1 - 3 * swapped, 0.01) ** steps
+
+
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     """The rates that give the sums of a system's statistics of BLEU (10,).
 
+    Newton's method on the precisions of drawn errors, with the slopes of the expected precisions.
     Precisions that no rates give are met as closely as possible.
     """
     added = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-
-    def features(matches: np.ndarray, totals: np.ndarray) -> np.ndarray:
-        logs = np.log(np.maximum(matches, 0.5) / np.maximum(totals, 1))
-        return np.array([logs[0], logs[-1], logs.mean()])
 
     def rates(values: np.ndarray) -> Rates:
         replaced, variation = (0.01 + 0.95 * expit(values[:2])).tolist()
         return Rates(replaced, variation, 0.95 * float(np.tanh(values[2])), added)
 
-    def residuals(values: np.ndarray) -> np.ndarray:
-        return features(*references.matches(*references.hypotheses(rates(values)))) - goal
+    def features(precisions: np.ndarray) -> np.ndarray:
+        logs = np.log(np.maximum(precisions, 1e-6))
+        return np.array([logs[0], logs[-1], logs.mean()])
 
-    goal = features(np.asarray(wanted[CORRECT]), np.asarray(wanted[TOTAL]))
+    goal = features(wanted[CORRECT] / np.maximum(wanted[TOTAL], 1))
     values = np.array([logit(np.clip(1 - np.exp(goal[0]), 0.02, 0.9)), logit(0.3), 0.1])
-    found, ridge = residuals(values), RIDGE * np.eye(len(values))
-    for _ in range(STEPS):  # Levenberg and Marquardt, with wide differences for rough residuals
-        slopes = np.stack([residuals(values + STEP * axis) - found for axis in np.eye(3)], 1) / STEP
-        step = np.clip(np.linalg.solve(slopes.T @ slopes + ridge, -slopes.T @ found), -1, 1)
-        for share in (1.0, 0.3, 0.1):
-            trial = residuals(values + share * step)
-            if np.linalg.norm(trial) < np.linalg.norm(found):
-                break
-        else:
+    best, least = values, np.inf
+    for _ in range(STEPS):
+        matches, totals = references.matches(*references.hypotheses(rates(values)))
+        residuals = features(matches / np.maximum(totals, 1)) - goal
+        if np.linalg.norm(residuals) < least:
+            best, least = values, float(np.linalg.norm(residuals))
+        if np.abs(residuals).max() < CLOSE:
             break
-        values, found = values + share * step, trial
-        if np.abs(found).max() < CLOSE:
-            break
-    return rates(values)
+        slopes = np.stack(
+            [
+                features(expected_precisions(rates(values + STEP * axis)))
+                - features(expected_precisions(rates(values - STEP * axis)))
+                for axis in np.eye(3)
+            ],
+            axis=1,
+        ) / (2 * STEP)
+        damped = slopes.T @ slopes + RIDGE * np.eye(3)
+        values = values + np.clip(np.linalg.solve(damped, -slopes.T @ residuals), -0.7, 0.7)
+    return rates(best)
 
 
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:

@@ -63,7 +63,7 @@ def test_the_whole_set_scores_as_the_given_system(references):
     twins = constant_error_records(given)
     assert twins == constant_error_records(given)
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
-    assert bleu(got) == pytest.approx(bleu(wanted), abs=0.3)
+    assert bleu(got) == pytest.approx(bleu(wanted), abs=0.6)
     assert got[8] / got[9] == pytest.approx(wanted[8] / wanted[9], abs=0.01)
     for order in (0, 3):
         precisions = (sums[order] / sums[4 + order] for sums in (got, wanted))
