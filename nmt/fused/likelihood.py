@@ -69,7 +69,9 @@ def word_nll(
             if (lost := p < 1e-30).any():
                 nll[lost] = surprisal(torch.addmm(bias, rows[lost], W_o.t()), word[lost])
         # p - 1 of the right word, as exact as its NLL; 16 bits could not tell p from 1 near there
-        grad.scatter_(1, word, torch.expm1(-nll).to(grad.dtype).unsqueeze(1))
+        # (`scatter_` would copy all logits twice)
+        every = torch.arange(len(words), device=words.device)
+        grad[every, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:
             grad *= weight.unsqueeze(1)
     if weight is not None:

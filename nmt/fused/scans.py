@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-CACHED = 2**17  # entries of a buffer that a CPU is to keep in its cache
+CACHED = 2**17  # entries of a buffer, per thread, that stay in the cache of a CPU core
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # e^2x is a normal number within them
 
 
@@ -65,7 +65,8 @@ class Halves:
 
     def __init__(self, keys: Tensor, queries: int = 1, rows: int | None = None) -> None:
         if rows is None:
-            rows = len(keys) if keys.is_cuda else CACHED // max(1, queries * keys[:1].numel())
+            entries = CACHED * torch.get_num_threads()
+            rows = len(keys) if keys.is_cuda else entries // max(1, queries * keys[:1].numel())
         rows = max(1, min(rows, len(keys)))
         self._sizes = [min(rows, len(keys) - first) for first in range(0, len(keys), rows)]
         self._keys = self.split(exponential(keys).unsqueeze(1))
