@@ -28,13 +28,12 @@ from tests.helpers.server import WORKER, launch_server
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "commands/test_train",
+        "promises/test_3_resume",
         "test_how_tos",
         "launcher/test_process",
-        "config/test_choices",
-        "commands/test_refusals",
-        "commands/test_translate",
-        "commands/test_evaluate",
+        "commands/test_train",
+        "training/test_wandb",
+        "promises/test_5_devices",
     )
 ]
 SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do

@@ -16,6 +16,7 @@ import pytest
 from nmt.grammar import draw
 from tests.helpers.documentation import PAGES, Command, blocks, commands, files
 from tests.helpers.processes import run
+from tests.helpers.run_folders import make_run
 
 QUICK = [page for page in PAGES if "<!-- quick -->" in page.read_text()]
 LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs of the reader's own files
@@ -51,6 +52,9 @@ def prepare_folder(folder: Path, page: str) -> None:
             text = "".join(" ".join(words) + "\n" for words in sentences)
             (folder / f"{name}.{language}").write_text(text)
     (folder / "moses.txt").write_text((folder / "test.fr").read_text())
+    if "first-hour.md#train-two-models" in page:
+        for name, model in (("search", "RNNsearch"), ("encdec", "RNNencdec")):
+            make_run(folder / "runs" / name, model=model, pairs=40, kept=3, sets=("by_length",))
 
 
 def type_command(folder: Path, command: Command) -> None:

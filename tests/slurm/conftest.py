@@ -135,17 +135,6 @@ class Job:
             time.sleep(0.2)
         pytest.fail(f"job {self.number}: no {what}; {self.state()}\n{self.output}")
 
-    def runs(self) -> bool:
-        """Whether a rank's interpreter runs; signals sent before SLURM has started it reach nobody."""
-        mine = f"SLURM_JOB_ID={self.number}".encode()
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it has ended
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                given = (process / "environ").read_bytes().split(b"\0")
-                if words[0].endswith(b"python") and b"nmt.train" in words and mine in given:
-                    return True
-        return False
-
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
