@@ -1,8 +1,8 @@
 """All scores of a test set from its records: the rows of `scores.csv`."""
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from nmt.evaluation.curves import Curve, kernel
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import interval
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+
+Name = TypeVar("Name", bound=Hashable)  # of a group of runs
 
 
 def keep_statistics(
@@ -143,8 +145,8 @@ class Measured:
 
 
 def length_curves(
-    groups: Mapping[str, Sequence[Measured]], keys: Iterable[str]
-) -> dict[str, dict[str, Curve]]:
+    groups: Mapping[Name, Sequence[Measured]], keys: Iterable[str]
+) -> dict[str, dict[Name, Curve]]:
     """The curve over length of each score for each group of runs that has it.
 
     The curves of a score are of the sentences for which all these runs have it, so that any two can be
@@ -158,7 +160,7 @@ def length_curves(
         By key, then by name. A score is absent without a common sentence, and with too few sentences
         of similar lengths for a curve.
     """
-    curves: dict[str, dict[str, Curve]] = {}
+    curves: dict[str, dict[Name, Curve]] = {}
     known: dict[tuple[int, bytes], np.ndarray] = {}  # several scores are functions of the same sums
     for key in keys:
         having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}

@@ -23,6 +23,7 @@ from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.summary import Measured, score_rows
 from nmt.evaluation.table import score_table
+from nmt.report.curves import CURVES, RETENTION, SetCurves, curve_frame
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
 from nmt.report.systems import add_scores, read_systems
 from nmt.utils.errors import InputError
@@ -34,6 +35,7 @@ DIFFERENCES = [
     *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
     *("delta", "low", "high", "p", "p_corrected", "p_randomised", "p_randomised_corrected"),
 ]
+BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
 UNKNOWN_WORDS = ["run", "set", "unknown", "value", "low", "high", "sentences"]
 
 
@@ -48,6 +50,8 @@ class Comparison:
             unknown words are of the sentences that the shortlists of all runs cover.
         about: how to show each score, by key: `title`, `unit`, `digits`, `higher_is_better`. BLEU
             comes first.
+        curves: the scores as curves over length, in `nmt.report.curves.CURVES`.
+        retention: what long sentences keep of the scores, in `nmt.report.curves.RETENTION`.
         differences: the test of each pair of runs in `DIFFERENCES`.
         unknown_words: BLEU by the number of unknown words, in `UNKNOWN_WORDS`.
         notes: what a reader must know of a test set, by its name.
@@ -57,6 +61,8 @@ class Comparison:
     runs: list[FinishedRun]
     scores: pd.DataFrame
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    curves: pd.DataFrame = field(default_factory=lambda: curve_frame([], CURVES))
+    retention: pd.DataFrame = field(default_factory=lambda: curve_frame([], RETENTION))
     differences: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=DIFFERENCES))
     unknown_words: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=UNKNOWN_WORDS))
     notes: dict[str, list[str]] = field(default_factory=dict)
@@ -154,12 +160,17 @@ def compare_runs(
             stage.advance()
     tables = [part.scores for part in parts] or [score_table([]).assign(run="")]
     frame = _with_names(pd.concat(tables, ignore_index=True))
+    about = describe(frame, runs, added)
+    kept = {key for key in about if about[key]["higher_is_better"]} | {s.key for s in added}
+    curves = [part.curves() for part in parts]
     differences = [row for part in parts for row in part.differences()]
     unknown = [row for part in parts for row in part.unknown_words()]
     return Comparison(
         runs=list(runs),
         scores=frame,
-        about=describe(frame, runs, added),
+        about=about,
+        curves=curve_frame([row for c in curves for row in c.rows()], CURVES),
+        retention=curve_frame([row for c in curves for row in c.retention(kept)], RETENTION),
         differences=pd.DataFrame(differences, columns=DIFFERENCES).astype(
             {"from": "Int64", "to": "Int64"}
         ),
@@ -223,12 +234,12 @@ class _TestSet:
         own = choose_scores(keys, language=language)
         tested = own if wanted is None else [each.for_language(language) for each in wanted]
         self.tested = [*tested, *added]
-        asked = {score.key for score in [*(wanted or ()), *added]}
+        asked = {score.key for score in [*(wanted or ()), *added, *BREVITY]}
         self.edges = edges_of(runs[0], name)
         self.measured = {
             run.label: Measured(
                 run.translations(name),
-                list({score.key: score for score in [*own, *self.tested]}.values()),
+                list({s.key: s for s in [*BREVITY, *own, *self.tested]}.values()),
                 EvaluationConfig(edges=self.edges, resamples=resamples),
                 computed=None if run.external else asked,
             )
@@ -274,6 +285,17 @@ class _TestSet:
         for key in [key for key in measured.scores if key in lacking]:
             rows += score_rows(measured, self.name, key, everyone, self.edges)
         return pd.concat([frame, score_table(rows).assign(run=label)]) if rows else frame
+
+    def curves(self) -> SetCurves:
+        """The curves of the groups of seeds, and of systems of a constant error rate."""
+        groups = {
+            name: {run.label: self.measured[run.label] for run in members}
+            for name, members in grouped(self.runs).items()
+            if all(len(self.measured[run.label].ids) for run in members)
+        }
+        tested = [score.key for score in self.tested if score.by_length]
+        keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
+        return SetCurves(self.name, groups, {}, list(keys))
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """The tests of each score, on the sentences for which all runs that have it have it."""

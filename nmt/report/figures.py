@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,17 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from nmt.config import ReportConfig
-from nmt.report.comparison import Comparison, only, without_unknown
+from nmt.report.comparison import Comparison, without_unknown
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.lengths import caption, details_figure, lengths_figure
+from nmt.report.lengths import (
+    caption,
+    details_figure,
+    differences_caption,
+    differences_figure,
+    lengths_figure,
+)
 from nmt.report.runs import FinishedRun
-from nmt.report.style import PAPER, draw_figure, file_name, save_figure, style
+from nmt.report.style import PAPER, draw_figure, file_name
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage
 
@@ -25,52 +31,49 @@ FOLDER = "figures"
 TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
 
 
-def draw_run(run: FinishedRun, report: ReportConfig, shown: bool = False) -> list[Path]:
-    """Draws the figures of every test set into the run's figures/ and returns their files.
+def draw_run(comparison: Comparison, report: ReportConfig, shown: bool = False) -> list[Path]:
+    """Draws the figures of a run by itself into its folder `figures/` and returns their files.
 
-    <set>-bleu-by-length, <set>-by-length-details, and where the model has attention <set>-four (the
-    paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences from short to long.
-
-    Args:
-        shown: show progress.
+    For every test set <set>-bleu-by-length and <set>-by-length-details, and where the model has
+    attention <set>-four (the paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences
+    from short to long.
 
     Raises:
         InputError: a file of the run that cannot be read.
     """
+    (run,) = comparison.runs
     assert run.folder is not None
-    drawings = list(_drawings(run, report, run.folder / FOLDER))
+    folder = run.folder / FOLDER
+    drawings = _curves(comparison)
+    for test_set in run.sets if report.heatmaps else []:
+        if rows := attended(run, test_set):
+            four = four_of(run, test_set, rows, report.sentence)
+            drawings[f"{test_set}-four"] = partial(four_figure, four)
+            for row in spread_over_lengths(rows, report.heatmaps):
+                title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
+                name = f"{test_set}-heatmap-{row['id']}"
+                drawings[name] = partial(heatmap_figure, row, title)
     written: list[Path] = []
     with Stage("drawing", len(drawings), "figure", shown=shown) as stage:
-        for drawing in drawings:
-            written += drawing()
+        for name, make in drawings.items():
+            written += draw_figure(make, folder / name, report.figures)
             stage.advance()
     return written
 
 
-def _drawings(
-    run: FinishedRun, report: ReportConfig, folder: Path
-) -> Iterator[Callable[[], list[Path]]]:
-    """What draws each figure of a run and returns its files."""
-    formats, alone = list(report.figures), only(run)
-
-    def drawing(
-        name: str, make: Callable[..., Figure | None], *arguments: Any
-    ) -> Callable[[], list[Path]]:
-        return partial(draw_figure, partial(make, *arguments), folder / name, formats)
-
-    for test_set in run.sets:
-        if len(alone.by_length(test_set)):
-            yield drawing(f"{test_set}-bleu-by-length", lengths_figure, alone, test_set)
-            yield drawing(f"{test_set}-by-length-details", details_figure, alone, test_set)
-        rows = attended(run, test_set) if report.heatmaps else []
-        if not rows:
-            continue
-        yield drawing(
-            f"{test_set}-four", four_figure, four_of(run, test_set, rows, report.sentence)
-        )
-        for row in spread_over_lengths(rows, report.heatmaps):
-            title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
-            yield drawing(f"{test_set}-heatmap-{row['id']}", heatmap_figure, row, title)
+def _curves(comparison: Comparison, **options: Any) -> dict[str, Callable[[], Figure | None]]:
+    """What draws the figures over length, by their names."""
+    makers: dict[str, Callable[..., Figure | None]] = {
+        "bleu-by-length": lengths_figure,
+        "by-length-details": details_figure,
+        "differences-by-length": differences_figure,
+    }
+    return {
+        f"{test_set}-{name}": partial(make, comparison, test_set, **options)
+        for test_set in comparison.sets
+        if len(comparison.by_length(test_set))
+        for name, make in makers.items()
+    }
 
 
 def draw_for_papers(
@@ -79,35 +82,36 @@ def draw_for_papers(
     """Draws figures that fit a page of a paper into `folder` and returns their files.
 
     They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; captions.txt holds
-    what a caption has to say. For each test set <set>-bleu-by-length and <set>-by-length-details,
-    seeds as one line, and <set>-<run>-four (the paper's Figure 3) of each run with attention.
+    their captions. For each test set <set>-bleu-by-length, <set>-by-length-details and
+    <set>-differences-by-length, seeds as one line, and <set>-<run>-four (the paper's Figure 3) of
+    each run with attention.
 
     Args:
         sentence: source text of the first sentence of the four; None: the set's first.
     """
+    drawings = _curves(comparison, width=TEXT_WIDTH, captioned=False)
+    for test_set in comparison.sets:
+        for number, run in enumerate(comparison.present(test_set), 1):
+            if rows := attended(run, test_set):
+                four = four_of(run, test_set, rows, sentence)
+                name = file_name(f"{test_set}-{run.label}-four")
+                name += (
+                    f"-{number}" if name in drawings else ""
+                )  # labels that differ in signs alone
+                drawings[name] = partial(four_figure, four, TEXT_WIDTH)
     written: list[Path] = []
-    captions = []
-    with style(PAPER):
-        for test_set in comparison.sets:
-            if len(comparison.by_length(test_set)):
-                figure = lengths_figure(comparison, test_set, width=TEXT_WIDTH, captioned=False)
-                written += save_figure(figure, folder / f"{test_set}-bleu-by-length", formats)
-                details = details_figure(comparison, test_set, width=TEXT_WIDTH)
-                if details is not None:
-                    path = folder / f"{test_set}-by-length-details"
-                    written += save_figure(details, path, formats)
-                captions.append(caption(comparison, test_set))
-            for number, run in enumerate(comparison.present(test_set), 1):
-                rows = attended(run, test_set)
-                if rows:
-                    figure = four_figure(four_of(run, test_set, rows, sentence), TEXT_WIDTH)
-                    stem = file_name(f"{test_set}-{run.label}-four")
-                    if stem in {file.stem for file in written}:
-                        stem += f"-{number}"  # labels that differ in signs alone
-                    written += save_figure(figure, folder / stem, formats)
-    if captions:
+    for name, make in drawings.items():
+        written += draw_figure(make, folder / name, formats, PAPER)
+    texts = [
+        f"{file.stem}: {words(comparison, test_set)}\n"
+        for test_set in comparison.sets
+        for words, ending in ((caption, "bleu"), (differences_caption, "differences"))
+        for file in written[:: len(formats)]
+        if file.stem == f"{test_set}-{ending}-by-length"
+    ]
+    if texts:
         written.append(folder / "captions.txt")
-        write_text(written[-1], "".join(f"{line}\n" for line in captions))
+        write_text(written[-1], "".join(texts))
     return written
 
 

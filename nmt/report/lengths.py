@@ -1,119 +1,179 @@
 """Figures of scores over sentence length, after the paper's Figure 2.
 
-Every bucket is drawn with its interval and its number of sentences. A vertical line stands at the
-longest training sentence. The caption names the settings of the search, since they change the scores
-of long sentences.
+A line is a curve over length with its band, a point a bucket of lengths, a vertical line the longest
+training sentence. The captions say what a band is an interval of, and name the settings of the search,
+since they change the scores of long sentences.
 """
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from nmt.evaluation.curves import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
 from nmt.report.comparison import Comparison, search_settings
 from nmt.report.style import GREY, run_style, shown
 from nmt.report.tables import heading
 
+BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
+TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words
+MAX_LABEL = 60  # letters of a label that are shown
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
-MAX_LABEL = 60  # letters of a label that are shown
+DOTS = (0, (2, 2))
 
 
 def lengths_figure(
     comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
 ) -> Figure:
-    """BLEU by length, all sentences and those without unknown words, counts underneath.
-
-    The band of a run is its interval, that of several seeds one standard deviation on either side
-    of their mean.
+    """BLEU by length beside its two factors, brevity penalty and precisions; counts underneath.
 
     Args:
         width: of the figure in inches; None: what its panels take.
         captioned: whether `caption` is written below.
     """
-    frame = _buckets(comparison, test_set)
-    views = {"bleu": "All sentences", NO_UNK.key: "No unknown words"}
-    views = {key: title for key, title in views.items() if key in set(frame["key"])}
-    width = width or 3.7 * len(views)
-    columns, room = _legend(comparison, width)
-    figure = Figure(figsize=(width, 3.2 + room), layout="constrained")
-    axes = figure.subplots(
-        2, len(views), sharex=True, sharey="row", squeeze=False, height_ratios=[4, 1]
+    keys = [key for key in BLEU_PARTS if key in comparison.by_length(test_set)["key"].unique()]
+    figure, panels = _panels(
+        comparison, keys, 2 if len(keys) == 4 else len(keys), width, counts=True
     )
-    for column, (key, title) in enumerate(views.items()):
-        curves, counts = axes[0, column], axes[1, column]
-        _draw_score(curves, comparison, frame, key)
-        curves.set_title(title)
-        _draw_counts(counts, frame, key)
-        _label_buckets(counts, frame)
-        counts.set_xlabel(f"words of the {bucketed_by(comparison)} sentence")
-    axes[0, 0].set_ylim(bottom=0)
-    axes[0, 0].set_ylabel("BLEU")
-    axes[1, 0].set_ylabel("sentences")
-    axes[1, 0].set_ylim(0, axes[1, 0].get_ylim()[1] * 1.35)  # room for the numbers
-    figure.align_ylabels(axes[:, 0])
-    _draw_legend(figure, axes[0, 0], columns)
+    for key, axes in zip(keys, panels, strict=False):
+        _draw_score(axes, comparison, test_set, key)
+    for axes in panels[len(keys) :]:
+        _draw_counts(axes, comparison, test_set)
+    panels[0].set_ylabel("BLEU")
+    panels[len(keys)].set_ylabel("sentences")
     if captioned:
-        text = "\n".join(textwrap.wrap(caption(comparison, test_set), 62 * len(views)))
-        figure.supxlabel(text, fontsize=6.5, color=GREY)
+        _write_caption(figure, caption(comparison, test_set))
     return figure
 
 
 def details_figure(
-    comparison: Comparison, test_set: str, *, width: float | None = None
+    comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
 ) -> Figure | None:
-    """Small curves over length of the scores besides BLEU; None without any. Arguments as above."""
-    frame = _buckets(comparison, test_set)
-    keys = [
-        key
-        for key in comparison.about
-        if key not in ("bleu", NO_UNK.key) and key in set(frame["key"])
-    ]
+    """Small curves over length of the other scores; None without any. Arguments as above."""
+    present = set(comparison.by_length(test_set)["key"])
+    keys = [key for key in comparison.about if key in present and key not in BLEU_PARTS]
     if not keys:
         return None
-    columns = min(3, len(keys))
-    rows = -(-len(keys) // columns)
-    width = width or 2.5 * columns
-    legend_columns, room = _legend(comparison, width)
-    figure = Figure(figsize=(width, 2.1 * rows + 0.2 + room), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for panel, key in zip(axes.flat, keys, strict=False):
-        _draw_score(panel, comparison, frame, key)
-        panel.set_title(heading(comparison.about[key]))
-        low, high = panel.get_ylim()
-        panel.set_ylim(min(0, low), high + 0.05 * (high - min(0, low)))  # room for the markers
-        _label_buckets(panel, frame, rotation=45)
-    for panel in axes.flat[len(keys) :]:
-        panel.remove()
-    _draw_legend(figure, axes[0, 0], legend_columns)
-    side = bucketed_by(comparison)
-    figure.supxlabel(f"words of the {side} sentence ({shown(test_set, 60)})", fontsize=7)
+    figure, panels = _panels(comparison, keys, min(3, len(keys)), width)
+    for key, axes in zip(keys, panels, strict=False):
+        _draw_score(axes, comparison, test_set, key)
+    for axes in panels[len(keys) :]:
+        axes.remove()
+    if captioned:
+        _write_caption(figure, caption(comparison, test_set, "each score"))
     return figure
 
 
-def caption(comparison: Comparison, test_set: str) -> str:
-    """One line: the test set, what bands and the vertical line are, and the settings of the search."""
+def differences_figure(
+    comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
+) -> Figure | None:
+    """BLEU of each group less that of the control, and divided by it; None without a second group.
+
+    The control is the first other system, or the first group of runs.
+    """
+    control = control_of(comparison)
+    pairs = {
+        kind: {
+            name: pair_curve(comparison, test_set, "bleu", kind, name, control)
+            for name in comparison.groups
+        }
+        for kind in ("difference", "ratio")
+    }
+    if not any(len(curve) for curve in pairs["difference"].values()):
+        return None
+    figure, panels = _panels(comparison, list(pairs), 2, width)
+    titles = {
+        "difference": f"BLEU less that of {control}",
+        "ratio": f"BLEU divided by that of {control}",
+    }
+    for axes, (kind, curves) in zip(panels, pairs.items(), strict=False):
+        for number, (name, curve) in enumerate(curves.items()):
+            if len(curve):
+                _draw_curve(axes, curve, number, name)
+        axes.axhline(0 if kind == "difference" else 1, color=GREY, lw=0.7)
+        _finish(axes, comparison, shown(titles[kind], 50))
+    if captioned:
+        _write_caption(figure, differences_caption(comparison, test_set))
+    return figure
+
+
+def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
+    """What the figure of a score by length shows, for readers who have not seen one."""
     whole = comparison.whole(test_set).query("key == 'bleu'")
-    counts = ", ".join(f"{count:,}" for count in dict.fromkeys(whole["sentences"]))
-    sizes = {len(runs) for runs in comparison.groups.values()}
-    bands = ["one standard deviation about the mean over seeds"] if max(sizes) > 1 else []
-    bands += [f"{comparison.level} bootstrap intervals"] if 1 in sizes else []
-    text = f"{shown(test_set, 60)}, {counts} pairs; bands: {', or for a single run '.join(bands)}"
-    if training_caps(comparison):
-        text += "; vertical: longest training sentence"
+    counts = " or ".join(f"{count:,}" for count in dict.fromkeys(whole["sentences"]))
+    curves = comparison.curves[comparison.curves["set"] == test_set]
+    text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
+    if len(curves):
+        drawn = " or ".join(
+            dict.fromkeys(filter(None, curves[curves["kind"] == "score"]["interval"]))
+        )
+        text += f"Line: {score} of the sentences of about that length ({kernel_words()}). "
+        text += (
+            f"Band: {comparison.level} bootstrap interval over {drawn}, at each length. "
+            if drawn
+            else ""
+        )
+        if "constant" in set(curves["kind"]):
+            text += (
+                "Dashed: a system that makes as many errors per word in sentences of every length. "
+            )
+    text += f"Points: sentences in buckets of lengths; counts below. {_cap_words(comparison)}"
     searches = dict.fromkeys(search_settings(run) for run in comparison.present(test_set))
-    return f"{text}; search: {' or '.join(filter(None, searches)) or 'not known'}"
+    known = " or ".join(filter(None, searches))
+    return text + (f"Search: {known}." if known else "")
 
 
-def bucketed_by(comparison: Comparison) -> str:
-    """The side whose words the buckets count."""
-    sides = (run.evaluation.get("bucket_by", "source") for run in comparison.runs)
-    return " or ".join(dict.fromkeys(sides))
+def differences_caption(comparison: Comparison, test_set: str, control: str | None = None) -> str:
+    """What the figure of differences from a control shows; None: that of `control_of`."""
+    control = control or control_of(comparison)
+    return (
+        f"How much better or worse than {control} each system is at each length on "
+        f"{shown(test_set, 60)}: what makes long sentences hard for both cancels. Band: "
+        f"{comparison.level} bootstrap interval that holds at all lengths together; where it leaves "
+        f"the line of {control}, at 0 and at 1, the systems differ. {_cap_words(comparison)}"
+    ).strip()
+
+
+def _write_caption(figure: Figure, text: str) -> None:
+    wrapped = "\n".join(textwrap.wrap(text, int(18 * figure.get_figwidth())))
+    figure.supxlabel(wrapped, fontsize=6.5, color=GREY)
+
+
+def kernel_words() -> str:
+    """What a curve averages over."""
+    return (
+        f"weights fall off with a standard deviation of {100 * WIDTH:.0f} % of the length; "
+        f"at least {FEWEST} sentences"
+    )
+
+
+def control_of(comparison: Comparison) -> str:
+    """The group that others are compared with: the first other system, or the first group."""
+    groups = comparison.groups
+    return next((name for name, runs in groups.items() if runs[0].external), next(iter(groups)))
+
+
+def pair_curve(
+    comparison: Comparison, test_set: str, key: str, kind: str, name: str, control: str
+) -> pd.DataFrame:
+    """The curve of `difference` or `ratio` of a group to the control, whichever was computed first."""
+    curves = comparison.curves
+    curves = curves[(curves["set"] == test_set) & (curves["key"] == key) & (curves["kind"] == kind)]
+    curve = curves[(curves["name"] == name) & (curves["other"] == control)]
+    if len(curve):
+        return curve
+    curve = curves[(curves["name"] == control) & (curves["other"] == name)]
+    turned = curve[["value", "high", "low"]].to_numpy(dtype=float)
+    turned = -turned if kind == "difference" else 1 / turned
+    return curve.assign(value=turned[:, 0], low=turned[:, 1], high=turned[:, 2])
 
 
 def training_caps(comparison: Comparison) -> list[int]:
@@ -122,79 +182,104 @@ def training_caps(comparison: Comparison) -> list[int]:
     return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
 
 
-def place_of(cap: int, buckets: pd.DataFrame) -> float | None:
-    """Where a length stands on an axis with a place a bucket; None in the open bucket and beyond.
-
-    Args:
-        buckets: with `from` and `to`, ascending.
-    """
-    for place, (first, last) in enumerate(zip(buckets["from"], buckets["to"], strict=True)):
-        if not pd.isna(last) and first <= cap <= last:
-            return float(place - 0.5 + (cap - first + 1) / (last - first + 1))
-    return None
+def bucketed_by(comparison: Comparison) -> str:
+    """The side whose words the lengths count."""
+    sides = (run.evaluation.get("bucket_by", "source") for run in comparison.runs)
+    return " or ".join(dict.fromkeys(sides))
 
 
-def _buckets(comparison: Comparison, test_set: str) -> pd.DataFrame:
-    frame = comparison.by_length(test_set)
-    return frame.assign(place=pd.factorize(frame["from"])[0])
+def bucket_places(buckets: pd.DataFrame) -> pd.Series:
+    """Where each bucket's point stands: the middle of its lengths; of the open one, a tenth further."""
+    last = buckets["to"].astype(float).fillna(buckets["from"].astype(float) * 1.2)
+    return (buckets["from"].astype(float) + last) / 2
 
 
-def _draw_score(axes: Axes, comparison: Comparison, frame: pd.DataFrame, key: str) -> None:
-    """A line a group of seeds with its band, and vertical lines at the training caps."""
+def _cap_words(comparison: Comparison) -> str:
+    return "Vertical line: the longest training sentence. " if training_caps(comparison) else ""
+
+
+def _panels(
+    comparison: Comparison,
+    keys: Sequence[str],
+    columns: int,
+    width: float | None,
+    counts: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel a key, a row of panels for counts, and a legend of the groups."""
+    rows = -(-len(keys) // columns)
+    width = width or 2.8 * columns
+    names = list(comparison.groups)
+    room = 0.45 + LETTER * min(MAX_LABEL, max(map(len, names)))  # a line's sample and its name
+    abreast = max(1, min(len(names), 4, int(width / room)))
+    height = 2.1 * rows + 0.7 * counts + LEGEND_LINE * -(-len(names) // abreast) + 0.3
+    figure = Figure(figsize=(width, height), layout="constrained")
+    ratios = [4] * rows + [1] * counts
+    grid = figure.subplots(len(ratios), columns, squeeze=False, sharex=True, height_ratios=ratios)
+    handles = []
+    for number in range(len(names)):
+        (line,) = grid[0, 0].plot([], [], **run_style(number))
+        handles.append(line)
+    labels = [shown(name, MAX_LABEL) for name in names]
+    figure.legend(handles, labels, loc="outside upper center", ncols=abreast)
+    side = bucketed_by(comparison)
+    for axes in grid[-1]:
+        axes.set_xlabel(f"words of the {side} sentence")
+    return figure, list(grid.flat)
+
+
+def _draw_score(axes: Axes, comparison: Comparison, test_set: str, key: str) -> None:
+    """The curves and buckets of all groups by one score."""
+    buckets = comparison.by_length(test_set)
+    buckets = buckets[buckets["key"] == key]
+    curves = comparison.curves
+    curves = curves[(curves["set"] == test_set) & (curves["key"] == key)]
     for number, (name, runs) in enumerate(comparison.groups.items()):
-        rows = frame[(frame["key"] == key) & frame["run"].isin([run.label for run in runs])]
-        curve = rows.groupby("place")[["value", "low", "high"]].mean()
-        if len(runs) > 1:
-            spread = rows.groupby("place")["value"].std()
-            curve["low"], curve["high"] = curve["value"] - spread, curve["value"] + spread
-        curve = curve.reindex(range(frame["place"].max() + 1)).astype(float)
         look = run_style(number)
-        label = shown(name, MAX_LABEL)
-        # matplotlib leaves labels that begin with _ out of the legend
-        label = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
-        axes.plot(curve.index, curve["value"], label=label, **look)
-        axes.fill_between(
-            curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0
-        )
-        axes.vlines(
-            curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.5, lw=0.8
-        )
-    buckets = frame.drop_duplicates("place")
+        points = buckets[buckets["run"].isin([run.label for run in runs])]
+        points = points.assign(place=bucket_places(points)).groupby("place")["value"].mean()
+        axes.plot(points.index, points, **look | {"linestyle": "", "markersize": 3})
+        of_group = curves[curves["name"] == name]
+        _draw_curve(axes, of_group[of_group["kind"] == "score"], number, name)
+        constant = of_group[of_group["kind"] == "constant"]
+        axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
+    low, high = axes.get_ylim()
+    if comparison.about[key]["unit"] != "ratio":  # a ratio is read against 1
+        axes.set_ylim(min(0, low), high)
+    _finish(axes, comparison, heading(comparison.about[key]))
+
+
+def _draw_curve(axes: Axes, curve: pd.DataFrame, number: int, name: str) -> None:
+    look = run_style(number) | {"marker": ""}
+    axes.plot(curve["words"], curve["value"], label=name, **look)
+    ends = curve[["words", "low", "high"]].to_numpy(dtype=float).T
+    axes.fill_between(*ends, color=look["color"], alpha=0.2, lw=0)
+
+
+def _finish(axes: Axes, comparison: Comparison, title: str) -> None:
+    """Title, the axis of lengths, and a line at each training cap."""
+    axes.set_title(title)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(TICKS))
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     for cap in training_caps(comparison):
-        place = place_of(cap, buckets)
-        if place is not None:
-            axes.axvline(place, color=GREY, lw=0.7, linestyle=(0, (2, 2)), zorder=0)
+        axes.axvline(cap, color=GREY, lw=0.7, linestyle=DOTS, zorder=0)
 
 
-def _draw_counts(axes: Axes, frame: pd.DataFrame, key: str) -> None:
+def _draw_counts(axes: Axes, comparison: Comparison, test_set: str) -> None:
     """Bars of the sentences in each bucket; where runs differ, the range is written."""
-    rows = frame[frame["key"] == key]
-    places = range(frame["place"].max() + 1)
-    counts = rows.groupby("place")["sentences"].agg(["min", "max"])
-    counts = counts.reindex(places, fill_value=0).astype(np.int64)
-    bars = axes.bar(places, counts["max"], color="#BBBBBB", width=0.7)
+    frame = comparison.by_length(test_set)
+    frame = frame[frame["key"] == "bleu"]
+    buckets = frame.assign(place=bucket_places(frame)).groupby("place")
+    counts = buckets["sentences"].agg(["min", "max"]).astype(np.int64)
+    first = buckets["from"].min().astype(float)
+    widths = 2 * (counts.index.to_numpy() - first.to_numpy()) + 1
+    bars = axes.bar(counts.index, counts["max"], color="#BBBBBB", width=0.9 * widths)
     names = [
         f"{most:,}" if most == least else f"{least:,}–{most:,}"
         for least, most in counts.itertuples(index=False)
     ]
-    axes.bar_label(bars, names, fontsize=6, padding=1, color=GREY)
+    axes.bar_label(bars, names, fontsize=5, padding=1, color=GREY, rotation=30)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the numbers
+    axes.set_xlim(left=0.7 * min(counts.index.min(), comparison.curves["words"].min()))
     axes.tick_params(axis="y", labelsize=6)
-
-
-def _label_buckets(axes: Axes, frame: pd.DataFrame, rotation: int = 0) -> None:
-    names = frame.drop_duplicates("place")["bucket"].tolist()
-    axes.set_xticks(range(len(names)), names, rotation=rotation, fontsize=6.5)
-    axes.set_xlim(-0.5, len(names) - 0.5)
-
-
-def _legend(comparison: Comparison, width: float) -> tuple[int, float]:
-    """Columns of the legend that fit a width, and the height that it then takes (inches)."""
-    names = list(comparison.groups)
-    room = 0.45 + LETTER * min(MAX_LABEL, max(map(len, names)))  # a line's sample and its name
-    columns = max(1, min(len(names), 4, int(width / room)))
-    return columns, LEGEND_LINE * -(-len(names) // columns)
-
-
-def _draw_legend(figure: Figure, axes: Axes, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns)

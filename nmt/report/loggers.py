@@ -23,7 +23,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
-from nmt.report.comparison import only
+from nmt.report.comparison import Comparison, only
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.runs import FinishedRun
 from nmt.report.style import style
@@ -192,7 +192,7 @@ def _rendered(figure: Figure) -> Image.Image:
 
 
 def log_run(
-    loggers: Iterable[Logger], run: FinishedRun, figures: Iterable[Path], page: Path | None
+    loggers: Iterable[Logger], comparison: Comparison, figures: Iterable[Path], page: Path | None
 ) -> None:
     """Logs the end of a run, once: curves over length, summary, tables, figures and page.
 
@@ -200,16 +200,17 @@ def log_run(
     one: as if it were as wide as the one before).
 
     Args:
-        run: its results and scores.
+        comparison: of the run alone.
         figures: files of `draw_run`; the PNG among them are shown.
         page: the run's own page.
     """
+    (run,) = comparison.runs
     update = int((run.results.get("train") or {}).get("updates") or 0)
     pictures = {Path(f).stem: Path(f) for f in figures if Path(f).suffix == ".png"}
     for sink in sinks(loggers):
         with warn_on_error(f"logging the test to {type(sink.logger).__name__}"):
             sink.curves(length_curves(run), update)
-            sink.summary(summary_of(run), run.config, update)
+            sink.summary(summary_of(run) | retention_of(comparison), run.config, update)
             sink.table(
                 SCORES, run.scores[list(COLUMNS)].astype(object).where(lambda c: c.notna(), None)
             )
@@ -249,6 +250,17 @@ def summary_of(run: FinishedRun) -> dict[str, Any]:
     for name in ("hours", "target_words_per_second", "peak_memory"):
         values[f"train/{name}"] = (run.results.get("train") or {}).get(name)
     return {key: value for key, value in values.items() if value is not None}
+
+
+def retention_of(comparison: Comparison) -> dict[str, float]:
+    """What long sentences keep of BLEU, as a share, with its interval: `test/<set>/bleu_retention`."""
+    frame = comparison.retention
+    return {
+        f"test/{row.set}/bleu_retention{ending}": value
+        for row in frame[frame["key"] == "bleu"].itertuples()
+        for ending, value in (("", row.value), ("_low", row.low), ("_high", row.high))
+        if not pd.isna(value)
+    }
 
 
 def _translations(run: FinishedRun, pictures: Mapping[str, Path]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from nmt.config import Config
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.table import score_table, write_scores
-from nmt.report.comparison import compare_runs
+from nmt.report.comparison import compare_runs, only
 from nmt.report.figures import draw_run
 from nmt.report.loggers import log_run
 from nmt.report.page import build_page
@@ -57,14 +57,17 @@ def publish(
     run = FinishedRun(config.name, content, folder)
     figures: list[Path] = []
     page: Path | None = None
+    comparison = only(run)
     # results are written even if a figure or the page fails
+    with left_out("curves over length"), timed("curves"):
+        comparison = compare_runs([run])
     with left_out("figures"), timed("figures"):
-        figures = draw_run(run, config.report, shown)
+        figures = draw_run(comparison, config.report, shown)
     with left_out(PAGE), timed("page"), Stage(f"making {PAGE}", shown=shown):
         title = f"{config.name} on {config.data.title}"
-        page = build_page(compare_runs([run]), folder / PAGE, config.report, title=title)
+        page = build_page(comparison, folder / PAGE, config.report, title=title)
     with Stage("logging the test", shown=shown):
-        log_run(loggers, run, figures, page)
+        log_run(loggers, comparison, figures, page)
     results.write(folder, content)
     written = ["results", *(["figures"] if figures else []), *([PAGE] if page else [])]
     if curve := length_curve(run):

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.keys import CONFIDENCE, flatten, is_within
+from nmt.config.keys import flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.config.validation import check_set_name
 from nmt.evaluation import records, results
@@ -70,11 +70,6 @@ class FinishedRun:
     def evaluation(self) -> dict[str, Any]:
         """The section `evaluation` of the configuration."""
         return self.config.get("evaluation") or {}
-
-    @property
-    def confidence(self) -> float:
-        """Confidence level of the run's intervals."""
-        return float(self.evaluation.get("confidence", CONFIDENCE))
 
     @property
     def seed(self) -> int | None:

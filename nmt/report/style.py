@@ -105,10 +105,20 @@ def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def draw_figure(
-    make: Callable[[], Figure | None], path: Path, formats: Sequence[str]
+    make: Callable[[], Figure | None],
+    path: Path,
+    formats: Sequence[str],
+    changes: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Draws what `make` gives, if anything, and returns its files; arguments as of `save_figure`."""
-    with style():
+    """Draws what `make` returns, if anything, and returns its files.
+
+    Args:
+        make: draws the figure.
+        path: of the files, without their endings.
+        formats: some of `FORMATS`.
+        changes: as in `style`.
+    """
+    with style(changes):
         figure = make()
         return [] if figure is None else save_figure(figure, path, formats)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from nmt.config.schema import INITIAL_CHECKPOINT
+from nmt.evaluation.curves import LOST
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import MAX_PAIRED, Comparison, only
@@ -19,7 +20,6 @@ from nmt.utils.printable import printable
 from nmt.utils.progress import enumeration
 
 NONE = "–"
-LONG = 50  # words: end of the bucket that the headline compares with the first one
 MAX_HEADLINES = 6  # groups with a sentence each in the headline
 TERMINAL_WIDTH = 70  # columns for the scores; names of runs stand behind them
 
@@ -292,7 +292,7 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 
 def all_tables(comparison: Comparison) -> list[Table]:
     """Every table that has rows, in the order people read them."""
-    makers = [scores_table, seeds_table, lengths_table, unknown_words_table]
+    makers = [scores_table, retention_table, seeds_table, lengths_table, unknown_words_table]
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
     return [table for table in tables if len(table.frame)]
@@ -303,7 +303,8 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     scores = comparison.scores[["run", *COLUMNS]]
     write_text(folder / "scores.csv", scores.to_csv(index=False))
-    write_text(folder / "differences.csv", comparison.differences.to_csv(index=False))
+    for name in ("curves", "retention", "differences"):
+        write_text(folder / f"{name}.csv", getattr(comparison, name).to_csv(index=False))
     tables = all_tables(comparison)
     write_text(folder / "tables.md", "\n".join(table.markdown() for table in tables))
     for table in tables:
@@ -338,24 +339,74 @@ def terminal_table(comparison: Comparison) -> Table:
 
 
 def headline(comparison: Comparison, test_set: str) -> str:
-    """A sentence a group of seeds, such as "A: BLEU 43 at 10 words, 9 at 50: 21 % left."
+    """A sentence a group of seeds, such as "A: BLEU 43 at 10 words, 9 at 50: 21 % [19, 23] left."
 
-    Of many groups those that keep the least and the most; empty without two closed buckets.
+    Of many groups those that keep the least and the most; empty without a curve.
     """
-    found = []
-    for name, runs in comparison.groups.items():
-        curve = comparison.by_length(test_set).query("key == 'bleu'")
-        curve = curve[curve["run"].isin([run.label for run in runs])].dropna(subset="to")
-        means = curve.groupby("to")["value"].mean()
-        if len(means) < 2 or means.iloc[0] <= 0:
-            continue
-        short, long = means.index[0], LONG if LONG in means.index[1:] else means.index[-1]
-        share = means[long] / means[short]
-        bleu = f"BLEU {means[short]:.0f} at {short} words, {means[long]:.0f} at {long}"
-        found.append((share, f"{name}: {bleu}: {100 * share:.0f} % left."))
-    if len(found) > MAX_HEADLINES:
-        found = [min(found), max(found)]
-    return " ".join(sentence for _, sentence in found)
+    frame = comparison.retention
+    frame = frame[frame["set"] == test_set]
+    precisions = frame[frame["key"] == "bleu_precisions"].set_index("name")
+    frame = frame[frame["key"] == "bleu"]
+    if len(frame) > MAX_HEADLINES:
+        frame = frame.sort_values("value").iloc[[0, -1]]
+    sentences = []
+    for row in frame.itertuples():
+        text = (
+            f"{row.name}: BLEU {row.score_short:.0f} at {row.short:.0f} words, {row.score_long:.0f} at "
+            f"{row.long:.0f}: {share(row)} left"
+        )
+        if row.name in precisions.index:
+            text += f" (without the brevity penalty {share(precisions.loc[row.name])})"
+        sentences.append(f"{text}.")
+    if frame["low"].notna().any():
+        drawn = " or ".join(dict.fromkeys(frame["interval"]))
+        sentences.append(f"In brackets: {comparison.level} intervals over {drawn}.")
+    return " ".join(sentences)
+
+
+def share(row: Any) -> str:
+    """A ratio with its interval in per cent.
+
+    >>> share(pd.Series({"value": 0.214, "low": 0.19, "high": 0.23}))
+    '21\xa0% [19, 23]'
+    """
+    text = f"{100 * row.value:.0f}\N{NO-BREAK SPACE}%"
+    return text if pd.isna(row.low) else f"{text} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
+
+
+def retention_table(comparison: Comparison, test_set: str) -> Table:
+    """What long sentences keep of each score; empty without a curve."""
+    frame = comparison.retention
+    frame = frame[frame["set"] == test_set]
+    rows = []
+    for row in frame.itertuples():
+        about = comparison.about[row.key]
+        digits = about["digits"]
+        left = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
+        entry = {
+            "Runs": row.name,
+            "Score": heading(about),
+            f"At {row.short:.0f} words": number(row.score_short, digits),
+            f"At {row.long:.0f} words": number(row.score_long, digits),
+            "Left, %": left,
+            "Points": number(row.score_long - row.score_short, digits),
+        }
+        for lost in LOST:
+            name = f"lost_{lost:.2f}".replace(".", "_")
+            parts = (getattr(row, name + end) for end in ("", "_low", "_high"))
+            value, low, high = (f"> {row.longest:.0f}" if pd.isna(x) else f"{x:.0f}" for x in parts)
+            beside = "" if low == high else f"[{low}, {high}]"
+            entry[f"{lost:.0%} lost at"] = Cell(value, beside, getattr(row, name))
+        rows.append(entry)
+    drawn = " or ".join(dict.fromkeys(frame["interval"]))
+    notes = [
+        f"Scores read off the curves over length. Left: the score of the long sentences divided by "
+        f"that of the short ones. Lost: the first length, in words, at which that share of the score "
+        f"at the short length is lost; > says that it is not reached where the curve is known. "
+        f"Intervals: {comparison.level}, bootstrap over {drawn}."
+    ]
+    title = f"What is left in long sentences, on {test_set}"
+    return Table(f"retention_{test_set}", title, pd.DataFrame(rows).fillna(NONE), notes)
 
 
 def length_curve(run: FinishedRun) -> str:

@@ -44,7 +44,7 @@ class Opened:
 
     def close(self) -> None:
         self.context.close()
-        assert self.complaints == []
+        assert not self.complaints, self.complaints[:3]
         asked = [url for url in self.requests if not url.startswith(("file:", "data:", "blob:"))]
         assert asked == []
 
@@ -116,7 +116,7 @@ def barriers(page: Any) -> list[str]:
     ]
 
 
-def lines(page: Any, chart: str = "#length-chart") -> int:
+def lines(page: Any, chart: str = "#length-chart .concat_0_group") -> int:
     return page.locator(f"{chart} .mark-line path").count()
 
 

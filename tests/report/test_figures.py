@@ -15,8 +15,14 @@ from nmt.report import figures, publish
 from nmt.report.comparison import compare_runs, only
 from nmt.report.figures import draw_for_papers, draw_run
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.lengths import caption, details_figure, lengths_figure
-from nmt.report.runs import find_runs, read_run
+from nmt.report.lengths import (
+    caption,
+    details_figure,
+    differences_figure,
+    lengths_figure,
+    pair_curve,
+)
+from nmt.report.runs import read_run
 from nmt.report.style import LONGEST_STEM, draw_figure, file_name, shown, style
 from tests.helpers.run_folders import make_run
 
@@ -41,7 +47,7 @@ def folder(tmp_path_factory):
 def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder, tmp_path):
     """And before its results are written."""
     report = ReportConfig(heatmaps=2, figures=["svg"])
-    files = draw_run(read_run(folder), report)
+    files = draw_run(compare_runs([read_run(folder)], resamples=20), report)
     kept = [json.loads(line) for line in (folder / "alignments/newstest.jsonl").open()]
     shortest, longest = (spread_over_lengths(kept, 2)[place]["id"] for place in (0, 1))
     names = ["bleu-by-length", "by-length-details", "four"]
@@ -50,7 +56,9 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
     assert all(file.parent == folder / "figures" and file.stat().st_size > 1000 for file in files)
     for kind in ("alignments", "translations", "scores.csv"):
         (tmp_path / kind).symlink_to(folder / kind)
-    again = draw_run(dataclasses.replace(read_run(folder), folder=tmp_path), report)
+    again = draw_run(
+        compare_runs([dataclasses.replace(read_run(folder), folder=tmp_path)], resamples=20), report
+    )
     assert [file.name for file in again] == [file.name for file in files]
     assert all(one.read_bytes() == two.read_bytes() for one, two in zip(files, again, strict=True))
 
@@ -65,7 +73,7 @@ def test_a_figure_is_drawn_in_every_format(tmp_path):
 
 def test_without_attention_only_curves_are_drawn(tmp_path):
     folder = make_run(tmp_path / "run", model="RNNencdec", pairs=40, kept=8)
-    files = draw_run(read_run(folder), ReportConfig(figures=["svg"]))
+    files = draw_run(compare_runs([read_run(folder)], resamples=20), ReportConfig(figures=["svg"]))
     assert [file.name for file in files] == [
         "newstest-bleu-by-length.svg",
         "newstest-by-length-details.svg",
@@ -80,46 +88,57 @@ def test_a_picture_of_a_long_sentence_is_bounded(tmp_path, make):
     assert max(Image.open(file).size) < 6200
 
 
-def test_figures_for_papers_fit_the_text(tmp_path):
-    make_run(tmp_path / "0", model="RNNencdec", pairs=60, kept=12)
-    make_run(tmp_path / "1", pairs=60, kept=12)
-    compared = compare_runs(find_runs([tmp_path])[0], resamples=0)
-    files = draw_for_papers(compared, tmp_path / "figures", ["png", "pdf"])
-    stems = ["newstest-bleu-by-length", "newstest-by-length-details", "newstest-RNNsearch-50-four"]
-    names = [f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")]
-    assert [file.name for file in files] == [*names, "captions.txt"]
+def test_figures_for_papers_fit_the_text(comparison, tmp_path):
+    files = draw_for_papers(comparison, tmp_path, ["png", "pdf"])
+    names = ["bleu-by-length", "by-length-details", "differences-by-length"]
+    names = [f"{test_set}-{name}" for test_set in comparison.sets for name in names]
+    assert [file.stem for file in files[:12:2]] == names
     for file in files[:-1:2]:
         width = Image.open(file).width / 300  # inches
         assert 5.2 < width < 5.6
     assert b"STIXGeneral" in files[1].read_bytes()
-    assert files[-1].read_text().splitlines() == [
-        "newstest, 60 pairs; bands: 95 % bootstrap intervals; vertical: longest training sentence; "
-        "search: beam 12"
-    ]
+    captions = [text.partition(":") for text in files[-1].read_text().splitlines()]
+    assert [name for name, _, _ in captions] == [names[n] for n in (0, 2, 3, 5)]
+    assert captions[0][2].endswith("Search: beam 12.")
 
 
-def test_curves_have_the_scores_and_a_line_at_the_training_cap(tmp_path):
-    for seed in (1, 2):
-        make_run(tmp_path / str(seed), seed=seed, pairs=90, kept=0, max_length=30)
-    runs = find_runs([tmp_path])[0]
+def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison):
     with style():
-        alone, both = only(runs[0]), compare_runs(runs, resamples=0)
-        figure, pooled = lengths_figure(alone, "newstest"), lengths_figure(both, "newstest")
-        assert details_figure(alone, "newstest") is not None
-    values = [
-        both.scores.query("set == 'newstest'").query(
-            f"run == {run.label!r} and key == 'bleu' and bucket != 'all'"
-        )
-        for run in runs
+        figure = lengths_figure(comparison, "newstest")
+        details = details_figure(comparison, "newstest")
+    assert [axes.get_title() for axes in figure.axes[:4]] == [
+        *("BLEU, all", "BLEU, no UNK", "Brevity penalty", "BLEU without brevity penalty")
     ]
-    values = [frame.sort_values("from")["value"].tolist() for frame in values]
-    curve, cap = figure.axes[0].get_lines()[:2]
-    assert curve.get_ydata().tolist() == pytest.approx(values[0])
-    assert cap.get_xdata() == [2.5, 2.5]  # between the buckets 21-30 and 31-40
-    mean = np.mean(values, axis=0)
-    assert pooled.axes[0].get_lines()[0].get_ydata().tolist() == pytest.approx(mean.tolist())
-    assert "one standard deviation about the mean over seeds" in caption(both, "newstest")
-    assert figure.axes[0].get_xlim() == (-0.5, len(mean) - 0.5)
+    assert "NLL a word (nats)" in [axes.get_title() for axes in details.axes]
+    drawn = [line.get_xydata() for line in figure.axes[0].get_lines()]
+    curves = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
+    buckets = comparison.by_length("newstest").query("key == 'bleu'")
+    for name, runs in comparison.groups.items():
+        curve = curves[curves["name"] == name]
+        assert len(curve) > 5
+        assert (curve["low"] < curve["value"]).all()
+        assert any(np.array_equal(line, curve[["words", "value"]].to_numpy()) for line in drawn)
+        points = buckets[buckets["run"].isin([run.label for run in runs])]
+        means = points.groupby("from")["value"].mean().to_numpy()
+        assert any(np.array_equal(line[:, 1], means) for line in drawn if len(line) == len(means))
+    assert [50, 50] in [line[:, 0].tolist() for line in drawn]
+    words = caption(comparison, "newstest")
+    assert "Band: 95 % bootstrap interval over sentences, at each length." in words
+    assert "Vertical line: the longest training sentence." in words
+
+
+def test_a_control_cancels_what_is_hard_for_both(comparison):
+    with style():
+        figure = differences_figure(comparison, "newstest")
+        assert differences_figure(only(comparison.runs[0]), "newstest") is None
+    control, other = comparison.groups
+    for kind, turned in (("difference", lambda x: -x), ("ratio", lambda x: 1 / x)):
+        there = pair_curve(comparison, "newstest", "bleu", kind, control, other)
+        back = pair_curve(comparison, "newstest", "bleu", kind, other, control)
+        assert turned(there["value"]).tolist() == pytest.approx(back["value"].tolist())
+        assert (back["low"] < back["value"]).all()
+        assert (back["value"] < back["high"]).all()
+    assert figure.axes[0].get_title() == f"BLEU less that of {control}"
 
 
 def test_runs_whose_names_differ_in_signs_alone_have_figures_of_their_own(tmp_path, monkeypatch):
@@ -254,7 +273,7 @@ def test_the_page_is_made_where_figures_fail(folder, monkeypatch, caplog, full):
             raise AttributeError("what is left behind by a file that was cut off")
 
     monkeypatch.setattr(publish, "draw_run", fail)
-    for name in ("write_scores", "compare_runs", "length_curve"):
+    for name in ("write_scores", "only", "compare_runs", "length_curve", "log_run"):
         monkeypatch.setattr(publish, name, lambda *given: None)
     monkeypatch.setattr(publish, "build_page", lambda *given, **named: made.append(given))
     publish.publish(folder, Config(), {"train": {"updates": 1}}, [])

@@ -13,6 +13,7 @@ import pytest
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
 from nmt.config import ReportConfig
+from nmt.report.comparison import compare_runs, only
 from nmt.report.figures import draw_run
 from nmt.report.loggers import LENGTH, length_curves, log_run, summary_of
 from nmt.report.runs import FinishedRun, read_run
@@ -23,7 +24,7 @@ from tests.helpers.run_folders import make_run
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, list[Path]]:
     folder = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=6)
     run = read_run(folder)
-    return run, draw_run(run, ReportConfig(heatmaps=0, figures=["png"]))
+    return run, draw_run(only(run), ReportConfig(heatmaps=0, figures=["png"]))
 
 
 def curve_of(run: FinishedRun) -> list[float]:
@@ -50,7 +51,7 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
 def test_csv_has_the_scores_and_a_row_a_bucket(finished: Any, tmp_path: Path) -> None:
     run, figures = finished
     logger = CSVLogger(tmp_path, name="", version="")
-    log_run([logger], run, figures, None)
+    log_run([logger], compare_runs([run], resamples=20), figures, None)
     with (tmp_path / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["length/newstest/bleu"]) for row in rows if row[LENGTH]] == curve_of(run)
@@ -65,7 +66,7 @@ def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path
 
     run, figures = finished
     logger = TensorBoardLogger(tmp_path, name="", version="t")
-    log_run([logger], run, figures, None)
+    log_run([logger], compare_runs([run], resamples=20), figures, None)
     events = EventAccumulator(str(tmp_path / "t")).Reload()
     [score] = events.Scalars("test/newstest/bleu")
     assert (score.value, score.step) == (pytest.approx(whole_bleu(run)), 4000)
@@ -87,7 +88,7 @@ def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
     logger = WandbLogger(save_dir=tmp_path, offline=True, project="p")
     try:
         logger.log_metrics({"valid/bleu": 10.0}, step=5)
-        log_run([logger], run, figures, page)
+        log_run([logger], compare_runs([run], resamples=20), figures, page)
     finally:
         wandb.finish()
     [file] = tmp_path.glob("wandb/offline-run-*/*.wandb")
@@ -115,5 +116,5 @@ def test_a_logger_that_fails_stops_nothing(finished: Any, caplog: pytest.LogCapt
             raise ConnectionError("no route")
 
     run, figures = finished
-    log_run([Broken("unused")], run, figures, None)
+    log_run([Broken("unused")], only(run), figures, None)
     assert "no route" in caplog.text

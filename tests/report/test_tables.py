@@ -64,13 +64,21 @@ def test_buckets_ascend(comparison: Comparison) -> None:
     assert values == frame.set_index("run")["value"][table["Run"]].tolist()
 
 
-def test_the_headline_says_how_much_is_left(comparison: Comparison) -> None:
+def test_the_headline_and_the_table_say_how_much_is_left(comparison: Comparison) -> None:
+    frame = comparison.retention.query("set == 'newstest' and name == 'RNNencdec-50'")
+    kept = frame.set_index("key").loc["bleu"]
+    curve = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
+    curve = curve[curve["name"] == "RNNencdec-50"].set_index("words")["value"]
+    short, long = (curve.iloc[abs(curve.index - words).argmin()] for words in (10, kept["long"]))
+    assert kept["score_short"] == pytest.approx(short)
+    assert kept["value"] == pytest.approx(long / short, rel=0.1)
+    assert kept["low"] < kept["value"] < kept["high"]
     said = headline(comparison, "newstest")
-    frame = comparison.scores.query("set == 'newstest'").query("key == 'bleu'")
-    frame = frame[frame["run"].str.startswith("RNNencdec")]
-    short, long = (frame[frame["to"] == to]["value"].mean() for to in (10, 50))
-    kept = f"BLEU {short:.0f} at 10 words, {long:.0f} at 50: {100 * long / short:.0f} % left."
-    assert said.startswith(f"RNNencdec-50: {kept} RNNsearch-50: BLEU ")
+    assert said.startswith(f"RNNencdec-50: BLEU {short:.0f} at 10 words, ")
+    assert f": {100 * kept['value']:.0f}\xa0% [{100 * kept['low']:.0f}, " in said
+    table = tables.retention_table(comparison, "newstest").frame
+    left = table[table["Score"] == "BLEU, all"].set_index("Runs")["Left, %"]
+    assert left["RNNencdec-50"].value == pytest.approx(100 * kept["value"])
     assert headline(only(FinishedRun("bare", {})), "newstest") == ""
 
 

@@ -17,6 +17,7 @@ from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.bleu import bleu as bleu_of_statistics
 from nmt.report.comparison import Comparison
+from nmt.report.lengths import caption, differences_caption
 from nmt.report.page.embed import packed
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import heading
@@ -101,26 +102,43 @@ def filters(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
 
 
 def _set(comparison: Comparison, test_set: str) -> dict[str, Any]:
-    """A test set: `rows`, a bucket of a run each, with [value, low, high, sentences] by score."""
+    """A test set: `buckets`, one of a run each, with [value, low, high, sentences] by score; `curves`."""
     frame = comparison.by_length(test_set)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in frame.to_dict("records"):
         first, last = (None if pd.isna(row[end]) else int(row[end]) for end in ("from", "to"))
         bucket = {"run": row["run"], "bucket": row["bucket"], "from": first, "to": last}
         found = rows.setdefault((row["run"], row["bucket"]), bucket)
-        found[row["key"]] = [
-            *(_rounded(row[part], 6) for part in ("value", "low", "high")),
-            int(row["sentences"]),
-        ]
+        ends = (_rounded(row[part], 6) for part in ("value", "low", "high"))
+        found[row["key"]] = [*ends, int(row["sentences"])]
     sides = (run.evaluation.get("bucket_by") for run in comparison.present(test_set))
     present = set(frame["key"])
+    curves = comparison.curves[comparison.curves["set"] == test_set]
+    pairs = curves[curves["kind"] == "difference"]
+    controls = [name for name in comparison.groups if name in {*pairs["name"], *pairs["other"]}]
     return {
-        "rows": list(rows.values()),
+        "buckets": list(rows.values()),
+        "curves": _curves(curves),
         "scores": [key for key in comparison.about if key in present],
         "significance": _significance(comparison, test_set),
         "level": comparison.level,
         "bucket_by": next(filter(None, sides), "source"),
+        "caption": caption(comparison, test_set, "a score"),
+        "compared": {name: differences_caption(comparison, test_set, name) for name in controls},
     }
+
+
+def _curves(frame: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """By score the curves of a test set, an array a column."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (key, kind, name, other), rows in frame.groupby(
+        ["key", "kind", "name", "other"], sort=False, dropna=False
+    ):
+        curve = {"kind": kind, "name": name, "other": other if isinstance(other, str) else ""}
+        for column in ("words", "value", "low", "high"):
+            curve[column] = [_rounded(value, 4) for value in rows[column].astype(float)]
+        found.setdefault(key, []).append(curve)
+    return found
 
 
 def _significance(comparison: Comparison, test_set: str) -> dict[str, list[list[Any]]]:

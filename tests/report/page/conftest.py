@@ -43,5 +43,8 @@ def page(opened: Opened) -> Any:
         "document.querySelectorAll('details.fold').forEach((d) => { d.open = true; })"
     )
     opened.page.uncheck("#grouped")
-    until(opened.page, "document.querySelectorAll('#length-chart .mark-line path').length === 5")
+    until(
+        opened.page,
+        "document.querySelectorAll('#length-chart .concat_0_group .mark-line path').length === 5",
+    )
     return opened.page

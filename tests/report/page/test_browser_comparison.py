@@ -31,7 +31,7 @@ def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
     drawn_after(page, "#length-chart", lambda: page.click("#all-on"))
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     assert lines(page) == 3
-    assert "one standard deviation" in page.inner_text("#length-note")
+    assert "Band: 95 % bootstrap interval over sentences" in page.inner_text("#length-note")
     assert "RNNsearch-50" in page.inner_text("#length-legend").split("\n")
     drawn_after(page, "#length-chart", lambda: page.click("#all-off"))
     assert page.is_visible("#length-empty")
@@ -40,24 +40,41 @@ def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
 
 def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Path) -> None:
     options = page.locator("#metric option").all_inner_texts()
-    assert len(options) == 6
+    assert len(options) == 8
     for index in range(len(options)):
         drawn_after(page, "#length-chart", lambda i=index: page.select_option("#metric", index=i))
-        assert lines(page) >= 2
+        assert lines(page) >= 1  # some scores only the other system was computed by
     drawn_after(page, "#length-chart", lambda: page.select_option("#metric", "bleu"))
-    assert page.locator("#length-chart .mark-area path").count() == 5
+    drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
+    bands = page.locator("#length-chart .concat_0_group .mark-area path")
+    assert bands.count() == 3
+    assert page.locator("#length-chart .concat_2_group .mark-area path").count() == 6  # its parts
     drawn_after(page, "#length-chart", lambda: page.click("#bands"))
-    assert page.locator("#length-chart .mark-area path").count() == 0
+    assert bands.count() == 0
+    drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     page.click("#length-section details:not(.fold) summary")
     table = page.inner_text("#length-data")
     overview = Elements(built.read_text(encoding="utf-8")).packed("data")["overview"]
-    row = overview["sets"]["newstest"]["rows"][0]
+    row = overview["sets"]["newstest"]["buckets"][0]
     assert f"{row['bleu'][0]:.2f} [{row['bleu'][1]:.2f}, {row['bleu'][2]:.2f}]" in table
     counts = page.locator("#length-chart .mark-text text").all_text_contents()
     assert str(row["bleu"][3]) in counts
     page.locator("#length-chart .mark-symbol path").last.hover()
     assert "Sentences" in page.inner_text("#tooltip")
     page.mouse.move(5, 5)
+
+
+def test_runs_are_compared_with_a_control(page: Any) -> None:
+    options = page.locator("#compared option").all_inner_texts()
+    assert len(options) == 1 + 2 * 3
+    control = "RNNencdec-50"
+    for kind in ("difference", "ratio"):
+        choose = lambda kind=kind: page.select_option("#compared", f"{kind}\n{control}")  # noqa: E731
+        drawn_after(page, "#length-chart", choose)
+        assert lines(page) == 2
+        assert page.locator("#length-chart .concat_0_group .mark-rule.role-mark line").count() == 2
+    assert f"better or worse than {control}" in page.inner_text("#length-note")
+    assert control not in page.inner_text("#length-legend").split("\n")
 
 
 def test_another_test_set_changes_everything(page: Any) -> None:

@@ -24,51 +24,54 @@ export function config(theme) {
   };
 }
 
-/** One line a series over length buckets, its band, rules at the training caps, and the sentences of each bucket underneath. */
-export function lengthSpec({ rows, counts, caps, names, look, title, digits, bands, zero, width, theme, words }) {
+const TICKS = [1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800];
+
+// a logarithmic axis of Vega's own leaves most labels out
+const lengthAxis = ([first, last]) => ({ values: TICKS.filter((tick) => first <= tick && tick <= last), labelExpr: "datum.value", grid: false, labelOverlap: "greedy" });
+
+/** Scores over length: curves with bands, dashed curves of a constant error rate, points of buckets, rules at the training caps and at `level`. */
+function lengthPanel({ curves, constant = [], buckets = [], caps, names, look, title, digits, bands, zero, level, domain, width, height, theme }) {
   const { color, strokeDash, shape } = encodings(names, look, theme);
-  const places = counts.map((_, place) => place);
-  const at = new Map(counts.map(({ bucket }, place) => [bucket, place]));
-  const axis = { values: places, labelExpr: `${JSON.stringify(counts.map(({ bucket }) => bucket))}[datum.value]`, labelAngle: 0, title: null, labelOverlap: true, grid: false };
-  const x = { field: "place", type: "quantitative", scale: { domain: [-0.5, counts.length - 0.5], nice: false }, axis };
+  const axis = { ...lengthAxis(domain), title: null };
+  const x = { field: "words", type: "quantitative", scale: { type: "log", domain, nice: false, clamp: true }, axis };
   const y = { field: "value", type: "quantitative", title, scale: { zero, nice: true } };
-  const tooltip = [
-    { field: "series", title: "Run" },
-    { field: "bucket", title: "Words" },
-    { field: "value", title, format: `.${digits}f` },
-    { field: "low", title: "Low", format: `.${digits}f` },
-    { field: "high", title: "High", format: `.${digits}f` },
-    { field: "note", title: "Band" },
-    { field: "sentences", title: "Sentences" },
-  ];
-  const band = {
-    transform: [{ filter: "isValid(datum.low) && isValid(datum.high)" }],
-    mark: { type: "area", opacity: 0.16, interpolate: "linear" },
-    encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color },
-  };
-  const line = { mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash } };
-  const points = { mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } };
-  const cap = { data: { values: caps }, mark: { type: "rule", color: theme.text, strokeDash: DASHES[2], opacity: 0.6 }, encoding: { x, tooltip: { field: "cap", title: "Longest training sentence" } } };
-  const placed = (values) => values.map((row) => ({ ...row, place: at.get(row.bucket) }));
-  const bar = Math.max(4, Math.round((0.5 * width) / counts.length));
-  return {
-    description: `${title} by number of ${words}, ${names.length} lines`,
-    config: config(theme),
-    spacing: 6,
-    resolve: { scale: { x: "shared" } },
-    vconcat: [
-      { width, height: 300, data: { values: placed(rows) }, layer: [...(caps.length ? [cap] : []), ...(bands ? [band] : []), line, points] },
-      {
-        width,
-        height: 46,
-        data: { values: placed(counts) },
-        encoding: { x: { ...x, axis: { ...axis, title: `${words} a sentence` } } },
-        layer: [
-          { mark: { type: "bar", color: theme.bar, width: bar }, encoding: { y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } } } },
-          { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
-        ],
-      },
+  const number = (field, name) => ({ field, title: name, format: `.${digits}f` });
+  const ends = [number("value", title), number("low", "Low"), number("high", "High")];
+  const tooltip = [{ field: "series", title: "Run" }, { field: "bucket", title: "Words" }, ...ends, { field: "note", title: "Interval" }, { field: "sentences", title: "Sentences" }];
+  const along = [{ field: "series", title: "Run" }, { field: "words", title: "Words", format: ".0f" }, ...ends];
+  const layer = [];
+  if (caps.length) layer.push({ data: { values: caps.map((words) => ({ words })) }, mark: { type: "rule", color: theme.text, strokeDash: DASHES[2], opacity: 0.6 }, encoding: { x, tooltip: { field: "words", title: "Longest training sentence" } } });
+  if (level !== undefined) layer.push({ data: { values: [{ level }] }, mark: { type: "rule", color: theme.text, opacity: 0.6 }, encoding: { y: { field: "level", type: "quantitative" } } });
+  const banded = bands ? curves.filter((row) => row.low !== null && row.high !== null) : [];
+  if (banded.length) layer.push({ data: { values: banded }, mark: { type: "area", opacity: 0.16 }, encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color } });
+  if (constant.length) layer.push({ data: { values: constant }, mark: { type: "line", strokeWidth: 1.2, strokeDash: [5, 3] }, encoding: { x, y, color } });
+  if (curves.length) layer.push({ data: { values: curves }, mark: { type: "line", strokeWidth: 2.2, tooltip: true }, encoding: { x, y, color, strokeDash, tooltip: along } });
+  if (buckets.length) layer.push({ data: { values: buckets }, mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } });
+  return { width, height, layer };
+}
+
+/** The chart over length: a score, the sentences of each bucket underneath, and `parts`, two scores side by side. */
+export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
+  const starts = [...main.curves, ...counts].map((row) => row.words);
+  const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
+  const shared = { caps: main.caps, names: main.names, look: main.look, bands: main.bands, domain, theme };
+  const end = { type: "quantitative", scale: { type: "log", domain, nice: false, clamp: true } };
+  const bars = {
+    width,
+    height: 46,
+    data: { values: counts },
+    encoding: { x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: `${words} a sentence` } } },
+    layer: [
+      { mark: { type: "bar", color: theme.bar }, encoding: { x2: { field: "end" }, y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } }, y2: { datum: 0 } } },
+      { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { x: { ...end, field: "words" }, y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
     ],
+  };
+  const beside = parts.map((part) => lengthPanel({ ...shared, ...part, width: Math.max(120, width / 2 - 50), height: 160 }));
+  return {
+    description: `${main.title} by number of ${words}, ${main.names.length} lines`,
+    config: config(theme),
+    spacing: 10,
+    vconcat: [lengthPanel({ ...main, ...shared, width, height: 300 }), bars, ...(beside.length ? [{ hconcat: beside, spacing: 20 }] : [])],
   };
 }
 

@@ -3,7 +3,7 @@
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { COLOURS, chartWidth, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { bucketCounts, capPlaces, countedWords, lengthRows, looks, passing, trainingRows } from "./series.mjs";
+import { bucketCounts, caps, comparedRows, countedWords, looks, passing, scoreRows, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
@@ -21,6 +21,7 @@ export function startOverview(overview) {
   const metric = byId("metric");
   const tested = byId("tested");
   const grouped = byId("grouped");
+  const compared = byId("compared");
   const bands = byId("bands");
   const training = byId("training-metric");
   setOptions(set, Object.keys(overview.sets).map((name) => [name, name]));
@@ -73,27 +74,37 @@ export function startOverview(overview) {
     byId("filters").replaceChildren(...fields);
   }
 
-  const shown = () => (grouped.checked
+  const shown = (groups = grouped.checked) => (groups
     ? overview.groups.filter((_, index) => overview.runs.some((run) => run.group === index && on.has(run.label)))
     : overview.runs.filter((run) => on.has(run.label)).map((run) => run.label));
-  const lookOf = (name) => (grouped.checked ? look.groups[overview.groups.indexOf(name)] : look.runs.get(name));
+  const lookOf = (name, groups = grouped.checked) => (groups ? look.groups[overview.groups.indexOf(name)] : look.runs.get(name));
 
+  /** The choice of `compared`: a score itself, or its difference or ratio to a control. */
+  function view() {
+    const [kind, control] = compared.value.split("\n");
+    return { kind, control };
+  }
   async function lengthChart() {
-    const rows = lengthRows(overview, set.value, metric.value, on, grouped.checked);
-    const names = shown().filter((name) => rows.some((row) => row.series === name));
-    const { title, digits, ratio } = overview.scores[metric.value];
+    const { kind, control } = view();
+    const entry = overview.sets[set.value];
+    const ownGroups = grouped.checked || kind !== "score";
+    const rows = (key) => (kind === "score" ? scoreRows(overview, set.value, key, on, grouped.checked) : { curves: comparedRows(overview, set.value, key, on, kind, control), buckets: [] });
+    const about = (key) => ({ ...rows(key), title: { score: "", difference: "Difference of ", ratio: "Ratio of " }[kind] + overview.scores[key].title, digits: overview.scores[key].digits + (kind === "ratio"), zero: kind === "score" && !overview.scores[key].ratio, level: { difference: 0, ratio: 1 }[kind] });
+    const main = about(metric.value);
+    const all = [...main.curves, ...main.buckets];
+    const names = shown(ownGroups).filter((name) => all.some((row) => row.series === name));
+    const look = (name) => lookOf(name, ownGroups);
     const element = byId("length-chart");
     byId("length-empty").hidden = names.length > 0;
-    const words = countedWords(overview.sets[set.value]);
+    const parts = metric.value === "bleu" ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key]) : [];
     const counts = bucketCounts(overview, set.value, metric.value);
-    const banded = bands.checked && rows.some((row) => row.low !== null);
+    const common = { caps: caps(overview, on), names, look, bands: bands.checked, width: chartWidth(element), theme: theme(), words: countedWords(entry) };
     if (names.length === 0) erase(element);
-    else await draw(element, lengthSpec({ rows, counts, caps: capPlaces(overview, counts, on), names, look: lookOf, title, digits, bands: banded, zero: !ratio, width: chartWidth(element), theme: theme(), words }));
-    legend(byId("length-legend"), names, lookOf);
-    dataTable(byId("length-data"), [...rows].sort((a, b) => a.from - b.from), "bucket", names, digits);
-    const share = overview.sets[set.value].level;
-    const single = grouped.checked ? `Lines are means over seeds; bands are one standard deviation, or the ${share} interval where there is one run.` : `Bands are ${share} bootstrap intervals.`;
-    byId("length-note").textContent = `${rows.some((row) => row.low !== null) ? single : "This score has no interval."} The vertical line is the longest training sentence.`;
+    else await draw(element, lengthSpec({ ...main, ...common, counts, parts: parts.map(about) }));
+    legend(byId("length-legend"), names, look);
+    const table = kind === "score" && main.buckets.length ? main.buckets : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
+    dataTable(byId("length-data"), table, "bucket", names, main.digits);
+    byId("length-note").textContent = kind === "score" ? entry.caption : entry.compared[control];
   }
   async function trainingChart() {
     if (!training.value) return;
@@ -111,9 +122,13 @@ export function startOverview(overview) {
     return Promise.all([scored ? lengthChart() : null, trainingChart()]);
   }
   function metrics() {
-    const { rows, scores, significance } = overview.sets[set.value];
+    const { scores, significance } = overview.sets[set.value];
     const titled = (keys) => keys.map((key) => [key, overview.scores[key].title]);
-    setOptions(metric, titled(scores.filter((key) => rows.some((row) => row[key]))));
+    setOptions(metric, titled(scores));
+    const controls = Object.keys(overview.sets[set.value].compared);
+    const kinds = [["difference", "less that of"], ["ratio", "divided by that of"]];
+    setOptions(compared, [["score", "itself"], ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`]))]);
+    byId("compared-field").hidden = controls.length < 2;
     setOptions(tested, titled(Object.keys(significance)));
   }
   function tables() {
@@ -140,7 +155,7 @@ export function startOverview(overview) {
   byId("all-on").addEventListener("click", () => everything(true));
   byId("all-off").addEventListener("click", () => everything(false));
   set.addEventListener("change", () => { metrics(); changed(); });
-  for (const control of [metric, bands]) control.addEventListener("change", lengthChart);
+  for (const control of [metric, bands, compared]) control.addEventListener("change", lengthChart);
   training.addEventListener("change", trainingChart);
   grouped.addEventListener("change", changed);
   for (const control of [tested, byId("bucket")]) control.addEventListener("change", significance);

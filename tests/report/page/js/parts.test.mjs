@@ -54,12 +54,22 @@ const overview = {
   filters: [{ key: "model", title: "Model", values: ["E", "S", "S"] }, { key: "seed", title: "Seed", values: ["1", "1", "2"] }],
   sets: {
     t: {
-      confidence: { e1: "90 %", s1: "95 %", s2: "95 %" },
-      rows: [
-        { run: "e1", bucket: "1-10", from: 1, bleu: [10, 8, 12, 4], bleu_no_unk: [12, 9, 13, 2] },
-        { run: "s1", bucket: "1-10", from: 1, bleu: [20, 18, 22, 4] },
-        { run: "s2", bucket: "1-10", from: 1, bleu: [24, 22, 26, 4] },
-        { run: "s2", bucket: "11+", from: 11, bleu: [9, null, null, 3] },
+      level: "95 %",
+      curves: {
+        bleu: [
+          { kind: "score", name: "e", other: "", words: [10, 20], value: [10, 5], low: [8, 4], high: [12, 6] },
+          { kind: "score", name: "s", other: "", words: [10, 20], value: [20, 20], low: [18, 17], high: [22, 23] },
+          { kind: "constant", name: "s", other: "", words: [10, 20], value: [19, 19], low: [18, 18], high: [20, 20] },
+          { kind: "seed", name: "s1", other: "", words: [10, 20], value: [19, 20], low: [null, null], high: [null, null] },
+          { kind: "difference", name: "e", other: "s", words: [10, 20], value: [-10, -15], low: [-12, -18], high: [-8, -12] },
+          { kind: "ratio", name: "e", other: "s", words: [10, 20], value: [0.5, 0.25], low: [0.4, 0.2], high: [0.8, 0.5] },
+        ],
+      },
+      buckets: [
+        { run: "e1", bucket: "1-10", from: 1, to: 10, bleu: [10, 8, 12, 4], bleu_no_unk: [12, 9, 13, 2] },
+        { run: "s1", bucket: "1-10", from: 1, to: 10, bleu: [20, 18, 22, 4] },
+        { run: "s2", bucket: "1-10", from: 1, to: 10, bleu: [24, 22, 26, 4] },
+        { run: "s2", bucket: "11+", from: 11, to: null, bleu: [9, null, null, 3] },
       ],
     },
   },
@@ -71,29 +81,31 @@ test("filters work together", () => {
   assert.deepEqual(series.passing(overview, { model: new Set(["E"]), seed: new Set(["2"]) }), ["s1"]);
 });
 
-test("seeds are grouped into mean and standard deviation", () => {
-  const rows = series.lengthRows(overview, "t", "bleu", on, true);
-  const grouped = rows.find((row) => row.series === "s" && row.bucket === "1-10");
-  assert.equal(grouped.value, 22);
-  assert.ok(Math.abs(grouped.high - 22 - Math.SQRT2 * 2) < 1e-12);
-  const alone = rows.find((row) => row.series === "e");
-  assert.deepEqual([alone.value, alone.low, alone.high], [10, 8, 12]);
-  assert.equal(series.lengthRows(overview, "t", "alignment_error_rate", on, false).length, 0);
-  assert.deepEqual(series.lengthRows(overview, "t", "bleu", new Set(["s2"]), false).map((row) => row.value), [24, 9]);
+test("groups have their curve and its band, seeds a curve alone", () => {
+  const values = (rows) => rows.map(({ series: name, words, value, low }) => [name, words, value, low]);
+  const grouped = series.scoreRows(overview, "t", "bleu", on, true);
+  assert.deepEqual(values(grouped.curves), [["e", 10, 10, 8], ["e", 20, 5, 4], ["s", 10, 20, 18], ["s", 20, 20, 17]]);
+  assert.deepEqual(values(grouped.constant), [["s", 10, 19, 18], ["s", 20, 19, 18]]);
+  assert.deepEqual(values(grouped.buckets), [["e", 5.5, 10, 8], ["s", 5.5, 22, null], ["s", 12.1, 9, null]]);
+  const apart = series.scoreRows(overview, "t", "bleu", new Set(["e1", "s1"]), false);
+  assert.deepEqual(values(apart.curves), [["e1", 10, 10, 8], ["e1", 20, 5, 4], ["s1", 10, 19, null], ["s1", 20, 20, null]]);
+  assert.deepEqual(apart.constant, []);
+  assert.deepEqual(values(apart.buckets), [["e1", 5.5, 10, 8], ["s1", 5.5, 20, 18]]);
+  assert.deepEqual(series.scoreRows(overview, "t", "ter", on, false), { curves: [], constant: [], buckets: [] });
+});
+
+test("curves of pairs are turned to the control", () => {
+  const ends = (kind, control, shown = on) => series.comparedRows(overview, "t", "bleu", shown, kind, control).map((row) => [row.series, row.value, row.low, row.high]);
+  assert.deepEqual(ends("difference", "s"), [["e", -10, -12, -8], ["e", -15, -18, -12]]);
+  assert.deepEqual(ends("difference", "e"), [["s", 10, 8, 12], ["s", 15, 12, 18]]);
+  assert.deepEqual(ends("ratio", "e"), [["s", 2, 1.25, 2.5], ["s", 4, 2, 5]]);
+  assert.deepEqual(ends("difference", "s", new Set(["s1"])), []);
 });
 
 test("buckets are counted once each, shortest first, as each score counts", () => {
   const counts = (metric) => series.bucketCounts(overview, "t", metric).map((row) => [row.bucket, row.sentences]);
   assert.deepEqual(counts("bleu"), [["1-10", 4], ["11+", 3]]);
   assert.deepEqual(counts("bleu_no_unk"), [["1-10", 2], ["11+", 0]]);
-  assert.equal(series.lengthRows(overview, "t", "bleu_no_unk", on, false)[0].sentences, 2);
-});
-
-test("the longest training sentence stands inside its bucket", () => {
-  const buckets = [{ from: 1, to: 10 }, { from: 11, to: 20 }, { from: 21, to: null }];
-  const runs = [["a", 10], ["b", 15], ["c", 40], ["d", 12]].map(([label, cap]) => ({ label, cap }));
-  const found = series.capPlaces({ runs }, buckets, new Set(["a", "b", "c"]));
-  assert.deepEqual(found, [{ cap: 10, place: 0.5 }, { cap: 15, place: 1 }]);
 });
 
 test("training curves leave out what was not measured", () => {
@@ -113,11 +125,13 @@ test("specifications hold data only as data", () => {
   const theme = { text: "#000", grid: "#eee", axis: "#999", bar: "#888", font: "x", colours: ["#111", "#222"] };
   const look = () => ({ colour: 1, variant: 0 });
   const hostile = "datum['x'] <b>";
-  const rows = [{ series: hostile, bucket: "1-10", from: 1, to: 10, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
-  const spec = lengthSpec({ rows, counts: rows, caps: [], names: [hostile], look, title: "BLEU", digits: 2, bands: true, zero: true, width: 300, theme, words: "source words" });
-  assert.equal(spec.vconcat[0].layer.length, 3);
-  assert.deepEqual(spec.vconcat[0].layer[1].encoding.color.scale.range, ["#222"]);
-  assert.deepEqual(spec.vconcat[1].data.values, [{ ...rows[0], place: 0 }]);
+  const rows = [{ series: hostile, bucket: "1-10", from: 1, end: 10, words: 5.5, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
+  const main = { curves: rows, constant: rows, buckets: rows, title: "BLEU", digits: 2, zero: true };
+  const spec = lengthSpec({ ...main, parts: [main, main], counts: rows, caps: [30], names: [hostile], look, bands: true, width: 300, theme, words: "source words" });
+  assert.equal(spec.vconcat[0].layer.length, 5); // the training cap, bands, dashed, lines, points
+  assert.deepEqual(spec.vconcat[0].layer[3].encoding.color.scale.range, ["#222"]);
+  assert.deepEqual(spec.vconcat[1].data.values, rows);
+  assert.equal(spec.vconcat[2].hconcat.length, 2);
   const places = new Set();
   (function walk(node, place) {
     if (node === hostile) places.add(place.replace(/\d+/g, "*").split(".").slice(-3).join("."));
