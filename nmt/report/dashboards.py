@@ -51,26 +51,23 @@ BARS = ("bleu", "bleu_no_unk", "alignment_error_rate")  # of each test set
 
 
 @dataclass(frozen=True)
-class Part:
-    """Panels under one heading, with a sentence that says how to read them.
+class Panel:
+    """A native panel of W&B.
 
     Attributes:
-        lines, bars: titles of line panels and bar charts, by metric.
-        media: keys of pictures and pages by title.
-        tables: names of tables.
+        kind: `line` over an axis, `bar` of a summary, `media` (pictures, pages) or `table`.
+        keys: what it shows.
+        axis: of a line.
     """
 
+    kind: str
     title: str
-    text: str
+    keys: tuple[str, ...]
     axis: str = UPDATE
-    lines: dict[str, str] | None = None
-    bars: dict[str, str] | None = None
-    media: dict[str, list[str]] | None = None
-    tables: tuple[str, ...] = ()
 
 
 def check_project(text: str) -> None:
-    """Refuses at the start what would be found missing at the end.
+    """Checks `wandb=` at the start of a comparison.
 
     Raises:
         InputError: for what is neither ENTITY/PROJECT nor `preview`, without the extra, and without
@@ -84,64 +81,65 @@ def check_project(text: str) -> None:
         raise InputError(f"wandb={text}: {WITHOUT_KEY}")
 
 
-def parts(comparison: Comparison) -> list[Part]:
-    """All panels of some runs, without those that none of them has anything for."""
+def sections(comparison: Comparison) -> dict[str, list[Panel]]:
+    """The panels of what the runs have logged, by the heading they stand under."""
     runs = [run for run in comparison.runs if not run.external]
     about, sets = comparison.about, comparison.sets
     attention = any(run.results.get("scoring", "none") != "none" for run in runs)
     logged = {key for run in runs for row in length_curves(run) for key in row}
     summary = {key for run in runs for key in summary_of(run)}
-    curves = {
-        f"length/{name}/{key}": f"{about[key]['title']} by length, {name}"
-        for name in sets
-        for key in CURVES
-        if f"length/{name}/{key}" in logged
+    heatmaps = Panel("media", "The same sentences at every validation", (HEATMAPS,))
+    return {
+        "By length": [
+            Panel("line", f"{about[score]['title']} by length, {name}", (key,), LENGTH)
+            for name in sets
+            for score in CURVES
+            if (key := f"length/{name}/{score}") in logged
+        ],
+        "Training": [
+            Panel("line", title, (key,))
+            for key, title in OVER_UPDATES.items()
+            if attention or "nll" in key or "bleu" in key
+        ],
+        "Scores": [
+            Panel("bar", f"{about[score]['title']}, {name}", (key,))
+            for name in sets
+            for score in BARS
+            if (key := f"test/{name}/{score}") in summary
+        ]
+        + [Panel("table", "Scores with their intervals", (SCORES,))],
+        "Alignments": [heatmaps] if attention else [],
+        "Translations": [Panel("table", "Sentences of all lengths", (TRANSLATIONS,))],
+        "Pages": [
+            Panel("media", "Figures", (FIGURES,)),
+            Panel("media", "Pages", (COMPARISON, PAGE)),
+        ],
     }
-    bars = {
-        f"test/{name}/{key}": f"{about[key]['title']}, {name}"
-        for name in sets
-        for key in BARS
-        if f"test/{name}/{key}" in summary
-    }
-    updates = {k: v for k, v in OVER_UPDATES.items() if attention or "nll" in k or "bleu" in k}
-    heatmaps = {"The same sentences at every validation": [HEATMAPS]} if attention else {}
-    return [
-        Part("By length", "A point a bucket, at its longest sentences.", LENGTH, lines=curves),
-        Part("Training", "Curves over updates.", lines=updates),
-        Part(
-            "Scores",
-            "Whole test sets; the table has buckets and intervals.",
-            bars=bars,
-            tables=(SCORES,),
-        ),
-        Part("Alignments", "Source along the top, target down the side.", media=heatmaps),
-        Part("Translations", "Sentences of all lengths.", tables=(TRANSLATIONS,)),
-        Part(
-            "Pages", "Figures and pages.", media={"Figures": [FIGURES], "Pages": [COMPARISON, PAGE]}
-        ),
-    ]
 
 
-def panels(part: Part) -> list[Any]:
-    """The native panels of a part, three abreast on W&B's grid of 24 columns."""
+def native(panels: Sequence[Panel]) -> list[Any]:
+    """The panels as W&B's client has them, on its grid of 24 columns: charts three abreast."""
     from wandb_workspaces.reports import v2
 
-    found: list[Any] = [
-        v2.LinePlot(title=title, x=part.axis, y=[metric])
-        for metric, title in (part.lines or {}).items()
-    ]
-    found += [v2.BarPlot(title=t, metrics=[metric]) for metric, t in (part.bars or {}).items()]
-    narrow = len(found)
-    found += [v2.MediaBrowser(title=t, media_keys=keys) for t, keys in (part.media or {}).items()]
-    found += [v2.WeavePanelSummaryTable(table_name=name) for name in part.tables]
-    for place, panel in enumerate(found):
-        layout = panel.layout
-        rows = -(-narrow // 3)
-        if place < narrow:
+    made: list[Any] = []
+    charts = sum(panel.kind in ("line", "bar") for panel in panels)
+    for place, panel in enumerate(panels):
+        keys = list(panel.keys)
+        if panel.kind == "line":
+            made.append(v2.LinePlot(title=panel.title, x=panel.axis, y=[*keys]))
+        elif panel.kind == "bar":
+            made.append(v2.BarPlot(title=panel.title, metrics=[*keys]))
+        elif panel.kind == "media":
+            made.append(v2.MediaBrowser(title=panel.title, media_keys=keys))
+        else:
+            made.append(v2.WeavePanelSummaryTable(table_name=keys[0]))
+        layout = made[-1].layout
+        if place < charts:
             layout.x, layout.y, layout.w, layout.h = 8 * (place % 3), 10 * (place // 3), 8, 10
         else:
-            layout.x, layout.y, layout.w, layout.h = 0, 10 * rows + 20 * (place - narrow), 24, 20
-    return found
+            above = 10 * -(-charts // 3) + 20 * (place - charts)
+            layout.x, layout.y, layout.w, layout.h = 0, above, 24, 20
+    return made
 
 
 def build_workspace(project: str, comparison: Comparison) -> Any:
@@ -156,9 +154,9 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
         project=name,
         name="nmt: translation by length",
         sections=[
-            workspaces.Section(name=part.title, panels=made, is_open=True)
-            for part in parts(comparison)
-            if (made := panels(part))
+            workspaces.Section(name=title, panels=native(panels), is_open=True)
+            for title, panels in sections(comparison).items()
+            if panels
         ],
         runset_settings=workspaces.RunsetSettings(pinned_columns=columns),
     )
@@ -174,10 +172,9 @@ def build_report(project: str, comparison: Comparison, ids: Sequence[str]) -> An
     runset = v2.Runset(entity=entity, project=name, name="Compared runs", filters=chosen)
     labels = ", ".join(run.label for run in comparison.runs)
     blocks: list[Any] = [v2.TableOfContents(), v2.P(text=f"Compared: {labels}.")]
-    for part in parts(comparison):
-        if made := panels(part):
-            grid = v2.PanelGrid(runsets=[runset], panels=made)
-            blocks += [v2.H2(text=part.title), v2.P(text=part.text), grid]
+    for title, panels in sections(comparison).items():
+        if panels:
+            blocks += [v2.H2(text=title), v2.PanelGrid(runsets=[runset], panels=native(panels))]
     return v2.Report(
         entity=entity,
         project=name,
@@ -189,7 +186,7 @@ def build_report(project: str, comparison: Comparison, ids: Sequence[str]) -> An
 
 
 def save_dashboards(project: str, comparison: Comparison, page: Path) -> list[str]:
-    """Saves report and workspace and logs the comparison page; returns what was made, by address.
+    """Saves report and workspace and logs the comparison page; returns their addresses.
 
     Args:
         project: ENTITY/PROJECT, or `preview`: files beside the page.
@@ -197,12 +194,12 @@ def save_dashboards(project: str, comparison: Comparison, page: Path) -> list[st
     Raises:
         RunError: if W&B does not take them.
     """
-    ids = [known for run in comparison.runs if (known := wandb_id(run))]
     if project == PREVIEW:
         return [str(path) for path in _write_preview(comparison, page.parent / "wandb")]
     try:
-        shown_ids = [*ids, _log_page(project, page)] if ids else []
-        report = build_report(project, comparison, shown_ids).save()
+        ids = [known for run in comparison.runs if (known := wandb_id(run))]
+        compared = [*ids, _log_page(project, page)] if ids else []
+        report = build_report(project, comparison, compared).save()
         workspace = build_workspace(project, comparison).save()
         return [report.url, workspace.url]
     except Exception as error:  # the network, the key, the rights, the service
@@ -224,29 +221,26 @@ def _write_preview(comparison: Comparison, folder: Path) -> list[Path]:
 def preview_figure(comparison: Comparison) -> Figure:
     """The line panels and bar charts as W&B would draw them from what the runs logged."""
     runs = [run for run in comparison.runs if not run.external]
-    drawn = [
-        (part.axis, metric, title, bar)
-        for part in parts(comparison)
-        for bar, metrics in ((False, part.lines), (True, part.bars))
-        for metric, title in (metrics or {}).items()
-    ]
-    rows = -(-len(drawn) // 3)
+    panels = [panel for each in sections(comparison).values() for panel in each]
+    charts = [panel for panel in panels if panel.kind in ("line", "bar")]
+    rows = -(-len(charts) // 3)
     figure = Figure(figsize=(10, 2.4 * rows + 0.4), layout="constrained")
-    axes = figure.subplots(rows, 3, squeeze=False)
-    for panel, (axis, metric, title, bar) in zip(axes.flat, drawn, strict=False):
-        panel.set_title(title)
+    axes = figure.subplots(rows, 3, squeeze=False).flat
+    for chart, panel in zip(axes, charts, strict=False):
+        chart.set_title(panel.title)
+        [metric] = panel.keys
         for place, run in enumerate(runs):
             look, label = run_style(place), shown(run.label, 40)
-            if bar:
-                panel.barh(place, summary_of(run).get(metric, 0.0), color=look["color"])
-                panel.set_yticks([])
-                continue
-            points = _points(run, axis, metric)
-            panel.plot(points[axis], points[metric], label=label, **look)
-            panel.set_xlabel(axis)
-    for panel in axes.flat[len(drawn) :]:
-        panel.remove()
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+            if panel.kind == "bar":
+                chart.barh(place, summary_of(run).get(metric, 0.0), color=look["color"])
+                chart.set_yticks([])
+            else:
+                points = _points(run, panel.axis, metric)
+                chart.plot(points[panel.axis], points[metric], label=label, **look)
+                chart.set_xlabel(panel.axis)
+    for chart in axes[len(charts) :]:
+        chart.remove()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 
@@ -266,20 +260,14 @@ def _log_page(project: str, page: Path) -> str:
     import wandb
 
     entity, _, name = project.partition("/")
-    run = wandb.init(
-        entity=entity,
-        project=name,
-        name=f"comparison: {page.parent.resolve().name}",
-        job_type="comparison",
-        dir=str(page.parent),
-        reinit="create_new",
-        settings=wandb.Settings(console="off", silent=True),
-    )
-    try:
+    options: dict[str, Any] = {"entity": entity, "project": name, "job_type": "comparison"}
+    label = f"comparison: {page.parent.resolve().name}"
+    settings = wandb.Settings(console="off", silent=True)
+    with wandb.init(
+        **options, name=label, dir=str(page.parent), reinit="create_new", settings=settings
+    ) as run:
         run.log({COMPARISON: wandb.Html(page, inject=False)})
-    finally:
-        run.finish()
-    return str(run.id)
+        return str(run.id)
 
 
 def wandb_id(run: FinishedRun) -> str | None:

@@ -36,6 +36,25 @@ FILES = {
     "my_conf/model/mean.yaml": """
         _target_: my_model.RNNmeansearch
     """,
+    "my_unit.py": """
+        import torch
+        from torch.nn.functional import linear
+        from nmt.layers import GatedUnit
+
+        class NoReset(GatedUnit):
+            def forward(self, state, projected, context=None, real=None):
+                if context is not None:
+                    projected = projected + self.project_context(context)
+                for_z, _, for_candidate = projected.chunk(3, -1)
+                z = torch.sigmoid(for_z + linear(state, self.U_gates.chunk(2)[0]))
+                if real is not None:
+                    z = z.masked_fill(~real.unsqueeze(-1), 0)
+                return (1 - z) * state + z * torch.tanh(for_candidate + linear(state, self.U))
+    """,
+    "my_conf/unit/no_reset.yaml": """
+        # @package model.unit
+        _target_: my_unit.NoReset
+    """,
     "my_conf/data/mine.yaml": """
         title: ours
         languages: [en, fr]
@@ -47,11 +66,12 @@ FILES = {
 }
 PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
-    *("model=mean", "scoring=bilinear", "data=mine", "optimizer=lion", "callbacks=gradient_log"),
+    *("model=mean", "scoring=bilinear", "unit=no_reset", "data=mine", "optimizer=lion"),
+    "callbacks=gradient_log",
     *("trainer.max_steps=3", "data.batch_size=8", "hydra.run.dir=run"),
     *("evaluation.scores=[chrf,my_scores.WordRecall]", "evaluation.resamples=50"),
 )
-TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training]"
+TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training,my_unit]"
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +110,14 @@ def test_a_model_with_a_scoring_function(folder):
     assert rows
     for row in map(json.loads, rows):
         assert all(sum(weights) == pytest.approx(1, abs=1e-3) for weights in row["weights"])
+
+
+def test_a_unit(folder):
+    """Its reset gate is never used, so that it keeps its initial, orthogonal matrix."""
+    weights = torch.load(folder / "run/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    gates = weights["network.decoder.unit.U_gates"].chunk(2)
+    z, r = (float((gate @ gate.T - torch.eye(len(gate))).abs().max()) for gate in gates)
+    assert r < 1e-4 < z  # weight decay alone has moved it
 
 
 def test_a_data_set(folder):

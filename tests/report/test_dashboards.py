@@ -14,19 +14,17 @@ from nmt.utils.errors import InputError, RunError
 pytest.importorskip("wandb_workspaces.workspaces")
 
 
-def metrics(part: dashboards.Part) -> set[str]:
-    return {*(part.lines or {}), *(part.bars or {})}
-
-
 def test_panels_show_what_runs_log(comparison: Comparison) -> None:
-    parts = {part.title: part for part in dashboards.parts(comparison)}
-    assert {"length/newstest/bleu", "length/mine/bleu_no_unk"} <= metrics(parts["By length"])
-    assert "test/newstest/alignment_error_rate" in metrics(parts["Scores"])
-    assert "valid/eos_weight" in metrics(parts["Training"])
-    made = dashboards.panels(parts["By length"])
-    assert {panel.x for panel in made} == {"length/words"}
-    places = {(panel.layout.x, panel.layout.y) for panel in made}
-    assert len(places) == len(made)
+    sections = dashboards.sections(comparison)
+    keys = {title: {k for each in panels for k in each.keys} for title, panels in sections.items()}
+    assert {"length/newstest/bleu", "length/mine/bleu_no_unk"} <= keys["By length"]
+    assert "test/newstest/alignment_error_rate" in keys["Scores"]
+    assert "valid/eos_weight" in keys["Training"]
+    assert keys["Alignments"] == {"valid/alignment"}
+    panels = dashboards.native(sections["By length"])
+    assert {panel.x for panel in panels} == {"length/words"}
+    places = {(panel.layout.x, panel.layout.y) for panel in panels}
+    assert len(places) == len(panels)
 
 
 def test_the_preview_is_what_would_be_saved(comparison: Comparison, tmp_path: Path) -> None:

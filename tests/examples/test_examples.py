@@ -1,0 +1,34 @@
+"""The examples at toy size."""
+
+from __future__ import annotations
+
+import pytest
+
+from examples.omissions import find_omissions
+from examples.probe import probe
+from examples.scoring import train
+from tests.helpers.models import small_checkpoint
+
+
+def test_annotations_know_their_own_words(tmp_path):
+    rows = probe(str(small_checkpoint(tmp_path / "model.ckpt")), sentences=80, positions=2)
+    assert len(rows) == 2
+    for row in rows:
+        assert all(0 <= value <= 1 for value in row.values())
+
+
+def test_omitted_words_are_those_with_little_attention(tmp_path):
+    run = str(small_checkpoint(tmp_path / "model.ckpt"))
+    sentence = "the red cat sees a bird ."
+    [none], [every] = (find_omissions(run, [sentence], least) for least in (0.0, 1000.0))
+    assert none.omitted == []
+    assert every.omitted == sentence.split()
+    assert every.translation == none.translation
+
+
+def test_a_scoring_function_of_ones_own_trains(tmp_path):
+    typed = (f"data.cache={tmp_path}", "trainer.max_steps=8")
+    own = train(*typed, "model.scoring._target_=examples.scoring.Distance")
+    paper = train(*typed)
+    assert own["valid/nll_per_word"] == pytest.approx(paper["valid/nll_per_word"], rel=0.2)
+    assert own["valid/nll_per_word"] != paper["valid/nll_per_word"]
