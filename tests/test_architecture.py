@@ -33,6 +33,7 @@ ALONE = {
     "layers": set(),
     "fused": {"layers", "utils"},
     "grammar": set(),
+    "training": set(FOLDERS[: FOLDERS.index("training")]) - {"report"},
 }  # what may know less than all folders before it
 
 

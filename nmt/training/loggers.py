@@ -79,8 +79,13 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
     return {
         "id": given.get("id") or run_id(folder),
         "resume": None if given.get("offline") else "allow",
-        "name": given.get("name") or f"{config.name}, seed {config.seed}"[:MAX_NAME],
-        "group": given.get("group") or (sweep_folder() or "")[-MAX_NAME:] or None,
+        "name": given.get("name")
+        or os.environ.get("WANDB_NAME")
+        or f"{config.name}, seed {config.seed}"[:MAX_NAME],
+        "group": given.get("group")
+        or os.environ.get("WANDB_RUN_GROUP")
+        or (sweep_folder() or "")[-MAX_NAME:]
+        or None,
         "tags": given.get("tags") or [tag.strip()[:MAX_TAG] for tag in dict.fromkeys(tags)],
         "job_type": given.get("job_type") or command_name(),
         # a kill loses what W&B's own process has not written yet

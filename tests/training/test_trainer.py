@@ -78,6 +78,8 @@ def test_wrong_callbacks_are_named(composer, tmp_path, typed, said):
 
 def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_TAGS", "first, second")
+    monkeypatch.setenv("WANDB_NAME", "mine")
+    monkeypatch.setenv("WANDB_RUN_GROUP", "all")
     typed = ("logger=[wandb,csv]", "tags=[mine]", "logger.wandb.project=curves")
     wandb, csv = make_loggers(load(composer(*TYPED, *typed)), tmp_path)
     assert isinstance(wandb, WandbLogger)
@@ -86,7 +88,7 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
     try:
         assert run.offline
         assert run.id == (tmp_path / "wandb/id").read_text()
-        assert run.project == "curves"
+        assert (run.name, run.group, run.project) == ("mine", "all", "curves")
         assert set(run.tags) == {"mine", "first", "second", "custom", "tiny"}
         assert run.config["data"]["languages"] == ["en", "fr"]
     finally:
