@@ -20,6 +20,7 @@ from nmt.config import CompareConfig, EvaluationConfig
 from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.buckets import Bucket
+from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.summary import Measured, score_rows
 from nmt.evaluation.table import score_table
@@ -293,9 +294,22 @@ class _TestSet:
             for name, members in grouped(self.runs).items()
             if all(len(self.measured[run.label].ids) for run in members)
         }
+        constant = {name: self._constant(next(iter(runs))) for name, runs in groups.items()}
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
-        return SetCurves(self.name, groups, {}, list(keys))
+        return SetCurves(self.name, groups, constant, list(keys))
+
+    def _constant(self, label: str) -> Measured:
+        """A system that makes as many errors per word at every length, and scores as a run."""
+        [run] = [run for run in self.runs if run.label == label]
+        records = constant_error_records(run.translations(self.name))
+        for record in records:  # its scores are those of the whole set alone
+            record.pop("bleu_stats_no_unk", None)
+        measured = self.measured[label]
+        settings = EvaluationConfig(edges=self.edges, resamples=self.resamples)
+        system = Measured(records, list(measured.scores.values()), settings, computed=())
+        system.lengths = measured.lengths
+        return system
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """The tests of each score, on the sentences for which all runs that have it have it."""

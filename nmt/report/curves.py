@@ -26,15 +26,16 @@ CURVES = [
 that it is compared with; `sentences` the effective number."""
 RETENTION = [
     *("set", "key", "name", "short", "long", "score_short", "score_long", "value", "low", "high"),
-    *("interval", "longest"),
+    *("interval", "longest", "constant", "above", "above_low", "above_high"),
     *(
         f"lost_{share:.2f}{end}".replace(".", "_")
         for share in LOST
         for end in ("", "_low", "_high")
     ),
 ]
-"""Columns of what is kept: the score at `short` and at `long` words, `value` their ratio, `longest` the
-last length of the curve, and the first lengths at which shares of the score at `short` are lost."""
+"""Columns of what is kept: the score at `short` and at `long` words, `value` their ratio, `constant`
+that of a system of a constant error rate, `above` the first less the second, `longest` the last length of
+the curve, and the first lengths at which shares of the score at `short` are lost."""
 _TEXTS = ("set", "key", "kind", "name", "other", "interval")
 
 
@@ -50,7 +51,7 @@ class SetCurves:
     Args:
         test_set: its name.
         groups: runs that differ in their seed alone, by the name of the group.
-        constant: for each group a system of a constant error rate.
+        constant: for a group a system of a constant error rate with the score of its first run.
         keys: of scores.
     """
 
@@ -75,7 +76,8 @@ class SetCurves:
                 for n, run in enumerate(runs if len(runs) > 1 else ()):
                     alone = {"key": key, "kind": "seed", "name": run}
                     for words, value in zip(curve.lengths, curve.samples[0][n, 0], strict=True):
-                        yield {"set": self.test_set, **alone, "words": words, "value": value}
+                        if np.isfinite(value):
+                            yield {"set": self.test_set, **alone, "words": words, "value": value}
             names = [name for kind, name in curves if kind == "score"][:MAX_COMPARED]
             for a, b in combinations(names, 2):
                 pair = curves["score", a], curves["score", b]
@@ -108,10 +110,17 @@ class SetCurves:
                 kept = curve.retention(SHORT, long) if long > SHORT else None
                 if kind != "score" or first is None or last is None or kept is None:
                     continue
+                if not np.isfinite([first.score, last.score, kept.score]).all():
+                    continue
                 low, high = kept.interval()
                 row = {"set": self.test_set, "key": key, "name": name, "short": SHORT, "long": long}
                 row |= {"score_short": first.score, "score_long": last.score, "longest": longest}
                 row |= {"value": kept.score, "low": low, "high": high, "interval": kept.drawn}
+                constant = self.curves[key].get(("constant", name))
+                own, flat = curve.relative(SHORT), constant and constant.relative(SHORT)
+                if own and flat and (above := difference(own, flat).at(long)) is not None:
+                    row |= {"constant": kept.score - above.score, "above": above.score}
+                    row |= zip(("above_low", "above_high"), above.interval(), strict=True)
                 for share in LOST:
                     name = f"lost_{share:.2f}".replace(".", "_")
                     names = (name + end for end in ("", "_low", "_high"))

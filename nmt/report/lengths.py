@@ -125,6 +125,8 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
             text += (
                 "Dashed: a system that makes as many errors per word in sentences of every length. "
             )
+    else:
+        text += f"No curve: fewer than {FEWEST} sentences of similar length. "
     text += f"Points: sentences in buckets of lengths; counts below. {_cap_words(comparison)}"
     searches = dict.fromkeys(search_settings(run) for run in comparison.present(test_set))
     known = " or ".join(filter(None, searches))

@@ -389,6 +389,8 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             f"At {row.short:.0f} words": number(row.score_short, digits),
             f"At {row.long:.0f} words": number(row.score_long, digits),
             "Left, %": left,
+            "Constant error rate, %": number(100 * row.constant, 0),
+            "Left less that": number(100 * row.above, 0, 100 * row.above_low, 100 * row.above_high),
             "Points": number(row.score_long - row.score_short, digits),
         }
         for lost in LOST:
@@ -400,10 +402,13 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
         rows.append(entry)
     drawn = " or ".join(dict.fromkeys(frame["interval"]))
     notes = [
-        f"Scores read off the curves over length. Left: the score of the long sentences divided by "
-        f"that of the short ones. Lost: the first length, in words, at which that share of the score "
-        f"at the short length is lost; > says that it is not reached where the curve is known. "
-        f"Intervals: {comparison.level}, bootstrap over {drawn}."
+        "Scores read off the curves over length. Left: the score of the long sentences divided by "
+        "that of the short ones. Constant error rate: what is left of a system with the same score "
+        "that makes as many errors per word at every length; where the next column is below 0, the "
+        "runs fall more than that.",
+        "Lost: the first length, in words, at which that share of the score at the short length is "
+        "lost; > says that it is not reached where the curve is known. "
+        f"Intervals: {comparison.level}, bootstrap over {drawn}.",
     ]
     title = f"What is left in long sentences, on {test_set}"
     return Table(f"retention_{test_set}", title, pd.DataFrame(rows).fillna(NONE), notes)

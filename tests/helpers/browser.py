@@ -86,6 +86,7 @@ CONTRAST = """() => {
     const style = getComputedStyle(element);
     const ink = parse(element.ownerSVGElement ? style.fill : style.color);
     const [a, b] = [light(ink), light(behind(element))].sort((x, y) => y - x);
+    if (ink.length === 4 && ink[3] === 0) continue; // only its background is seen
     const ratio = (a + 0.05) / (b + 0.05);
     if (ratio < 4.5) found.push([element.tagName, ratio.toFixed(2), element.textContent.slice(0, 30)]);
   }

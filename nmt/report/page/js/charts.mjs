@@ -66,12 +66,13 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
       { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { x: { ...end, field: "words" }, y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
     ],
   };
-  const beside = parts.map((part) => lengthPanel({ ...shared, ...part, width: Math.max(120, width / 2 - 50), height: 160 }));
+  const narrow = width < 500;
+  const beside = parts.map((part) => lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: 160 }));
   return {
     description: `${main.title} by number of ${words}, ${main.names.length} lines`,
     config: config(theme),
     spacing: 10,
-    vconcat: [lengthPanel({ ...main, ...shared, width, height: 300 }), bars, ...(beside.length ? [{ hconcat: beside, spacing: 20 }] : [])],
+    vconcat: [lengthPanel({ ...main, ...shared, width, height: 300 }), bars, ...(narrow ? beside : beside.length ? [{ hconcat: beside, spacing: 20 }] : [])],
   };
 }
 
