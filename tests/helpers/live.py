@@ -64,15 +64,6 @@ def drawn_model(
     return Model(built.network, codec, objects, dictionary)
 
 
-def laptop_model(model: str) -> Model:
-    """A model of `regime=laptop`: its sizes, and vocabularies as large as the built-in corpus has."""
-    english, french = (
-        [*known, *(f"{letter}{number}" for number in range(1200))]
-        for known, letter in ((ENGLISH, "e"), (FRENCH, "f"))
-    )
-    return drawn_model(model, sizes=(256, 128, 256, 128), words=(english, french), spread=0.05)
-
-
 def exported(trained: Model) -> LiveModel:
     found = live_model(trained)
     assert isinstance(found, LiveModel), found

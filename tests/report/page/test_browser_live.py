@@ -14,8 +14,8 @@ from nmt.report.live_file import write_live
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
-from tests.helpers.live import drawn_model, exported, laptop_model, rounded
-from tests.helpers.run_folders import ENGLISH, make_run
+from tests.helpers.live import drawn_model, exported, rounded
+from tests.helpers.run_folders import make_run
 from tests.report.page.test_live_model import in_python, sentences
 
 pytestmark = IN_BROWSER
@@ -225,20 +225,6 @@ def test_an_address_that_names_a_section_opens_there(
     opened.close()
 
 
-@pytest.mark.parametrize("width", [1024, 1366, 1920])
-def test_on_a_projector_both_models_stand_side_by_side(
-    chromium: Any, live_page: Path, width: int
-) -> None:
-    opened = Opened(chromium, live_page, viewport={"width": width, "height": 768})
-    opened.page.wait_for_selector("html[data-translated]")
-    opened.page.click("#live-present")
-    until(opened.page, "document.fullscreenElement?.id === 'live-panel'")
-    left, right = (opened.page.locator(".live-column").nth(n).bounding_box() for n in (0, 1))
-    assert left["y"] == right["y"]
-    assert right["x"] + right["width"] <= width
-    opened.close()
-
-
 STRANGE = {
     "markup": "</script><img src=x onerror=\"document.title='broken'\"> & <b>",
     "no known word": "xyzzy plugh",
@@ -277,27 +263,3 @@ def test_it_runs_in_a_sandboxed_frame(chromium: Any, live_page: Path, tmp_path: 
     inner.locator("#live-text").press("Enter")
     inner.locator("#live-said", has_text="RNNsearch-50").wait_for(state="attached")
     page.context.close()
-
-
-@pytest.mark.slow
-def test_a_page_with_models_of_laptop_sizes_opens_and_stays_awake(
-    chromium: Any, tmp_path: Path
-) -> None:
-    for model in ("RNNencdec", "RNNsearch"):
-        run = make_run(tmp_path / model, model=model, pairs=40, kept=4)
-        write_live(run, exported(laptop_model(model)))
-    path = build_page(compare_runs(find_runs([tmp_path])[0], resamples=0), tmp_path / "p.html")
-    assert path.stat().st_size < 15_000_000
-    opened = Opened(chromium, path)
-    page = opened.page
-    assert opened.busy() < 2
-    page.wait_for_selector("html[data-translated]", timeout=120_000)
-    page.fill("#live-text", " ".join((ENGLISH * 3)[:150]))
-    page.press("#live-text", "Enter")
-    for _ in range(20):  # of the page's own thread: the models have others
-        before = opened.busy()
-        page.evaluate("new Promise(requestAnimationFrame)")
-        assert opened.busy() - before < 0.2
-    page.click("#live-stop")
-    assert page.inner_text("#live-progress") == "Stopped."
-    opened.close()

@@ -21,7 +21,6 @@ from tests.helpers.live import (
     described,
     drawn_model,
     in_node,
-    laptop_model,
     rounded,
     stored,
 )
@@ -158,34 +157,3 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
             wanted = replace_unknown_words(wanted, decoding.weights, text.split(), dictionary)
         assert record["target"] == [*spelt(wanted), "</s>"]
         assert record["known"] == [word in ENGLISH for word in text.split()]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["RNNencdec", "RNNsearch"])
-def test_thirty_words_take_as_long_as_a_person_waits(model: str, tmp_path: Path) -> None:
-    """Of a processor, at the sizes of `regime=laptop`: 0.3 s greedily, 3 s with a beam of 12."""
-    trained = laptop_model(model)
-    config = dataclasses.replace(trained.config.search, max_ratio=1.0)  # as long as the source
-    changed = dataclasses.replace(
-        trained, config=dataclasses.replace(trained.config, search=config)
-    )
-    seconds = in_node(
-        tmp_path,
-        TRANSLATE.partition("const told")[0]
-        + """
-        const measured = {};
-        for (const beam of [1, 1, 12, 12]) {
-          const before = process.cpuUsage();
-          run(trained.translate(given.text, { ...settings, beam_size: beam }));
-          measured[beam] = process.cpuUsage(before).user / 1e6;
-        }
-        console.log(JSON.stringify(measured));
-        """,
-        about=described(changed),
-        weights=stored(changed, 16, tmp_path),
-        bits=16,
-        text=" ".join((ENGLISH * 3)[:30]),
-    )
-    print(model, seconds)
-    assert seconds["1"] < 0.3
-    assert seconds["12"] < 3
