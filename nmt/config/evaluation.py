@@ -81,10 +81,17 @@ class EvaluationConfig:
 
 @dataclass
 class StressConfig:
-    """Neighbouring sentences concatenated into longer inputs (`+stress=lengths`)."""
+    """Neighbouring sentences concatenated into longer inputs (`+stress=lengths`, `position`)."""
 
     lengths: list[int] = key([], "lengths of the concatenated inputs, in source words", minimum=1)
-    pairs: int = key(100, "concatenated inputs per length", minimum=1)
+    pairs: int = key(
+        100, "concatenated inputs per length; sentences in all for positions", minimum=1
+    )
+    positions: list[int] = key(
+        [],
+        "sentences per input, each compared with its translation alone, by position",
+        minimum=2,
+    )
 
 
 @dataclass

@@ -17,6 +17,7 @@ class Example:
         source, target: words, without `</s>`.
         text: the reference as the file has it, for scores of detokenised text.
         gold: its gold alignment, where there is one.
+        parts: the sentences that it was joined from, whose translations are cut apart again.
     """
 
     id: int
@@ -24,6 +25,7 @@ class Example:
     target: Sequence[str]
     text: str | None = None
     gold: Gold | None = None
+    parts: tuple[Example, ...] = ()
 
     def length(self, side: str) -> int:
         """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""

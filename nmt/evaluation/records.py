@@ -17,6 +17,7 @@ A record is one dict per sentence, a line of `translations/<set>.jsonl`:
     attention_entropy   mean entropy over the target steps, in nats; where there is attention
     eos_weight     mean weight on `</s>` over the target words; where there is attention
     alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
+    position       place of the sentence in an input of several, from 1; with `stress.positions`
     statistics     by key of a score: its statistics, where computing them takes long
 """
 

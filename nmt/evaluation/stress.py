@@ -1,17 +1,32 @@
-"""Test sets of long inputs: neighbouring sentences of a test set, concatenated."""
+"""Test sets of long inputs, made by joining neighbouring sentences of a test set.
+
+`joined` makes inputs of about a given length. `position_sets` makes the same sentences into inputs of
+1, 2, 4, … sentences: the output for an input is cut back into sentences, and each is compared with
+the translation of the same sentence alone, so that the difficulty of the sentence cancels (after Peng,
+Bawden and Yvon, 2024).
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
+
+from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.examples import Example
+from nmt.evaluation.external import system_record
+from nmt.evaluation.records import Record, in_order
+from nmt.evaluation.resampling import interval_of, resampled_sums
 
 TOLERANCE = 0.25  # share by which an input may be longer or shorter than asked for
+POSITION = "position"  # `subset` of scores.csv
 
 
 def joined(examples: Sequence[Example], length: int, count: int) -> list[Example]:
-    """Inputs of about `length` source words, made of sentences that follow one another.
+    """Inputs of about `length` source words, made of neighbouring sentences.
 
     From each start sentences are added as long as that brings the input nearer to `length`; an
     input further from it than a quarter is not used, and the next start is tried. No sentence is
@@ -49,6 +64,11 @@ def joined_name(name: str, length: int) -> str:
     return f"{name}-joined{length}"
 
 
+def position_name(name: str, size: int) -> str:
+    """The name of the set of inputs of `size` sentences of the set `name`."""
+    return f"{name}-position{size}"
+
+
 def stress_sets(
     name: str, examples: Sequence[Example], lengths: Iterable[int], count: int
 ) -> dict[str, list[Example]]:
@@ -60,3 +80,117 @@ def stress_sets(
     """
     sets = {joined_name(name, length): joined(examples, length, count) for length in lengths}
     return {name: inputs for name, inputs in sets.items() if inputs}
+
+
+def position_sets(
+    name: str, examples: Sequence[Example], sizes: Sequence[int], count: int
+) -> dict[str, list[Example]]:
+    """The first sentences of a test set, alone and in inputs of several sentences.
+
+    Args:
+        examples: in the order of the text.
+        sizes: sentences of an input.
+        count: sentences used, rounded down to a multiple of all sizes.
+
+    >>> text = [Example(n, ["a"] * 9, ["b"] * 8) for n in range(9)]
+    >>> {name: len(inputs) for name, inputs in position_sets("mine", text, [2, 4], 9).items()}
+    {'mine-position1': 8, 'mine-position2': 4, 'mine-position4': 2}
+    """
+    if not sizes:
+        return {}
+    used = min(count, len(examples))
+    used -= used % int(np.lcm.reduce(sizes))
+    sets = {}
+    for size in dict.fromkeys([1, *sizes]):
+        starts = range(0, used, size)
+        inputs = [_concatenated(examples[start : start + size]) for start in starts]
+        sets[position_name(name, size)] = inputs
+    return sets if used else {}
+
+
+def _concatenated(parts: Sequence[Example]) -> Example:
+    first, *others = parts
+    for other in others:
+        first = first + other
+    return dataclasses.replace(first, parts=tuple(parts))
+
+
+def cut_records(records: Iterable[Record], detokenise: Callable[[list[str]], str]) -> list[Record]:
+    """The records of the sentences of inputs, each with its part of the output.
+
+    Args:
+        records: of inputs, with `parts`: what describes their sentences (`external.system_record`).
+        detokenise: tokens -> text.
+    """
+    sentences = []
+    for record in records:
+        references = [part["reference"] for part in record["parts"]]
+        outputs = cut(record["hypothesis"], references)
+        sentences += [
+            system_record(part, words, detokenise(words))
+            for part, words in zip(record["parts"], outputs, strict=True)
+        ]
+    return in_order(sentences)
+
+
+def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Cuts an output into one part for each reference, with the least edit distance to them in all.
+
+    The sum of the distances of the parts is the distance of the whole output to the references in a
+    row, so that one table of distances has the best cuts (Matusov et al., 2005).
+
+    >>> cut("a b x c d".split(), [["a", "b"], ["c", "d"]])
+    [['a', 'b', 'x'], ['c', 'd']]
+    """
+    words = [word for reference in references for word in reference]
+    columns = np.arange(len(hypothesis) + 1)
+    written = np.array([*hypothesis, ""], dtype=object)[:-1]
+    table = [columns]
+    for word in words:
+        above = table[-1]
+        row = above + 1
+        row[1:] = np.minimum(row[1:], above[:-1] + (written != word))
+        table.append(np.minimum.accumulate(row - columns) + columns)
+    ends = np.cumsum([len(reference) for reference in references]).tolist()
+    cuts: dict[int, int] = {}
+    place, column = len(words), len(hypothesis)
+    while True:
+        cuts.setdefault(place, column)  # words before the first of the next reference stay here
+        distance = table[place][column]
+        different = place and column and written[column - 1] != words[place - 1]
+        if place and column and distance == table[place - 1][column - 1] + different:
+            place, column = place - 1, column - 1
+        elif place and distance == table[place - 1][column] + 1:
+            place -= 1
+        elif column:
+            column -= 1
+        else:
+            break
+    places = [0, *(cuts[end] for end in ends)]
+    return [list(hypothesis[a:b]) for a, b in itertools.pairwise(places)]
+
+
+def position_losses(
+    name: str, alone: Iterable[Record], together: Iterable[Record], resamples: int
+) -> Iterator[dict[str, Any]]:
+    """BLEU that sentences lose in longer inputs, of all positions and of each: rows of scores.csv.
+
+    Args:
+        name: of the set of inputs.
+        alone: records of the sentences translated by themselves.
+        together: records of the same sentences, cut from the output for inputs.
+    """
+    by_id = {record["id"]: record["bleu_stats"] for record in alone}
+    records = in_order(together)
+    rows = np.array([[*by_id[row["id"]], *row["bleu_stats"]] for row in records], dtype=np.float64)
+    positions = np.array([record["position"] for record in records])
+    for position in (None, *sorted(set(positions.tolist()))):
+        part = rows[(positions == position) | (position is None)]
+        sums = np.concatenate([part.sum(axis=0)[None], resampled_sums(part, resamples)])
+        losses = bleu_scores(sums[:, :10]) - bleu_scores(sums[:, 10:])
+        low, high = interval_of(losses[1:])
+        yield {
+            **{"set": name, "subset": POSITION, "score": "bleu_loss", "from": position},
+            **{"to": position, "value": float(losses[0]), "low": low, "high": high},
+            **{"sentences": len(part), "interval": "" if low is None else "sentences"},
+        }

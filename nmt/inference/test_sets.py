@@ -25,7 +25,14 @@ from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import REGISTERED
-from nmt.evaluation.stress import joined_name, stress_sets
+from nmt.evaluation.stress import (
+    cut_records,
+    joined_name,
+    position_losses,
+    position_name,
+    position_sets,
+    stress_sets,
+)
 from nmt.inference.force_decoding import ForcedDecoding, ScoredSentence, force_decode
 from nmt.inference.model import Model
 from nmt.utils.environment import gather, rank_and_world
@@ -88,6 +95,7 @@ def read_examples(config: Config, splits: Iterable[Pairs]) -> Sets:
             for number, pair in enumerate(split)
         ]
         joined = stress_sets(name, examples, lengths, config.stress.pairs)
+        joined |= position_sets(name, examples, config.stress.positions, config.stress.pairs)
         missing = [length for length in lengths if joined_name(name, length) not in joined]
         if missing:
             log.warning(
@@ -123,7 +131,8 @@ def evaluate_model(model: Model, sets: Sets, folder: Path) -> list[Row]:
                 done=lambda _, stage=stage: stage.advance(world),  # type: ignore[misc]
             )
         if rank == 0:
-            records.write_alignments(folder, name, alignments)
+            if not examples[0].parts:  # whose sentences are not those of the inputs
+                records.write_alignments(folder, name, alignments)
             rows += _scores(config, folder, name, translated)
     return rows
 
@@ -225,7 +234,7 @@ def decode(
 def sentence_record(example: Example, config: Config, vocabularies: Vocabularies) -> Record:
     """What a record says of the sentence pair itself, whoever translates it."""
     unknown = unknown_words(*vocabularies, example.source, example.target)
-    return {
+    record = {
         "id": example.id,
         "source": list(example.source),
         "reference": list(example.target),
@@ -234,6 +243,12 @@ def sentence_record(example: Example, config: Config, vocabularies: Vocabularies
         "no_unk": None if unknown is None else not sum(unknown),
         "unknown_words": unknown,
     }
+    if example.parts:
+        record["parts"] = [
+            sentence_record(part, config, vocabularies) | {"position": position, "no_unk": None}
+            for position, part in enumerate(example.parts, start=1)
+        ]
+    return record
 
 
 def _translation(example: Example, translation: ScoredSentence) -> Record:
@@ -266,11 +281,24 @@ def _reference(model: Model, example: Example, forced: ForcedDecoding) -> Record
 def _scores(config: Config, folder: Path, name: str, translated: list[Record]) -> list[Row]:
     """Writes the translations of a test set, scores them, and logs the scores."""
     shown, language = config.trainer["enable_progress_bar"], config.data.languages[1]
+    sentences = len(translated[0].get("parts") or ())  # of an input
+    if sentences:
+        options = config.tokenizer
+        moses = tokeniser(language, options.normalise, options.characters)
+        translated = cut_records(translated, moses.detokenise)
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
         summary.keep_statistics(translated, config.evaluation, language)
         records.write_translations(folder, name, translated)
         rows = summary.score_set(name, translated, config.evaluation, language)
     log_scores(name, rows)
+    if sentences > 1:
+        by_itself = position_name(name.rpartition("-")[0], 1)
+        alone = records.read_translations(folder, by_itself)
+        losses = list(position_losses(name, alone, translated, config.evaluation.resamples))
+        for row in losses:
+            place = "all positions" if row["from"] is None else f"position {row['from']}"
+            log.info("  %s: %.2f BLEU less than alone", place, row["value"])
+        rows += losses
     return rows
 
 

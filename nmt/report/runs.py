@@ -22,6 +22,7 @@ from nmt.config.keys import flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.config.validation import check_set_name
 from nmt.evaluation import records, results
+from nmt.evaluation.stress import POSITION
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
@@ -81,9 +82,18 @@ class FinishedRun:
         languages = self.flat.get("data.languages") or self.results.get("languages")
         return languages[1] if languages else None
 
-    @cached_property
+    @property
     def scores(self) -> pd.DataFrame:
         """The scores of the run in the columns of `scores.csv`, after the column `run`."""
+        return self._rows[self._rows["subset"] != POSITION]
+
+    @property
+    def position_losses(self) -> pd.DataFrame:
+        """The rows of `scores.csv` of what sentences lose in longer inputs (`+stress=position`)."""
+        return self._rows[self._rows["subset"] == POSITION]
+
+    @cached_property
+    def _rows(self) -> pd.DataFrame:
         if self.table is not None:
             frame = self.table.assign(run=self.label)
         elif self.folder is not None:

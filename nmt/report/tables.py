@@ -226,6 +226,25 @@ def unknown_words_table(comparison: Comparison, test_set: str) -> Table:
     )
 
 
+def positions_table(comparison: Comparison, test_set: str) -> Table:
+    """BLEU that sentences lose as parts of longer inputs, by their position."""
+    frame = pd.concat([run.position_losses for run in comparison.runs])
+    frame = frame[frame["set"] == test_set].rename(columns={"from": "start"})
+    rows: dict[str, dict[str, Any]] = {}
+    for row in frame.itertuples():
+        place = "all positions" if pd.isna(row.start) else f"position {row.start}"
+        cells = rows.setdefault(row.run, {"Run": row.run})
+        cells[place] = number(row.value, 2, row.low, row.high)
+    return Table(
+        f"positions_{test_set}",
+        f"Loss by position in {test_set}",
+        pd.DataFrame(list(rows.values())),
+        [
+            "BLEU of sentences alone less BLEU of the same sentences in inputs, by position in the input."
+        ],
+    )
+
+
 def paper_table() -> Table:
     """Every row of the paper, as published."""
     columns = {
@@ -292,7 +311,8 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 
 def all_tables(comparison: Comparison) -> list[Table]:
     """Every table that has rows, in the order people read them."""
-    makers = [scores_table, retention_table, seeds_table, lengths_table, unknown_words_table]
+    makers = [scores_table, retention_table, seeds_table, lengths_table]
+    makers += [unknown_words_table, positions_table]
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
     return [table for table in tables if len(table.frame)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from omegaconf import DictConfig
@@ -13,7 +12,7 @@ from nmt.config.schema import to_containers
 from nmt.config.targets import own_targets
 from nmt.config.validation import check_set_name
 from nmt.evaluation.scores import choose_scores, modules_of_scores
-from nmt.evaluation.stress import joined_name
+from nmt.evaluation.stress import joined_name, position_name
 from nmt.training.trainer import trainer_arguments
 from nmt.utils.commands import override_key
 from nmt.utils.devices import check_accelerator
@@ -26,8 +25,11 @@ def check_early(config: Config) -> None:
     Raises:
         InputError: for a score, a set's name, an extra or a device.
     """
-    for name, length in itertools.product(config.data.test, config.stress.lengths):
-        check_set_name(joined_name(name, length))
+    for name in config.data.test:
+        for length in config.stress.lengths:
+            check_set_name(joined_name(name, length))
+        for size in config.stress.positions:
+            check_set_name(position_name(name, size))
     choose_scores(config.evaluation.scores)
     check_accelerator(config.trainer["accelerator"])
     trainer_arguments(config)

@@ -1,10 +1,19 @@
+import itertools
+import math
 import random
 
 import pytest
 
 from nmt.evaluation.alignment import Gold, parse_links
 from nmt.evaluation.examples import Example
-from nmt.evaluation.stress import joined, stress_sets
+from nmt.evaluation.stress import (
+    cut,
+    cut_records,
+    joined,
+    position_losses,
+    position_sets,
+    stress_sets,
+)
 
 
 def text(lengths, gold=True):
@@ -71,3 +80,57 @@ def test_sets_are_named_after_their_length_and_absent_when_empty():
         "news-joined20": [24, 24],
         "news-joined40": [36, 36],
     }
+
+
+def distance(a, b):
+    """Edit distance by the definition."""
+    row = list(range(len(b) + 1))
+    for i, word in enumerate(a, 1):
+        last, row = row, [i]
+        for j, other in enumerate(b, 1):
+            row.append(min(last[j] + 1, row[-1] + 1, last[j - 1] + (word != other)))
+    return row[-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_output_is_cut_with_the_least_edit_distance_of_all_cuts(seed):
+    draw = random.Random(seed)
+    references = [draw.choices("abc", k=draw.randint(0, 4)) for _ in range(3)]
+    output = draw.choices("abcd", k=draw.randint(0, 9))
+    parts = cut(output, references)
+    assert [word for part in parts for word in part] == output
+    places = range(len(output) + 1)
+    least = min(
+        distance(output[:i], references[0])
+        + distance(output[i:j], references[1])
+        + distance(output[j:], references[2])
+        for i, j in itertools.combinations_with_replacement(places, 2)
+    )
+    assert sum(map(distance, parts, references)) == least
+
+
+def test_sentences_are_paired_with_themselves_alone():
+    """A system that writes the first sentence of an input and half of each later one."""
+    examples = [
+        Example(n, [f"{n}.{k}" for k in range(8)], [f"{n}.{k}" for k in range(8)])
+        for n in range(11)
+    ]
+    sets = position_sets("news", examples, [2, 4], 10)
+    assert [len(inputs) for inputs in sets.values()] == [8, 4, 2]
+
+    def translated(inputs):
+        for each in inputs:
+            sources = [part.source for part in each.parts]
+            written = [word for n, words in enumerate(sources) for word in words[: 4 if n else 8]]
+            parts = [
+                {"id": part.id, "reference": part.target, "position": n}
+                for n, part in enumerate(each.parts, 1)
+            ]
+            yield {"hypothesis": written, "parts": parts}
+
+    alone, _, four = (cut_records(translated(inputs), " ".join) for inputs in sets.values())
+    assert [row["id"] for row in four] == [row["id"] for row in alone] == list(range(8))
+    rows = list(position_losses("news-position4", alone, four, 100))
+    assert [(row["from"], row["sentences"]) for row in rows] == [(None, 8), (1, 2), (2, 2), (3, 2), (4, 2)]  # fmt: skip
+    half = 100 * (1 - math.exp(-1))
+    assert [row["value"] for row in rows[1:]] == [0, *[pytest.approx(half)] * 3]
