@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from nmt.evaluation.estimate import FEWEST_SEEDS
 from nmt.evaluation.scores import REGISTERED
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -39,6 +40,7 @@ TITLES = {
     "sacrebleu": "sacreBLEU, detokenised",
 }
 NOTHING = "–"
+OLD_STATISTICS = ("slope", "tenth", "breakpoint")  # straight lines through buckets
 Cells = list[list[str]]
 
 
@@ -46,7 +48,10 @@ class Records:
     """What docs/results holds: `scores`, `runs` and `claims`, a frame each."""
 
     def __init__(self, folder: Path = RECORDS) -> None:
-        text = {"keep_default_na": False, "na_values": {"value": [""], "low": [""], "high": [""]}}
+        text = {
+            "keep_default_na": False,
+            "na_values": {name: [""] for name in ("value", "low", "high", "p_holm")},
+        }
         self.runs = pd.read_csv(folder / "runs.csv")
         self.claims = pd.read_csv(folder / "claims.csv", **text)
         self.scores = pd.read_csv(folder / "scores.csv.xz", **text)
@@ -109,14 +114,26 @@ def claims(rows: pd.DataFrame, study: str, *names: str) -> str:
         raise ValueError(f"{study} {unknown_names}: no such claims")
     cells = []
     for row in rows.loc[list(names) or list(rows.index)].itertuples():
-        figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}"
-        cells.append([row.claim, row.verdict, figure])
-    return markdown(["claim", "verdict", "figure"], cells, texts=3)
+        few = int(row.seeds) < FEWEST_SEEDS and row.verdict in ("supported", "refuted")
+        verdict = f"{row.verdict}, of these models" if few else row.verdict
+        values = "" if pd.isna(row.values) or not row.values else f" ({row.values})"
+        figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}{values}"
+        before = row.before
+        if row.statistic in OLD_STATISTICS:
+            before = f"decided by the old statistic ({row.statistic})"
+        brevity = " (without the brevity penalty)" if row.score == "bleu_precisions" else ""
+        cells.append([row.claim + brevity, verdict, figure, _holm(row.p_holm), before])
+    return markdown(["claim", "verdict", "figure", "p, Holm", "before"], cells, texts=5)
+
+
+def _holm(value: float) -> str:
+    return NOTHING if pd.isna(value) else "< 0.001" if value < 0.001 else number(value, 3)
 
 
 def _verdict_figure(row: pd.Series) -> str:
-    length = row.statistic not in ("score", "slope")
-    digits, unit = (1, " words") if length else (max(2, _digits(row.score)), "")
+    words = row.statistic in ("tenth", "breakpoint")
+    retention = row.statistic == "retention"
+    digits, unit = (1, " words") if words else (3 if retention else max(2, _digits(row.score)), "")
     low, high = (None if pd.isna(end) else number(end, digits) for end in (row.low, row.high))
     if not pd.isna(row.value):
         said = f"{number(row.value, digits)}{unit} [{low or '…'}, {high or '…'}]"

@@ -3,7 +3,7 @@
 | column | content |
 |---|---|
 | `set` | name of the test set |
-| `subset` | `all`; `no_unk`: sentences without unknown words, translated with `<unk>` forbidden; `position`: by position in the input, in `from` and `to` |
+| `subset` | `all`; `no_unk`: sentences of known words, translated with `<unk>` forbidden; `position` |
 | `score` | key of the score, such as `bleu` or `alignment_error_rate` |
 | `from`, `to` | source lengths of the bucket, both included; empty for the whole set, `to` for the open bucket |
 | `value` | the score |
