@@ -1,6 +1,6 @@
 """Scores as torchmetrics metrics, exact for any number of processes.
 
-Legend: B sentences of an update, N buckets.
+Legend: B sentences of an update, F statistics of a sentence, N buckets.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from nmt.config.keys import EDGES
-from nmt.evaluation.alignment import COUNTS
-from nmt.evaluation.bleu import WIDTH, bleu, sentence_statistics
+from nmt.evaluation.bleu import WIDTH, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.base import Record
@@ -20,95 +19,53 @@ from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError
 
 
-class BleuByLength(Metric):
-    """Corpus BLEU of all sentences and of each length bucket.
+class ScoreByLength(Metric):
+    """A score of all sentences and of each length bucket, from integer statistics.
 
     The state is integers, summed over updates and processes, so that the result does not depend on
-    how sentences were shared out; the formula at the end is sacrebleu's (`nmt.evaluation.bleu`).
+    how sentences were shared out.
 
     Args:
+        score: key of a score whose statistics are integers, such as `alignment_error_rate`.
+        width: F, the number of its statistics.
         edges: last length of each bucket; longer sentences form the open bucket.
 
-    >>> metric = BleuByLength(edges=[10, 20])
+    >>> metric = ScoreByLength(edges=[10, 20])
     >>> metric.update(torch.tensor([[6, 4, 2, 1, 7, 6, 5, 4, 7, 8]]), torch.tensor([9]))
     >>> {name: round(score, 4) for name, score in metric.compute().items()}
     {'all': 42.3837, '1-10': 42.3837}
     """
 
     full_state_update = False
-    higher_is_better = True
     is_differentiable = False
 
-    statistics: Tensor  # (N, 10) int64
+    counts: Tensor  # (N, F) int64
     sentences: Tensor  # (N,) int64
 
-    def __init__(self, edges: Sequence[int] = EDGES) -> None:
+    def __init__(
+        self, score: str = "bleu", width: int = WIDTH, edges: Sequence[int] = EDGES
+    ) -> None:
         super().__init__()
-        self.edges = list(edges)
+        self.score, self.edges = REGISTERED[score], list(edges)
         self.buckets = buckets(self.edges)
-        size = len(self.buckets)
-        self.add_state(
-            "statistics", torch.zeros(size, WIDTH, dtype=torch.int64), dist_reduce_fx="sum"
-        )
-        self.add_state("sentences", torch.zeros(size, dtype=torch.int64), dist_reduce_fx="sum")
+        zeros = torch.zeros(len(self.buckets), width, dtype=torch.int64)
+        self.add_state("counts", zeros, dist_reduce_fx="sum")
+        self.add_state("sentences", zeros[:, 0].clone(), dist_reduce_fx="sum")
 
-    def update(self, statistics: Tensor, lengths: Tensor) -> None:
-        """Adds sentences.
-
-        Args:
-            statistics: (B, 10) integers of `sentence_statistics`.
-            lengths: (B,) the length that each sentence is bucketed by.
-        """
-        device = self.statistics.device
-        rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(device)
-        self.statistics.index_add_(0, rows, statistics.to(device, torch.int64))
+    def update(self, counts: Tensor, lengths: Tensor) -> None:
+        """Adds sentences: their statistics (B, F), and the lengths (B,) that they are bucketed by."""
+        rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(self.counts.device)
+        self.counts.index_add_(0, rows, counts.to(self.counts))
         self.sentences.index_add_(0, rows, torch.ones_like(rows))
 
     def compute(self) -> dict[str, float]:
-        """BLEU by name: `all`, then each bucket that holds a sentence (`1-10`, ..., `61+`)."""
-        scores = {"all": bleu(self.statistics.sum(dim=0).tolist())}
-        for bucket, counts, sentences in zip(
-            self.buckets, self.statistics.tolist(), self.sentences.tolist(), strict=True
-        ):
-            if sentences:
-                scores[bucket.name] = bleu(counts)
-        return scores
-
-
-class AlignmentErrorRate(Metric):
-    """Alignment error rate (Och and Ney, 2003), precision and recall of links against gold links.
-
-    The state is integers, summed over updates and processes.
-
-    >>> metric = AlignmentErrorRate()
-    >>> metric.update(torch.tensor([[4, 3, 2, 3, 0, 5], [4, 3, 3, 3, 1, 5]]))
-    >>> {name: round(score, 4) for name, score in metric.compute().items()}
-    {'alignment_error_rate': 0.2143, 'precision': 0.75, 'recall': 0.8333}
-    """
-
-    full_state_update = False
-    higher_is_better = False
-    is_differentiable = False
-
-    counts: Tensor  # (6,) int64
-
-    def __init__(self) -> None:
-        super().__init__()
-        zeros = torch.zeros(len(COUNTS), dtype=torch.int64)
-        self.add_state("counts", zeros, dist_reduce_fx="sum")
-
-    def update(self, counts: Tensor) -> None:
-        """Adds sentences: (B, 6) integers of `nmt.evaluation.alignment.sentence_counts`."""
-        self.counts += counts.to(self.counts).sum(dim=0)
-
-    def compute(self) -> dict[str, float]:
-        """The three scores by key; those without anything to count are absent."""
-        counts = self.counts.cpu().numpy().astype(float)
-        values = {
-            key: float(REGISTERED[key].combine(counts))
-            for key in ("alignment_error_rate", "precision", "recall")
-        }
-        return {key: value for key, value in values.items() if value == value}
+        """The score by name: `all`, then each bucket that holds a sentence (`1-10`, ..., `61+`)."""
+        counts, held = self.counts.cpu().numpy(), self.sentences.cpu().numpy() > 0
+        names = ["all", *(bucket.name for bucket in self.buckets)]
+        sums = np.concatenate([counts.sum(axis=0, keepdims=True), counts])
+        scores = self.score.combine(sums.astype(np.float64)).tolist()
+        shown = zip(names, scores, [True, *held], strict=True)
+        return {name: score for name, score, holds in shown if holds}
 
 
 class CorpusScore(Metric):

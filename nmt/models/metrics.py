@@ -5,6 +5,7 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import written_words
-from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights
+from nmt.evaluation.alignment import COUNTS, gold_links, sentence_counts, word_weights
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength
+from nmt.evaluation.metric import ScoreByLength
 from nmt.layers import Likelihood, Network
 from nmt.search import beam_search
 
@@ -55,8 +56,8 @@ class HeldOutMetrics(nn.Module):
         self.translated = translated
         metrics: dict[str, Any] = {name: exact_sum() for name in SUMS}
         metrics |= {
-            "bleu": BleuByLength(list(config.evaluation.edges)),
-            "alignment": AlignmentErrorRate(),
+            "bleu": ScoreByLength("bleu", edges=config.evaluation.edges),
+            "alignment": ScoreByLength("alignment_error_rate", len(COUNTS), []),
         }
         # no compute groups: each metric is updated with other arguments
         self.metrics = MetricCollection(metrics, compute_groups=False)
@@ -98,8 +99,8 @@ class HeldOutMetrics(nn.Module):
             scores |= {f"bleu_by_length/{name}": score for name, score in by_length.items()}
         if sums["attended"]:
             scores |= {name: sums[name] / sums["attended"] for name in ATTENTION}
-        if "alignment_error_rate" in found["alignment"]:
-            scores["alignment_error_rate"] = found["alignment"]["alignment_error_rate"]
+        if not math.isnan(found["alignment"]["all"]):
+            scores["alignment_error_rate"] = found["alignment"]["all"]
         return scores
 
     def reset(self) -> None:
@@ -127,7 +128,7 @@ class HeldOutMetrics(nn.Module):
                 split.target_vocabulary.word_index(target),
             )
             counts = sentence_counts(words, gold, self.evaluation.null_weight)
-            self.metrics["alignment"].update(torch.tensor([counts]))
+            self.metrics["alignment"].update(torch.tensor([counts]), torch.tensor([len(target)]))
 
     def _add_translations(self, network: Network, batch: Batch, split: Pairs) -> None:
         most = len(split) if self.translated is None else self.translated

@@ -1,6 +1,7 @@
 """BLEU by length against sacrebleu, in one process and in several."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torchmetrics import MetricCollection
 
 from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.metric import AlignmentErrorRate, BleuByLength, CorpusScore
+from nmt.evaluation.metric import CorpusScore, ScoreByLength
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
 
@@ -50,7 +51,7 @@ def process(rank, world, folder, statistics, lengths):
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world
     )
-    metric = BleuByLength(EDGES)
+    metric = ScoreByLength(edges=EDGES)
     own = statistics.split(SHARES[world])[rank], lengths.split(SHARES[world])[rank]
     for start in range(0, SHARES[world][rank], 7):
         metric.update(*(part[start : start + 7] for part in own))
@@ -62,14 +63,14 @@ def process(rank, world, folder, statistics, lengths):
 @pytest.mark.parametrize("seed", range(3))
 def test_one_process(corpus, seed):
     pairs = corpus(80, seed=seed)
-    metric = BleuByLength(EDGES)
+    metric = ScoreByLength(edges=EDGES)
     statistics, lengths = tensors(pairs)
     for start in range(0, 80, 9):
         metric.update(statistics[start : start + 9], lengths[start : start + 9])
     assert metric.compute() == pytest.approx(expected_scores(pairs), abs=1e-9)
     assert metric.sentences.sum() == 80
     metric.reset()
-    assert metric.sentences.sum() == metric.statistics.sum() == 0
+    assert metric.sentences.sum() == metric.counts.sum() == 0
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
@@ -86,62 +87,25 @@ def test_several_processes(corpus, tmp_path, world):
         assert scores == pytest.approx(expected, abs=1e-9)
 
 
-COUNTS = [[9, 6, 5, 7, 2, 11], [4, 3, 1, 1, 0, 5], [0, 2, 0, 0, 3, 4], [7, 7, 6, 7, 1, 8]]
-
-
-def alignment_process(rank, world, folder):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world
-    )
-    metric = AlignmentErrorRate()
-    for row in torch.tensor(COUNTS).split([1, 3])[rank]:
-        metric.update(row[None])
-    (folder / f"{rank}.json").write_text(json.dumps(metric.compute()))
-    torch.distributed.destroy_process_group()
-
-
-EXPECTED_ALIGNMENT = {  # links 20, sure 18, hits 12 and 15
-    "alignment_error_rate": 1 - (12 + 15) / (20 + 18),
-    "precision": 15 / 20,
-    "recall": 12 / 18,
-}
-
-
-def test_alignment_error_rate_of_one_process():
-    metric = AlignmentErrorRate()
-    metric.update(torch.tensor(COUNTS[:3]))
-    metric.update(torch.tensor(COUNTS[3:]))
-    assert metric.counts.tolist() == [20, 18, 12, 15, 6, 28]
-    assert metric.compute() == pytest.approx(EXPECTED_ALIGNMENT)
-    metric.reset()
-    metric.update(torch.tensor([[0, 3, 0, 0, 1, 4]]))
-    assert metric.compute() == {"alignment_error_rate": 1.0, "recall": 0.0}
-
-
-@pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_alignment_error_rate_of_two_processes(tmp_path):
-    torch.multiprocessing.start_processes(
-        alignment_process, (2, tmp_path), nprocs=2, start_method="fork"
-    )
-    for rank in range(2):
-        found = json.loads((tmp_path / f"{rank}.json").read_text())
-        assert found == pytest.approx(EXPECTED_ALIGNMENT)
-
-
-def test_both_in_a_collection(corpus):
+def test_alignment_error_rate_beside_bleu(corpus):
+    """Links 20, sure 18, hits 12 and 15."""
+    counts = [[9, 6, 5, 7, 2, 11], [4, 3, 1, 1, 0, 5], [0, 2, 0, 0, 3, 4], [7, 7, 6, 7, 1, 8]]
     pairs = corpus(30, seed=5)
+    alignment = ScoreByLength("alignment_error_rate", 6, [])
     metrics = MetricCollection(
-        {"bleu": BleuByLength(EDGES), "alignment": AlignmentErrorRate()}, compute_groups=False
+        {"bleu": ScoreByLength(edges=EDGES), "alignment": alignment}, compute_groups=False
     )
+    assert math.isnan(alignment.compute()["all"])
     metrics["bleu"].update(*tensors(pairs))
-    metrics["alignment"].update(torch.tensor(COUNTS))
-    assert metrics.compute() == pytest.approx(EXPECTED_ALIGNMENT | expected_scores(pairs))
+    for row in counts:
+        metrics["alignment"].update(torch.tensor([row]), torch.tensor([4]))
+    assert metrics["alignment"].compute()["all"] == pytest.approx(1 - (12 + 15) / (20 + 18))
+    assert metrics["bleu"].compute() == pytest.approx(expected_scores(pairs))
 
 
 def test_empty_and_no_match_buckets(corpus):
     pairs = [([], ["a"] * 5), (["b"] * 4, ["a"] * 15), (["a"] * 30, ["a"] * 30)]
-    metric = BleuByLength(EDGES)
+    metric = ScoreByLength(edges=EDGES)
     metric.update(*tensors(pairs))
     scores = metric.compute()
     assert list(scores) == ["all", "1-10", "11-25", "26-40"]
@@ -150,12 +114,12 @@ def test_empty_and_no_match_buckets(corpus):
 
 
 def test_counts_stay_whole_numbers_beyond_those_of_float32():
-    metric = BleuByLength([10])
+    metric = ScoreByLength(edges=[10])
     row = torch.tensor([[2**24, 2**24, 2**24, 2**24, 2**24, 2**24, 2**24, 2**24, 1, 1]])
     metric.update(row, torch.tensor([3]))
     metric.update(torch.ones(1, 10, dtype=torch.int64), torch.tensor([3]))
-    assert metric.statistics[0, 0] == 2**24 + 1
-    assert metric.half().statistics.dtype == torch.int64
+    assert metric.counts[0, 0] == 2**24 + 1
+    assert metric.half().counts.dtype == torch.int64
 
 
 class TestCorpusScore:
