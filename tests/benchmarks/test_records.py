@@ -5,7 +5,11 @@ import pandas as pd
 import pytest
 from sacrebleu.metrics import BLEU
 
+from benchmarks.coverage import FALLS, SEEDS, coverage
+from benchmarks.decide import decided, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, table_of, with_tables
+from nmt.cli.composition import conf_folder
+from nmt.report.claims import read_claims
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +70,20 @@ def test_sentences_give_the_scores_on_record(records, sentences):
             hits = rows["hits_sure"].sum() + rows["hits_possible"].sum()
             rate = 1 - hits / (rows["links"].sum() + rows["sure"].sum())
             assert rate == pytest.approx(run["all", "alignment_error_rate", np.nan], abs=1e-6)
+
+
+def test_verdicts_follow_from_the_sentences_on_record(sentences):
+    file = read_claims(conf_folder() / "claims" / "europarl.yaml")
+    runs = runs_of(sentences[sentences["group"].isin(["rnnsearch50", "rnnencdec50"])])
+    table = pd.read_csv(RECORDS / "claims.csv").query("study == 'europarl'").set_index("name")
+    for name in ("attention-wins", "fixed-falls", "attention-flat-beyond"):
+        found = decided(file.claims[name], runs)
+        assert found["verdict"] == table.loc[name, "verdict"]
+        expected = table.loc[name, ["value", "low", "high"]].tolist()
+        assert [found[key] for key in ("value", "low", "high")] == pytest.approx(expected)
+
+
+def test_simulated_coverage_is_a_share_of_sets():
+    cells = coverage("natural", FALLS["linear"], SEEDS["1 seed"], sets=4, size=600, resamples=40)
+    assert len(cells) == 7
+    assert all(0 <= cell <= 100 for cell in cells)

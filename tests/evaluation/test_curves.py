@@ -106,6 +106,16 @@ def test_a_ratio_varies_as_the_delta_method_says():
     assert low == pytest.approx(2 * found.score - high)
 
 
+def test_at_the_edge_of_the_longest_training_sentence_both_sides_count():
+    """60 % of the words up to 50 are right and 30 % beyond: the kernel's shares of both by hand."""
+    lengths = np.repeat(np.arange(1, 151), 40)
+    curve = curve_of(lengths, words_and_hits(lengths, np.where(lengths <= 50, 0.6, 0.3)))
+    below = stats.norm.cdf(np.log(50.5 / curve.lengths) / WIDTH)
+    inside = (curve.lengths > 10) & (curve.lengths < 100)
+    np.testing.assert_allclose(curve.score[inside], (0.3 + 0.3 * below)[inside], atol=0.003)
+    assert (curve.kernel.weights.sum(axis=0) > 0).all()
+
+
 def test_where_two_systems_differ():
     lengths = np.repeat(np.arange(4, 100), 20)
     draw = np.random.default_rng(4)

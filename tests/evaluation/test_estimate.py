@@ -21,6 +21,20 @@ def test_seeds_enter_by_a_t_interval():
     assert two.drawn == "sentences"
 
 
+def test_how_the_variance_splits_between_sentences_and_seeds():
+    """By hand: seeds 1, 2, 3; sentences move all by ±3, and the first and last apart by ±1."""
+    shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
+    seeds = np.array([1.0, 2.0, 3.0])
+    resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own
+    found = combined([np.concatenate([seeds[:, None], resampled], axis=1)], 100)
+    between = 1 / 3  # variance 1 of the seeds, by 3 of them
+    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # the bootstrap's own variance of each seed
+    of_mean = 36 / 3  # the bootstrap's variance of the mean, all of it shared
+    assert found.error**2 == pytest.approx(between + of_mean - interaction)
+    least = max(between, interaction)
+    assert found.df == pytest.approx((of_mean - interaction + least) ** 2 / (least**2 / 2))
+
+
 def test_what_a_seed_makes_of_a_sentence_counts_once():
     """Runs whose errors are their own: the variance of the mean is that between the runs."""
     draw = np.random.default_rng(8)
