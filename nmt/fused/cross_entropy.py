@@ -17,9 +17,9 @@ from torch.nn.functional import pad
 from nmt.fused.gpu import backend
 from nmt.layers.precision import accumulate_dtype
 
-# Products of 16 bits on a CPU are made in multiples of so many rows. oneDNN compiles a product for
-# each number of rows that it has not met, and how many words a batch has is seldom the same twice:
-# the three products of 700 rows and 3,000 words take as long to compile as to compute.
+# On a CPU the rows of 16-bit products are padded to a multiple of this number. oneDNN compiles a
+# product for each new number of rows, and the number of words differs from batch to batch: to compile
+# the three products of 700 rows and 3,000 words takes as long as to compute them.
 GRANULE = 32
 
 
@@ -44,9 +44,8 @@ def chunked_nll(
 ) -> tuple[Tensor, Gradients | None]:
     """weight · -log p(word) (R) of readouts (R, M); with `with_gradients` also the gradients of its sum.
 
-    `weight` is (R), or None for 1; `dtype` is the type of the products; `chunk` is the number of
-    rows handled at once, at most (but at least the granule of products): all chunks are as good as
-    equal, so that none is too small to be worth its products.
+    `weight` is (R), or None for 1. `dtype` is the type of the products. `chunk` is the largest number
+    of rows that are handled at once, but at least `GRANULE`.
     """
     steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
@@ -87,9 +86,9 @@ def chunked_nll(
 
 
 def chunks(rows: int, most: int, granule: int = 1) -> Iterator[slice]:
-    """As few slices of at most `most` rows as will do, none more than a granule larger than another.
+    """The smallest number of slices of at most `most` rows; their sizes differ by a granule at most.
 
-    `rows` is a multiple of `granule`, and so is what the slices have.
+    `rows` and the size of each slice are multiples of `granule`.
     """
     units, most = rows // granule, most // granule
     count = -(-units // most) if units else 0
@@ -98,7 +97,7 @@ def chunks(rows: int, most: int, granule: int = 1) -> Iterator[slice]:
 
 
 class SummedNLL(Function):
-    """Σ weight · nll, (): only a factor of it is left for the backward pass."""
+    """Σ weight · nll, (). The forward pass computes the gradients; backward only scales them."""
 
     @staticmethod
     def forward(

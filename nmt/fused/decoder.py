@@ -47,7 +47,7 @@ def is_known(decoder: Decoder) -> bool:
 
 
 class FusedDecoder(Decoder):
-    """See `nmt.layers.Decoder`. Runs as that does where a part was replaced by an unknown one.
+    """See `nmt.layers.Decoder`, which it falls back to if a part was replaced by an unknown one.
 
     No gradient flows into the weights and log-normalisers of `forward` from outside.
     """

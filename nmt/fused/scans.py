@@ -1,7 +1,7 @@
-"""A scoring function over all steps of a sentence against the same keys, and its derivative.
+"""Scoring functions over all steps of a sentence against the same keys, and their derivatives.
 
-A scan lives for one forward or one backward pass. It prepares the keys once, and adds up the
-gradients of keys and parameters without keeping anything of size B x S x N for a step.
+A scan is made for one forward or one backward pass. It prepares the keys once and sums the gradients
+of keys and parameters. It keeps nothing of size B x S x N per step.
 
 B batch, K queries a sentence, T target length, S source length, N alignment.
 """
@@ -23,7 +23,7 @@ BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # e^2x is a normal number 
 
 
 class ScoringScan(Protocol):
-    """What the fused decoder asks of a scoring function."""
+    """The interface that the fused decoder needs."""
 
     def scores(self, query: Tensor) -> Tensor:
         """(B, N) -> (B, S)."""
@@ -43,7 +43,7 @@ def scan_of(scoring: Any, keys: Tensor) -> ScoringScan:
 
 
 def exponential(x: Tensor) -> Tensor:
-    """e^2x, with x held within the bounds between which no product of two becomes 0 · infinity."""
+    """e^2x with x clamped to `BOUNDS`, so that no product of two results is 0 · infinity."""
     bound = BOUNDS[x.dtype]
     return x.clamp(-bound, bound).mul_(2).exp_()
 
@@ -51,12 +51,12 @@ def exponential(x: Tensor) -> Tensor:
 class Halves:
     """(1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) of K queries a sentence and the same keys.
 
-    So tanh, which takes ten times as long as a product and a quotient, is not computed for every
-    pair of a query and a key: each has its exponential taken once. Where both are beyond `BOUNDS`
-    with opposite signs, tanh of their sum is that of the bounded ones.
+    The exponential of each query and key is computed once. A pair of them then costs a product and
+    a quotient, a tenth of the time of tanh. If both are beyond `BOUNDS` with opposite signs, the
+    result is that of the clamped values.
 
-    The sentences are cut into parts that take turns in one buffer: on a CPU few enough of them for
-    it to stay in the cache, unless `rows` says how many.
+    The sentences are cut into parts, which use one buffer in turn. On a CPU a part has `rows`
+    sentences, by default as many as keep the buffer in the cache.
 
     Args:
         keys: (B, S, N).
@@ -75,7 +75,7 @@ class Halves:
         self._one = keys.new_ones(())
 
     def __call__(self, queries: Tensor) -> Iterator[Tensor]:
-        """Those of queries (B, K, N), (b, K, S, N) of one part after the other."""
+        """Yields the halves (b, K, S, N) of each part, for queries (B, K, N)."""
         parts = self.split(exponential(queries).unsqueeze(2))
         for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
             yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()

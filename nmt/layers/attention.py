@@ -33,10 +33,11 @@ def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
 class Attention(nn.Module):
     """c_i = Σ_j α_ij h_j, α_i = softmax over real j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
-    No biases. Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1), whatever
-    the scoring function; `glorot` by Glorot's rule, with which attention forms within a few hundred
-    updates. Of the two matrices there are those that the scoring function names in its
-    `projections` (see `nmt.layers.scoring`); without one, states or annotations are compared.
+    There are no biases. A matrix that the scoring function does not name in its `projections` (see
+    `nmt.layers.scoring`) is None: the function then compares the states or annotations themselves.
+
+    Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1), `glorot` by Glorot's
+    rule, with which attention forms within a few hundred updates.
     """
 
     W_a: nn.Parameter | None  # (Q, H)
@@ -65,7 +66,7 @@ class Attention(nn.Module):
         return annotations if self.U_a is None else nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends with K states a sentence (B, K, H); annotations are never copied."""
+        """The context and weights for K states a sentence (B, K, H), which share its annotations."""
         scores = self.scores(state, memory)
         weights, log_normaliser = softmax_where(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
@@ -73,7 +74,7 @@ class Attention(nn.Module):
     def scores(self, state: Tensor, memory: Memory) -> Tensor:
         """e_ij (B, K, S), in float32 at least, for K states a sentence (B, K, H).
 
-        Raises ValueError for a scoring function whose scores have another shape.
+        Raises ValueError if the scoring function returns another shape.
         """
         assert memory.keys is not None
         query = state if self.W_a is None else nn.functional.linear(state, self.W_a)
@@ -95,7 +96,7 @@ class FixedContext(nn.Module):
         self.size = size
 
     def keys(self, annotations: Tensor) -> None:
-        """None: a fixed vector is not searched."""
+        """None: there is nothing to compare a state with."""
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """The same context (B, K, A) for each of K states (B, K, H); no weights, no scores."""

@@ -30,8 +30,7 @@ class DecoderState(NamedTuple):
 class TeacherForced(NamedTuple):
     """What the decoder computed for a given target sentence.
 
-    Each row of `weights` is a distribution over the source, whatever the kind of attention: scores and
-    figures of attention are computed from them.
+    Each row of `weights` sums to 1 for every kind of attention.
     """
 
     readout: Tensor  # (B, T, M) t_i
@@ -79,7 +78,7 @@ class Decoder(nn.Module):
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
-        """What an encoder gave, with the keys that do not depend on the decoder's state."""
+        """The output of an encoder, and the keys of attention."""
         return Memory(annotations, self.context.keys(annotations), mask, summary)
 
     def initial(self, memory: Memory) -> DecoderState:

@@ -50,11 +50,11 @@ class GatedUnit(nn.Module):
         nn.init.zeros_(self.bias)
 
     def start(self, hidden: Tensor) -> Tensor:
-        """The state that begins with h (..., H): h itself."""
+        """The first state, given h (..., H): h itself."""
         return hidden
 
     def output(self, state: Tensor) -> Tensor:
-        """What is seen of a state (..., H) from outside: all of it."""
+        """The output of a state (..., H): the state itself."""
         return state
 
     def project(self, words: Tensor) -> Tensor:

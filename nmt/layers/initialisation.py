@@ -6,9 +6,9 @@ embeddings included, N(0, 0.01²).
 `glorot`: recurrent matrices orthogonal, biases 0, every other matrix by Glorot's rule (uniform),
 and embeddings N(0, 0.3²): wide enough to move gates and readouts from the first update on.
 
-`wide`: as `glorot`, with embeddings N(0, 1). An annotation is then about its own word above all, and
-attention falls on the word that is translated and not on a neighbour that has taken it up; but words
-that are seldom seen keep more of their first, random vector (docs/results.md measures both).
+`wide`: as `glorot`, with embeddings N(0, 1). An annotation then depends on its own word most, so
+that attention falls on the translated word and not on its neighbour. Rare words keep more of their
+random vectors (docs/results.md measures both effects).
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ INITS = tuple(EMBEDDINGS)
 
 
 def initialise(module: nn.Module, init: str) -> None:
-    """Draws all weights of `module` anew: see each layer's `initialise(init)`. Raises ValueError.
+    """Calls `initialise(init)` of every submodule that has this method.
 
-    Modules without that method (a scoring function of one's own, say) keep what their constructor
-    gave.
+    Other modules keep the weights of their constructor. Raises ValueError for an unknown `init`.
     """
     if init not in INITS:
         raise ValueError(f"init is {init!r}; it must be one of {', '.join(INITS)}")

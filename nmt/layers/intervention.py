@@ -1,7 +1,6 @@
-"""Attention whose weights are replaced, to measure how much translations depend on them.
+"""Attention with replaced weights, which shows how much translations depend on the weights.
 
-Beyond the paper; see Jain and Wallace (2019) and Wiegreffe and Pinter (2019) on what such
-interventions show and do not show.
+Beyond the paper. Jain and Wallace (2019) and Wiegreffe and Pinter (2019) discuss what this shows.
 
 B batch, K queries a sentence, S source length.
 """
@@ -24,9 +23,8 @@ class Intervention(nn.Module):
         argmax     all of it at the largest weight
         shifted    the weight of each position at the next one; that of the last at the first
 
-    Each keeps the sum of a step's weights, 1, so that contexts keep their scale and it is seen what
-    rests on the places of the weights alone. The log-normaliser stays that of the scores. Nothing
-    here depends on the other sentences of a batch. Raises ValueError for another kind.
+    The weights of a step still sum to 1, so that contexts keep their scale. The log-normaliser stays
+    that of the scores. Raises ValueError for another kind.
     """
 
     def __init__(self, attention: Attention, kind: str) -> None:

@@ -22,14 +22,13 @@ class LocalAttention(Attention):
 
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
-    where positions j are counted from 1 and T_x counts `</s>`. As printed, contexts are made with
-    weights that are not normalised again: they sum to less than 1, and to e^-2 at least, since a
-    position inside the window is there always. The weights handed out are divided by their sum, so
-    that figures and scores of attention mean what they mean elsewhere.
+    where positions j are counted from 1 and T_x counts `</s>`. As in the paper, the weights of a
+    context are not normalised again after the product: their sum is between e^-2 and 1. The returned
+    weights are divided by their sum, as those of every other attention.
 
-    The Gaussian alone has a gradient for W_p and v_p. Initialisation: W_p (N, H) and v_p (N) from
-    N(0, 0.01²) under `paper`, by Glorot's rule otherwise: every window begins about the middle of
-    the sentence. Raises ValueError for a `window` (D) below 1.
+    W_p and v_p get their gradient from the Gaussian. Initialisation: W_p (N, H) and v_p (N) from
+    N(0, 0.01²) under `paper`, by Glorot's rule otherwise. Every window then begins near the middle
+    of the sentence. Raises ValueError for a `window` (D) below 1.
     """
 
     def __init__(

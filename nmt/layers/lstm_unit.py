@@ -25,8 +25,8 @@ class LstmUnit(nn.Module):
         g = tanh(W e + U h + C c + b)
 
     and without the terms in c where `context` is 0, as in the encoder. The matrices of one input
-    are stacked: `W` (4H, E), `U` (4H, H), `C` (4H, A), `bias` (4H). A state is [h; m] of size 2H,
-    of which h alone is seen from outside (`output`).
+    are stacked: `W` (4H, E), `U` (4H, H), `C` (4H, A), `bias` (4H). A state is [h; m] of size 2H;
+    its `output` is h.
 
     Initialisation: U_i, U_f, U_o, U orthogonal; b_f is 1 (a memory that is kept until it learns to
     forget: Gers et al., 2000) and the other biases 0; W and C as in the gated unit.

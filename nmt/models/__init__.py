@@ -6,8 +6,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nmt.models.build import build_model
-from nmt.models.networks import build_network
+from nmt.models.networks import build_model, build_network
 
 if TYPE_CHECKING:
     from nmt.models.base import RNNencdec, RNNsearch, Translator

@@ -1,8 +1,7 @@
-"""Builds the network that a configuration describes; imports no Lightning."""
+"""Builds the network, or the LightningModule, that a configuration describes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ from hydra.utils import get_class
 from torch import nn
 
 from nmt.config import Config, ModelConfig
+from nmt.config.schema import to_containers
 from nmt.config.targets import named_by
 from nmt.fused import fuse
 from nmt.fused.gpu import backend
@@ -32,28 +32,39 @@ from nmt.utils.errors import InputError
 Parts = tuple[Encoder, Attention | FixedContext]
 
 
-def build_network(config: Config, source_size: int, target_size: int) -> Network:
-    """The network of a configuration, freshly initialised (seed before calling).
-
-    `model._target_` names a `nmt.models.Translator`, of which the method `parts` alone is used.
+def build_model(config: Config, source_size: int, target_size: int) -> Any:
+    """The `Translator` of a configuration, freshly initialised (seed before calling).
 
     Raises:
-        InputError: where a class that the configuration names cannot be found or built.
+        InputError: if a class that the configuration names cannot be found or built.
     """
     target = config.model._target_
     with named_by(f"model._target_={target}"):
-        model: Any = get_class(target) if target not in PARTS else None
-    parts_of = model.parts if model else PARTS[target]
+        model_class: Any = get_class(target)
+    return model_class(to_containers(config), source_size, target_size)
+
+
+def build_network(config: Config, source_size: int, target_size: int) -> Network:
+    """The network of a configuration, freshly initialised (seed before calling).
+
+    Imports no Lightning, unless `model._target_` names a `Translator` of another package.
+
+    Raises:
+        InputError: if a class that the configuration names cannot be found or built.
+    """
+    target = config.model._target_
+    with named_by(f"model._target_={target}"):
+        named: Any = None if target in PARTS else get_class(target)
+    parts = named.parts if named else PARTS[target]
     reverse = config.data.reverse_source
-    return assemble(
-        config.model, parts_of(config.model, source_size), target_size, reverse_source=reverse
-    )
+    model = config.model
+    return assemble(model, parts(model, source_size), target_size, reverse_source=reverse)
 
 
 def assemble(
     model: ModelConfig, parts: Parts, target_size: int, *, reverse_source: bool = False
 ) -> Network:
-    """A network of these parts, and a decoder and an output layer as `model` says; initialised."""
+    """The initialised network of an encoder, a context and the sizes and options of `model`."""
     encoder, context = parts
     decoder = Decoder(
         target_size,
@@ -63,7 +74,7 @@ def assemble(
         context,
         state_input=model.state_input,
         dropout=model.dropout,
-        unit=unit_of(model),
+        unit=partial(make, "model.unit", model.unit, GatedUnit),
     )
     output = Output(model.maxout, target_size)
     network = Network(encoder, decoder, output, reverse_source=reverse_source)
@@ -73,7 +84,7 @@ def assemble(
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:
-    """A bidirectional encoder (or the one chosen), and attention at every target word (section 3)."""
+    """A bidirectional encoder, unless `model.encoder` names another, and attention (section 3)."""
     encoder = make_encoder(model, source_size, BidirectionalEncoder)
     return encoder, make_attention(model, encoder.size)
 
@@ -95,7 +106,8 @@ PARTS = {"nmt.models.RNNsearch": rnnsearch, "nmt.models.RNNencdec": rnnencdec}
 def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -> Encoder:
     """The encoder of `model.encoder`."""
     sizes = (source_size, model.embedding, model.hidden)
-    options = {"dropout": model.dropout, "unit": unit_of(model)}
+    unit = partial(make, "model.unit", model.unit, GatedUnit)
+    options = {"dropout": model.dropout, "unit": unit}
     encoder: Encoder = make("model.encoder", model.encoder, default, *sizes, **options)
     return encoder
 
@@ -104,38 +116,31 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
     """The attention of `model.attention` over annotations of a size, scored by `model.scoring`."""
     if model.alignment is None:
         raise InputError("model.alignment=null: attention needs the size of the alignment space")
-    where = "model.scoring"
-    scorer, _ = chosen(where, model.scoring, Additive)
+    scorer = named_class("model.scoring", model.scoring, Additive)
     compared = compared_sizes(scorer, model.hidden, annotation, model.alignment)
-    scoring = make(where, model.scoring, Additive, *compared)
+    scoring = make("model.scoring", model.scoring, Additive, *compared)
     sizes = (model.hidden, annotation, model.alignment)
     attention: Attention = make("model.attention", model.attention, Attention, *sizes, scoring)
     return attention
 
 
-def unit_of(model: ModelConfig) -> Callable[..., nn.Module]:
-    """The recurrent unit of `model.unit`."""
-    return partial(make, "model.unit", model.unit, GatedUnit)
-
-
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """An object of the class that a section names, which takes the section's other keys, too."""
-    made, own = chosen(where, section, default)
-    with named_by(f"{where}._target_={made.__name__}"):
-        return made(*args, **options, **own)
+    """An object of the class that a section names; the section's other keys are arguments, too."""
+    own = dict(section or {})
+    chosen = named_class(where, section, default)
+    own.pop("_target_", None)
+    with named_by(f"{where}._target_={chosen.__name__}"):
+        return chosen(*args, **options, **own)
 
 
-def chosen(
-    where: str, section: dict[str, Any] | None, default: type[nn.Module]
-) -> tuple[type[Any], dict[str, Any]]:
-    """The class that a section of the configuration names by `_target_`, and its other keys.
+def named_class(where: str, section: dict[str, Any] | None, default: type[Any]) -> type[Any]:
+    """The class that a section of the configuration names by `_target_`.
 
     Raises:
-        InputError: where there is no such class.
+        InputError: if there is no such class.
     """
-    own = dict(section or {})
-    target = own.pop("_target_", None)
+    target = (section or {}).get("_target_")
     with named_by(f"{where}._target_={target}"):
-        return get_class(target) if target else default, own
+        return get_class(target) if target else default

@@ -41,23 +41,19 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     with named_by(f"optimizer._target_={target}"):
         make = FusedAdadelta if fused else get_class(target)
         optimizer = make(tensors, lr=config.lr, **options)
-    schedule = make_learning_rate_schedule(optimizer, config, updates)
+    schedule = make_schedule(optimizer, config, updates)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
-def make_learning_rate_schedule(
-    optimizer: Optimizer, config: OptimizerConfig, updates: int
-) -> LRScheduler:
-    """The schedule of a learning rate; raises InputError as `make_optimizer`."""
-    target = config.schedule.get("_target_")
-    key = f"optimizer.schedule._target_={target}"
-    own = {name: value for name, value in config.schedule.items() if name != "_target_"}
-    with named_by(key):
-        make: Callable[..., Any] = get_method(str(target))
+def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
+    """The schedule of the learning rate; raises InputError as `make_optimizer` does."""
+    own = dict(config.schedule)
+    target = own.pop("_target_", None)
+    with named_by(f"optimizer.schedule._target_={target}"):
+        make: Callable[..., LRScheduler] = get_method(str(target))
         if "updates" in inspect.signature(make).parameters:
             own["updates"] = updates
-        schedule: LRScheduler = make(optimizer, **own)
-    return schedule
+        return make(optimizer, **own)
 
 
 def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:

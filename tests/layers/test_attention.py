@@ -17,6 +17,7 @@ from nmt.layers import (
     LocalAttention,
     Memory,
     ScaledDot,
+    initialise,
 )
 from nmt.layers.intervention import INTERVENTIONS
 from tests.layers import reference
@@ -194,4 +195,8 @@ def test_unknown_options_are_refused():
         Intervention(make().decoder.context, "random")
     with pytest.raises(ValueError, match="window is 0"):
         LocalAttention(5, 6, 7, Dot(7, 7), window=0)
+    with pytest.raises(ValueError, match="'previous' or 'current'"):
+        make(state_input="next")
+    with pytest.raises(ValueError, match="one of paper, glorot, wide"):
+        initialise(nn.Linear(1, 1), "xavier")
     assert ("as_trained", *INTERVENTIONS) == CONFIGURED

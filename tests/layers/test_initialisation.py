@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
 
 from nmt.config.model import INITS
 from nmt.layers import initialise
@@ -76,25 +75,3 @@ def test_glorot(init, deviation):
 
 def test_the_configuration_knows_the_kinds():
     assert INITS == LAYER_INITS
-
-
-def test_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="one of paper, glorot, wide"):
-        initialise(nn.Linear(1, 1), "xavier")
-
-
-@pytest.mark.parametrize(("scoring", "millions"), [("additive", 80.40), ("none", 68.54)])
-def test_parameters_at_the_papers_sizes(scoring, millions):
-    """Without biases and special symbols."""
-    with torch.device("meta"):
-        net = Net(
-            scoring,
-            source=30000,
-            target=30000,
-            embedding=620,
-            hidden=1000,
-            alignment=1000,
-            maxout=500,
-        )
-    count = sum(p.numel() for name, p in net.named_parameters() if "bias" not in name)
-    assert count / 1e6 == pytest.approx(millions, abs=0.005)

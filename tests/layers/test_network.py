@@ -168,8 +168,3 @@ def test_a_reversed_source_is_the_text_reversed(scoring):
     if scoring != "none":
         expected = by_hand.weights.gather(2, order.unsqueeze(1).expand_as(by_hand.weights))
         torch.testing.assert_close(found.weights, expected)
-
-
-def test_an_unknown_state_input_is_refused():
-    with pytest.raises(ValueError, match="'previous' or 'current'"):
-        make(state_input="next")

@@ -50,6 +50,12 @@ def test_improbable_words_in_float32(kind):
     torch.testing.assert_close(output.loss(*words), expected.sum(), rtol=1e-5, atol=1e-4)
 
 
+def test_logits_of_a_search():
+    output, readout, *_ = output_example(torch.float32, kind=FusedOutput)
+    with torch.no_grad():
+        torch.testing.assert_close(output.logits(readout), Output.logits(output, readout))
+
+
 @KINDS
 def test_bf16_autocast(kind):
     """NLL within 0.05 nats and gradients within 2 % of float32."""

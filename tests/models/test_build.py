@@ -11,7 +11,7 @@ import torch
 from nmt.config import Config, ModelConfig
 from nmt.config.targets import own_targets
 from nmt.data.batch import collate
-from nmt.models import RNNencdec, RNNsearch, build_model
+from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention
 from nmt.models.trust import reject_untrusted_targets
 from nmt.utils.errors import InputError
@@ -44,13 +44,6 @@ def test_the_papers_sizes_have_the_papers_parameters(model, millions):
         shape = [size - 2 if size == 30_002 else size for size in parameter.shape]
         count += torch.Size(shape).numel()
     assert round(count / 1e6, 2) == millions
-
-
-def test_the_classes_of_the_two_models():
-    assert type(build_model(config(), 11, 13)) is RNNsearch
-    encdec = build_model(config(_target_="nmt.models.RNNencdec", scoring=None), 11, 13)
-    assert type(encdec) is RNNencdec
-    assert (build_model(config(), 11, 13).network.attends, encdec.network.attends) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -174,16 +167,6 @@ def test_trusted_code_is_accepted():
 def test_interpolations_in_a_checkpoint_are_refused(value):
     with pytest.raises(InputError, match=r"^logger\.tags\.1: .* holds an interpolation"):
         reject_untrusted_targets({"logger": {"tags": ["a", value]}}, [])
-
-
-def test_every_size_is_taken_from_the_configuration():
-    sizes = {name: 2 * size + 1 for name, size in SMALL.items()}
-    shapes = {tuple(each.shape) for each in build_model(config(**sizes), 17, 19).parameters()}
-    hidden, embedding, alignment, maxout = sizes.values()
-    assert (17, embedding) in shapes
-    assert (19, embedding) in shapes
-    assert any(set(shape) == {19, maxout} for shape in shapes)
-    assert any(set(shape) == {alignment, 2 * hidden} for shape in shapes)
 
 
 @pytest.mark.parametrize("end", ["setup", "teardown"])

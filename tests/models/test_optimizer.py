@@ -92,39 +92,6 @@ def test_schedules_of_a_hundred_updates(settings, shares):
     assert {update: found[update] / 3 for update in shares} == pytest.approx(shares)
 
 
-@pytest.mark.parametrize(("name", "way"), [("Adadelta", "foreach"), ("Adam", "fused")])
-def test_of_the_same_updates_the_fastest_are_made_unless_others_are_typed(name, way):
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    for options, expected in (({}, True), ({way: False}, False)):
-        rule = OptimizerConfig(f"torch.optim.{name}", options=options)
-        assert make_optimizer([parameter], rule, 1)["optimizer"].defaults[way] is expected
-
-
-def test_the_schedule_is_stepped_once_an_update():
-    found = rates(OptimizerConfig(**ADAM, lr=2.0, schedule=schedule("constant", warmup=4)), 10, 6)
-    assert found == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.0, 2.0])
-
-
-def test_an_optimizer_of_ones_own(tmp_path, monkeypatch):
-    (tmp_path / "my_optim.py").write_text(
-        "import torch\n"
-        "class Sign(torch.optim.Optimizer):\n"
-        "    def __init__(self, parameters, lr, scale=1.0):\n"
-        "        super().__init__(parameters, {'lr': lr, 'scale': scale})\n"
-        "    def step(self):\n"
-        "        for group in self.param_groups:\n"
-        "            for p in group['params']:\n"
-        "                p.data -= group['lr'] * group['scale'] * p.grad.sign()\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    rule = OptimizerConfig(_target_="my_optim.Sign", lr=0.5, options={"scale": 3.0})
-    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
-    made = make_optimizer([parameter], rule, 5)
-    parameter.grad = torch.tensor([-7.0, 0.1])
-    made["optimizer"].step()
-    assert parameter.tolist() == [2.5, 0.5]
-
-
 @pytest.mark.parametrize(
     ("settings", "key"),
     [

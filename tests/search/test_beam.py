@@ -10,7 +10,6 @@ from nmt.utils.errors import InputError, RunError
 
 from .models import (
     END,
-    UNKNOWN,
     TableModel,
     TinyModel,
     layered_model,
@@ -66,26 +65,6 @@ def test_searches_the_layers_of_the_project(attentive, state_input):
     model, chosen = layered_model(attentive, state_input), settings(beam_size=4, nbest=4)
     for sentence, found in zip(SOURCES, beam_search(model, *pad(SOURCES), chosen), strict=True):
         assert_same(found, reference_search(model, torch.tensor(sentence), chosen))
-
-
-def test_random_models_end_in_both_ways():
-    """The comparison above sees finished and open hypotheses, and beams that shrink."""
-    source, mask = pad(SOURCES)
-    found = beam_search(TinyModel(seed=2), source, mask, settings(beam_size=5, nbest=5))
-    assert {h.finished for hypotheses in found for h in hypotheses} == {True, False}
-
-
-def test_beam_of_one_is_the_loop_that_takes_the_most_probable_word():
-    model, sentence = TinyModel(seed=4, vocabulary=17), [5, 12, 3, 0]
-    source, mask = pad([sentence])
-    (memory, state), words = model.begin(source, mask), []
-    while len(words) < 3 * len(sentence) and words[-1:] != [END]:
-        logits, attended = model.step(state, memory)
-        word = logits.argmax(2)
-        words.append(int(word))
-        state = model.advance(state, attended, word)
-    [[greedy]] = beam_search(model, source, mask, settings(beam_size=1))
-    assert greedy.tokens == words
 
 
 def test_result_does_not_depend_on_the_company():
@@ -188,12 +167,6 @@ def test_no_hypothesis_where_no_word_is_allowed():
     assert beam_search(model, *pad([[1, 1, END]]), chosen, forbid_unknown=True) == [[]]
 
 
-def test_flat_model_writes_the_first_words():
-    flat = TableModel(torch.zeros(700, 700))
-    [[found]] = beam_search(flat, *pad([[5, 0]]), settings(beam_size=4, min_ratio=1, max_ratio=1.5))
-    assert found.tokens == [1, 1, 0]
-
-
 def test_length_penalty_divides_by_the_symbols_written():
     # </s> at once: .3; 2 then </s>: .7 * .4 = .28; 2 2 </s> and longer: less
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
@@ -214,11 +187,6 @@ def test_vocabulary_smaller_than_the_beam():
     assert_same(found, reference_search(model, torch.tensor([2, 2, 0]), chosen))
 
 
-def test_no_sentences():
-    empty = torch.zeros(0, 4, dtype=torch.int64)
-    assert beam_search(TinyModel(), empty, empty.bool(), settings()) == []
-
-
 def test_asking_for_more_than_the_beam_is_refused():
     with pytest.raises(InputError, match=r"search\.nbest=3"):
         beam_search(TinyModel(), *pad(SOURCES), settings(beam_size=2, nbest=3))
@@ -227,13 +195,6 @@ def test_asking_for_more_than_the_beam_is_refused():
 def test_broken_weights_are_a_failure():
     with pytest.raises(RunError, match="NaN"):
         beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
-
-
-def test_unknown_word_is_written_when_allowed():
-    table = torch.zeros(5, 5, dtype=torch.float64)
-    table[:, UNKNOWN] = 9
-    [[found]] = beam_search(TableModel(table), *pad([[2, 0]]), settings(beam_size=1))
-    assert found.tokens == [1] * 6
 
 
 class Casts(TorchDispatchMode):
