@@ -9,10 +9,8 @@ from torch.autograd import gradcheck
 from nmt.config.evaluation import INTERVENTIONS as CONFIGURED
 from nmt.layers import (
     Additive,
-    Attention,
     Cosine,
     Dot,
-    General,
     Intervention,
     LocalAttention,
     Memory,
@@ -64,23 +62,6 @@ def test_a_cosine_with_zeros_has_a_gradient():
     assert not scores[0, :, 1].any()
     scores.sum().backward()
     assert query.grad.isfinite().all()
-
-
-def test_dot_is_general_with_a_matrix_of_lower_rank():
-    """sᵀ (W_aᵀ U_a) h with 3 entries to compare in, between states of 5 and annotations of 7."""
-    torch.manual_seed(1)
-    dot = Attention(5, 7, 3, Dot(3, 3)).double()
-    general = Attention(5, 7, 3, General(7, 7)).double()
-    nn.init.normal_(dot.W_a)
-    nn.init.normal_(dot.U_a)
-    general.W_a.data = (dot.W_a.t() @ dot.U_a).detach().t()
-    assert general.U_a is None
-    state, annotations = torch.randn(2, 4, 5).double(), torch.randn(2, 6, 7).double()
-    mask = torch.ones(2, 6).bool()
-    found = [
-        a(state, Memory(annotations, a.keys(annotations), mask, state)) for a in (dot, general)
-    ]
-    torch.testing.assert_close(found[0], found[1])
 
 
 def test_scores_of_a_wrong_shape_are_refused():

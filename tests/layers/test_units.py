@@ -6,26 +6,9 @@ import torch
 from torch.autograd import gradcheck
 from torch.nn.functional import linear
 
-from nmt.layers import GatedUnit, LstmUnit, Readout
+from nmt.layers import GatedUnit, LstmUnit
 from tests.layers.nets import mixed_precision
 from tests.layers.reference import sigmoid
-
-
-def test_reset_acts_before_the_recurrent_product():
-    """`torch.nn.GRU` with the same weights gives something else."""
-    unit = GatedUnit(2, 3).double()
-    torch.nn.init.normal_(unit.bias)
-    torch.nn.init.normal_(unit.W)
-    state, word = torch.randn(4, 3).double(), torch.randn(4, 2).double()
-    n = 3
-    z, r, candidate = unit.project(word).chunk(3, 1)
-    z = torch.sigmoid(z + state @ unit.U_gates[:n].t())
-    r = torch.sigmoid(r + state @ unit.U_gates[n:].t())
-    after = torch.tanh(candidate + r * (state @ unit.U.t()))
-    before = torch.tanh(candidate + (r * state) @ unit.U.t())
-    found = unit(state, unit.project(word))
-    torch.testing.assert_close(found, (1 - z) * state + z * before)
-    assert (found - ((1 - z) * state + z * after)).abs().max() > 1e-2
 
 
 @pytest.mark.parametrize(("unit", "size"), [(GatedUnit, 3), (LstmUnit, 6)])
@@ -86,22 +69,3 @@ def test_lstm():
     np.testing.assert_allclose(found.detach(), expected, rtol=1e-12)
     assert torch.equal(unit.output(found), found[:3])
     assert unit.start(found[:3])[3:].eq(0).all()
-
-
-def test_how_an_lstm_is_drawn():
-    torch.manual_seed(0)
-    unit = LstmUnit(20, 30, context=40)
-    assert unit.bias.tolist() == [0.0] * 30 + [1.0] * 30 + [0.0] * 60
-    for block in unit.U.chunk(4):
-        torch.testing.assert_close(block @ block.t(), torch.eye(30), atol=1e-5, rtol=0)
-    assert unit.W.std().item() == pytest.approx(0.01, rel=0.1)
-
-
-def test_maxout_takes_the_larger_of_neighbours():
-    readout = Readout(hidden=2, embedding=1, context=1, maxout=2)
-    with torch.no_grad():
-        for matrix in (readout.U_o, readout.V_o, readout.C_o):
-            matrix.zero_()
-        readout.bias.copy_(torch.tensor([1.0, 5.0, 4.0, 2.0]))
-    found = readout(torch.zeros(1, 2), torch.zeros(1, 1), torch.zeros(1, 1))
-    assert found.tolist() == [[5.0, 4.0]]

@@ -180,13 +180,6 @@ def test_length_penalty_divides_by_the_symbols_written():
     assert long.score == pytest.approx(torch.tensor(0.28).log().item() / 2)
 
 
-def test_vocabulary_smaller_than_the_beam():
-    model = TinyModel(vocabulary=3, seed=1)
-    chosen = settings(beam_size=12, nbest=12)
-    [found] = beam_search(model, *pad([[2, 2, 0]]), chosen)
-    assert_same(found, reference_search(model, torch.tensor([2, 2, 0]), chosen))
-
-
 def test_asking_for_more_than_the_beam_is_refused():
     with pytest.raises(InputError, match=r"search\.nbest=3"):
         beam_search(TinyModel(), *pad(SOURCES), settings(beam_size=2, nbest=3))
