@@ -6,7 +6,12 @@ The names of `nmt.api` can be taken from here; each is imported when it is first
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.platform == "win32":
+    print("this program runs on Linux and macOS; on Windows use WSL", file=sys.stderr)
+    raise SystemExit(2)
 
 if TYPE_CHECKING:
     from nmt.api import compare_runs as compare

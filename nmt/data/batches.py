@@ -185,7 +185,11 @@ def _fill(longer: Integers, tokens: int) -> list[int]:
 
 
 def evaluation_batches(
-    lengths: Sequence[int] | Integers, batch_size: int, rank: int = 0, world: int = 1
+    lengths: Sequence[int] | Integers,
+    batch_size: int,
+    rank: int = 0,
+    world: int = 1,
+    apart: int = 0,
 ) -> list[Rows]:
     """All sentences in batches of like length, or the share of one rank: every `world`-th batch.
 
@@ -198,6 +202,7 @@ def evaluation_batches(
         batch_size: sentences per batch; the last one may have fewer.
         rank: of this process.
         world: number of processes.
+        apart: sentences, from the first, that share no batch with the others.
 
     Returns:
         Numbers of the sentences of each batch. A rank without a share gets one empty batch, since
@@ -205,5 +210,9 @@ def evaluation_batches(
     """
     keys = -np.asarray(lengths, np.int64)
     order = np.lexsort(keys.T[::-1] if keys.ndim > 1 else keys[None]).astype(np.int64)
-    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    batches = [
+        group[start : start + batch_size]
+        for group in (order[order < apart], order[order >= apart])
+        for start in range(0, len(group), batch_size)
+    ]
     return batches[rank::world] or [order[:0]]

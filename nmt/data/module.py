@@ -27,7 +27,8 @@ class TranslationData(pl.LightningDataModule):
 
     Args:
         prepared: the text.
-        config: the whole configuration; `data`, `search.batch_size` and `seed` are used.
+        config: the whole configuration; `data`, `search.batch_size`,
+            `evaluation.valid_sentences` and `seed` are used.
     """
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
@@ -36,6 +37,7 @@ class TranslationData(pl.LightningDataModule):
         self.schedule = make_schedule(prepared.train, config)
         self._workers: int = config.data.workers
         self._evaluation_batch: int = config.search.batch_size
+        self._translated: int = config.evaluation.valid_sentences
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """The micro-batches of an epoch, from the first one after the updates the trainer has made.
@@ -55,15 +57,19 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the development pairs, longest first."""
-        return self._evaluation(self.prepared.valid)
+        """This rank's share of the development pairs; those that are translated come first.
+
+        A search over few sentences takes as long as one over many, so they are not spread over all
+        batches.
+        """
+        return self._evaluation(self.prepared.valid, self._translated)
 
     def test_dataloader(self) -> list[DataLoader[Batch]]:
         """This rank's share of each test set, in the order of the configuration."""
         return [self._evaluation(pairs) for pairs in self.prepared.test.values()]
 
-    def _evaluation(self, pairs: Pairs) -> DataLoader[Batch]:
-        return self._loader(EvaluationBatches(pairs, self._evaluation_batch, *self._rank()))
+    def _evaluation(self, pairs: Pairs, apart: int = 0) -> DataLoader[Batch]:
+        return self._loader(EvaluationBatches(pairs, self._evaluation_batch, *self._rank(), apart))
 
     def transfer_batch_to_device(
         self, batch: Batch, device: torch.device, dataloader_idx: int
@@ -124,9 +130,11 @@ class EpochSampler(Sampler[int]):
 class EvaluationBatches(Dataset[Batch]):
     """This rank's share of the batches of a split that is not trained on."""
 
-    def __init__(self, pairs: Pairs, batch_size: int, rank: int, world: int) -> None:
+    def __init__(
+        self, pairs: Pairs, batch_size: int, rank: int, world: int, apart: int = 0
+    ) -> None:
         self.pairs = pairs
-        self.batches = evaluation_batches(pairs.sizes, batch_size, rank, world)
+        self.batches = evaluation_batches(pairs.sizes, batch_size, rank, world, apart)
 
     def __len__(self) -> int:
         return len(self.batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,15 @@ from nmt.utils.files import write_atomically
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Lightning's plugin, but for writing: a file beside the checkpoint is filled, then renamed.
 
-    A kill or a full disk at any moment leaves the checkpoint of before.
+    A kill or a full disk at any moment leaves the checkpoint of before. A second checkpoint of the
+    same moment, as after a validation with the best score, is a hard link to the first. Files are
+    only ever renamed, so that neither changes with the other.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moment: Any = None  # of the last checkpoint
+        self._written: Path | None = None
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
@@ -28,6 +36,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        moment = [checkpoint["global_step"], checkpoint.get("loops"), sorted(checkpoint)]
+        if moment == self._moment and self._written and linked(self._written, path):
+            return
         try:
             write_atomically(path, lambda stream: torch.save(checkpoint, stream))
         except (OSError, RuntimeError) as error:  # torch turns an OSError into a RuntimeError
@@ -35,3 +46,16 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             raise RunError(
                 f"{path}: cannot write the checkpoint: {reason}; the one before is intact"
             ) from error
+        self._moment, self._written = moment, path
+
+
+def linked(written: Path, path: Path) -> bool:
+    """Whether `path` is now another name of a file; False where the file system has no links."""
+    link = path.with_name(f".{path.name}.link")
+    try:
+        link.unlink(missing_ok=True)
+        os.link(written, link)
+        os.replace(link, path)
+    except OSError:
+        return False
+    return True

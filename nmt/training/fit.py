@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
@@ -15,6 +16,7 @@ from nmt.config import Config
 from nmt.config.schema import scoring_of
 from nmt.data.module import TranslationData
 from nmt.data.prepare import Prepared
+from nmt.fused.gpu import backend
 from nmt.inference.force_decoding import Codec
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import (
@@ -33,7 +35,7 @@ from nmt.training.outcome import Outcome
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
 from nmt.training.trainer import make_trainer
-from nmt.utils.devices import name_of, peak_memory
+from nmt.utils.devices import name_of, peak_memory, why_no_gpu
 from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
@@ -193,7 +195,7 @@ class Training:
         return Stage(title, pairs, "sentence", shown=shown)
 
 
-def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> str:
+def headline(config: Config, model: Any, trainer: pl.Trainer) -> str:
     """A line on the model, the updates and the device of a training."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
@@ -202,9 +204,21 @@ def headline(config: Config, model: pl.LightningModule, trainer: pl.Trainer) -> 
     batch = counted(config.data.batch_size, "sentence")
     if config.data.batch_tokens is not None:
         batch = f"at most {counted(config.data.batch_tokens, 'token')}"
+    device = trainer.strategy.root_device
     length = counted(trainer.max_steps, "update") if trainer.max_steps > 0 else "updates"
     return (
         f"training {config.name} ({size} parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) for {length} of {batch} on "
-        f"{devices}{name_of(trainer.strategy.root_device)}, precision {trainer.precision}"
+        f"{devices}{name_of(device)}, precision {trainer.precision}, {way_of(model, device)}"
+    )
+
+
+def way_of(model: Any, device: torch.device) -> str:
+    """How updates are computed on a device: with kernels, with graphs, or why on a CPU."""
+    if device.type != "cuda":
+        return why_no_gpu() or "the GPU is not used"
+    kernels = model.config.model.recurrence == "fused" and backend.has_kernels(device)
+    return (
+        f"{'Triton' if kernels else 'no Triton'} kernels, "
+        f"{'CUDA' if model.graphs.enabled else 'no CUDA'} graphs"
     )

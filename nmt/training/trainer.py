@@ -11,17 +11,20 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytorch_lightning as pl
+import torch
 from hydra.utils import get_object, instantiate
 from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.plugins.environments import SLURMEnvironment
+from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 
 from nmt.config import Config
 from nmt.config.targets import named_by
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
-from nmt.utils.devices import resolve_precision
+from nmt.utils.devices import resolve_accelerator, resolve_precision
 from nmt.utils.errors import InputError, first_line
 
 # Arguments that differ from Lightning's defaults unless they are typed
@@ -85,8 +88,23 @@ def trainer_arguments(config: Config) -> dict[str, Any]:
             f"trainer.accumulate_grad_batches={accumulated}"
         )
     given["precision"] = resolve_precision(given["precision"], given["accelerator"])
+    given["accelerator"] = resolve_accelerator(given["accelerator"])
+    given["strategy"] = make_strategy(given["strategy"])
     given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
     return given
+
+
+def make_strategy(name: str) -> Any:
+    """Lightning's `ddp` with gradients that are views of its buckets, which saves a copy of them.
+
+    `ddp_bf16` also exchanges them in 16 bits. Other names are Lightning's.
+    """
+    if name not in ("ddp", "ddp_bf16"):
+        return name
+    # the gradients come from a CUDA graph's stream, which is waited for
+    torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    hook = bf16_compress_hook if name == "ddp_bf16" else None
+    return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)
 
 
 def make_callbacks(config: Config, folder: Path) -> list[pl.Callback]:

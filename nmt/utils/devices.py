@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import resource
 import sys
+from functools import cache
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 from nmt.utils.threads import choose_threads
 
 
@@ -29,15 +31,43 @@ def resolve_precision(precision: str, accelerator: str) -> str:
 
 def uses_gpu(accelerator: str) -> bool:
     """Whether `trainer.accelerator` comes to a GPU on this machine."""
-    return accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    return accelerator in ("auto", "gpu", "cuda") and not why_no_gpu()
+
+
+def resolve_accelerator(accelerator: str) -> str:
+    """`cuda` or `cpu` for `auto` and `gpu`; other names as they are.
+
+    Lightning's `auto` may choose a device without float64, which sums of scores need.
+    """
+    if accelerator in ("auto", "gpu"):
+        return "cuda" if uses_gpu(accelerator) else "cpu"
+    return accelerator
 
 
 def check_accelerator(accelerator: str) -> None:
-    """Raises InputError where a GPU is asked for and none is there."""
-    if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+    """Raises InputError where a GPU is asked for and none can be used."""
+    if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(
-            f"trainer.accelerator={accelerator}: no GPU found; type trainer.accelerator=cpu, or auto"
+            f"trainer.accelerator={accelerator}: {reason}; type trainer.accelerator=cpu, or auto"
         )
+
+
+@cache
+def why_no_gpu() -> str:
+    """Why no GPU can be used; empty where a product on it comes out right.
+
+    The wheels of torch have no code for some cards that `torch.cuda.is_available` counts.
+    """
+    if not torch.cuda.is_available():
+        apple = torch.backends.mps.is_available()
+        return "Apple's GPUs are not supported" if apple else "no GPU found"
+    index = int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count()
+    try:
+        ones = torch.ones(2, 2, device=torch.device("cuda", index))
+        product = float((ones @ ones).sum())
+    except RuntimeError as error:
+        return f"{torch.cuda.get_device_name(index)} cannot be used ({first_line(error)})"
+    return "" if product == 8 else f"{torch.cuda.get_device_name(index)} computes wrong numbers"
 
 
 def resolve_threads(threads: int | str, accelerator: str, units: int, processes: int) -> int:

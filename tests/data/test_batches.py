@@ -209,3 +209,11 @@ def test_evaluation_sees_every_pair_once_in_the_same_batches(
 def test_equally_long_sentences_keep_their_order() -> None:
     batches = evaluation_batches([4, 7, 4, 9, 7, 4], 4)
     assert [batch.tolist() for batch in batches] == [[3, 1, 4, 0], [2, 5]]
+
+
+def test_sentences_that_are_translated_share_no_batch_with_others() -> None:
+    lengths = [5, 9, 2, 7, 1, 8, 3]
+    batches = evaluation_batches(lengths, 2, apart=3)
+    assert [batch.tolist() for batch in batches] == [[1, 0], [2], [5, 3], [6, 4]]
+    shares = [evaluation_batches(lengths, 2, rank, 2, apart=3) for rank in range(2)]
+    assert sorted(int(n) for share in shares for batch in share for n in batch) == list(range(7))

@@ -1,0 +1,96 @@
+"""What is chosen on every machine, with availability as each has it."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from nmt.training.fit import way_of
+from nmt.training.trainer import make_strategy
+from nmt.utils import devices
+from nmt.utils.errors import InputError
+from tests.helpers import ROOT
+
+CARD = "NVIDIA Tesla V100"
+
+
+def machine(monkeypatch, *, cuda=False, mps=False, fault=None):
+    """A machine with these devices; the first work on its GPU may raise an error."""
+    ones = torch.ones
+
+    def work(*shape, device=None):
+        if fault:
+            raise fault
+        return ones(*shape)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(cuda))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index=None: CARD)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    monkeypatch.setattr(torch, "ones", work)
+    devices.why_no_gpu.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    yield
+    devices.why_no_gpu.cache_clear()
+
+
+NO_CODE = RuntimeError("CUDA error: no kernel image is available\nCompile with …")
+MACHINES = [
+    ({"mps": True}, "cpu", "Apple's GPUs are not supported"),
+    ({}, "cpu", "no GPU found"),  # no driver, or CUDA_VISIBLE_DEVICES=
+    ({"cuda": True, "fault": NO_CODE}, "cpu", f"{CARD} cannot be used (RuntimeError: CUDA error:"),
+    ({"cuda": True}, "cuda", ""),
+]
+
+
+@pytest.mark.parametrize(("have", "accelerator", "reason"), MACHINES)
+def test_what_is_chosen(have, accelerator, reason, monkeypatch):
+    machine(monkeypatch, **have)
+    assert devices.resolve_accelerator("auto") == accelerator
+    assert devices.resolve_accelerator("cpu") == "cpu"
+    assert reason.partition(" (")[0] in devices.why_no_gpu()
+    if accelerator == "cuda":
+        assert devices.resolve_precision("auto", "auto") == "bf16-mixed"
+        devices.check_accelerator("gpu")
+    else:
+        with pytest.raises(InputError, match=r"^trainer\.accelerator=gpu: .*\S; type") as refused:
+            devices.check_accelerator("gpu")
+        assert "\n" not in str(refused.value)
+        model = SimpleNamespace(graphs=SimpleNamespace(enabled=True))
+        assert way_of(model, torch.device("cpu")) == devices.why_no_gpu()
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_what_is_said_of_a_gpu(kernels, monkeypatch):
+    machine(monkeypatch, cuda=True)
+    monkeypatch.setattr("nmt.fused.gpu.backend.has_kernels", lambda device: kernels)
+    model = SimpleNamespace(
+        graphs=SimpleNamespace(enabled=kernels),
+        config=SimpleNamespace(model=SimpleNamespace(recurrence="fused")),
+    )
+    expected = ("Triton kernels, CUDA graphs", "no Triton kernels, no CUDA graphs")[not kernels]
+    assert way_of(model, torch.device("cuda", 0)) == expected
+
+
+def test_windows_ends_with_a_line():
+    code = "import sys; sys.platform = 'win32'; import nmt"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "Linux and macOS" in ended.stderr
+
+
+def test_strategies():
+    plain, short = make_strategy("ddp"), make_strategy("ddp_bf16")
+    assert plain._ddp_kwargs == short._ddp_kwargs == {"gradient_as_bucket_view": True}
+    assert plain._ddp_comm_hook is None
+    assert short._ddp_comm_hook.__name__ == "bf16_compress_hook"
+    assert make_strategy("auto") == "auto"
