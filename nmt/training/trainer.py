@@ -89,7 +89,7 @@ def trainer_arguments(config: Config) -> dict[str, Any]:
         )
     given["precision"] = resolve_precision(given["precision"], given["accelerator"])
     given["accelerator"] = resolve_accelerator(given["accelerator"])
-    given["strategy"] = make_strategy(given["strategy"])
+    given["strategy"] = make_strategy(given.get("strategy", "auto"))
     given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
     return given
 
