@@ -17,15 +17,14 @@ of sentences vary too little for that: at p < 0.05 up to 8 in 100 are found of 3
 Approximate randomisation counts the shuffles at least as far apart as the outputs; sacrebleu, which
 counts those farther apart, finds any difference in a single sentence.
 
-Each system is resampled once: the draws are the same for all (`nmt.evaluation.resampling`), so that
-a pair's resamples are differences of what each has.
+All systems are resampled alike (`nmt.evaluation.resampling`), so that the resamples of a pair are
+differences of what each has.
 
 Legend: N sentences, S systems, F statistics of a sentence, R resamples or trials.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -37,23 +36,6 @@ from nmt.evaluation.resampling import Combine, interval_of, kept_sums, resampled
 TIE = 1e-9  # two scores nearer than this are the same but for rounding
 FEWEST = 30  # sentences whose bootstrap has a p
 FEW_SENTENCES = f"intervals of fewer than {FEWEST} sentences are too narrow"
-
-
-@dataclass(frozen=True)
-class Resampled:
-    """A system by one score on one set of sentences.
-
-    Attributes:
-        sums: (F,) of its statistics.
-        score: of the sums; NaN where undefined.
-        resampled: (R,) scores of the bootstrap.
-        kept: (R, F) sums of the sentences that a trial of randomisation leaves with it.
-    """
-
-    sums: np.ndarray
-    score: float
-    resampled: np.ndarray
-    kept: np.ndarray
 
 
 def compare(
@@ -89,67 +71,53 @@ def compare(
         ({"bucket": bucket.name, **bucket.row()}, places == place)
         for place, bucket in enumerate(buckets(edges))
     ]
-    pairs = list(combinations(statistics, 2))
-    rows: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {
-        score: {pair: [] for pair in pairs} for score in combine
-    }
-    for head, inside in subsets:
-        if not inside.any():
+    found: dict[str, list[dict[str, Any]]] = {}
+    for score, formula in combine.items():
+        table = np.stack([statistics[name][score] for name in statistics], axis=1)  # (N, S, F)
+        rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for head, inside in subsets:
+            if inside.any():
+                for row in _pairs([*statistics], table[inside], formula, resamples, confidence):
+                    rows.setdefault((row["a"], row["b"]), []).append(row | head)
+        order = [pair for pair in combinations(statistics, 2) if pair in rows]
+        found[score] = [row for pair in order for row in _corrected(rows[pair])]
+    return found
+
+
+def _pairs(
+    names: list[str], table: np.ndarray, combine: Combine, resamples: int, confidence: float
+) -> Iterator[dict[str, Any]]:
+    """The measured part of a row of `compare` for each pair of systems with defined scores.
+
+    Args:
+        table: (N, S, F) statistics of the sentences.
+    """
+    flat = table.reshape(len(table), -1)
+    shape = -1, *table.shape[1:]
+    sums, kept = table.sum(axis=0), kept_sums(flat, resamples).reshape(shape)
+    scores, resampled = combine(sums), combine(resampled_sums(flat, resamples).reshape(shape))
+    for one, other in combinations(range(len(names)), 2):
+        if not np.isfinite(scores[[one, other]]).all():
             continue
-        systems = _resample(statistics, combine, inside, resamples)
-        for (score, formula), (a, b) in product(combine.items(), pairs):
-            one, other = systems[a, score], systems[b, score]
-            if np.isfinite(one.score) and np.isfinite(other.score):
-                found = _difference(one, other, formula, int(inside.sum()), confidence)
-                rows[score][a, b].append({"a": a, "b": b, **head, **found})
-    return {
-        score: [row for part in by_pair.values() for row in _corrected(part)]
-        for score, by_pair in rows.items()
-    }
-
-
-def _resample(
-    statistics: Mapping[str, Mapping[str, np.ndarray]],
-    combine: Mapping[str, Combine],
-    inside: np.ndarray,
-    resamples: int,
-) -> dict[tuple[str, str], Resampled]:
-    """All systems by each score on a part of the sentences: one product for all of them."""
-    keys = [(system, score) for system in statistics for score in combine]
-    parts = [statistics[system][score][inside] for system, score in keys]
-    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-    together = np.concatenate(parts, axis=1, dtype=np.float64)
-    sums = np.split(together.sum(axis=0), ends)
-    drawn = np.split(resampled_sums(together, resamples), ends, axis=1)
-    kept = np.split(kept_sums(together, resamples), ends, axis=1)
-    return {
-        (system, score): Resampled(
-            sums[n], float(combine[score](sums[n])), combine[score](drawn[n]), kept[n]
-        )
-        for n, (system, score) in enumerate(keys)
-    }
-
-
-def _difference(
-    one: Resampled, other: Resampled, combine: Combine, sentences: int, confidence: float
-) -> dict[str, Any]:
-    """The measured part of a row of `compare`."""
-    delta = one.score - other.score
-    deltas = one.resampled - other.resampled
-    low, high = interval_of(deltas, confidence)
-    # a trial swaps the two outputs of each sentence or leaves them, each with probability 1/2
-    swapped = other.sums + (one.kept - other.kept)
-    shuffled = combine(swapped) - combine(one.sums + other.sums - swapped)
-    return {
-        "sentences": sentences,
-        "score_a": one.score,
-        "score_b": other.score,
-        "delta": delta,
-        "low": low,
-        "high": high,
-        "p": _p_value(deltas - np.nanmean(deltas), delta) if sentences >= FEWEST else None,
-        "p_randomised": _p_value(shuffled, delta),
-    }
+        delta = float(scores[one] - scores[other])
+        deltas = resampled[:, one] - resampled[:, other]
+        low, high = interval_of(deltas, confidence)
+        # a trial swaps the two outputs of each sentence or leaves them, each with probability 1/2
+        swapped = sums[other] + (kept[:, one] - kept[:, other])
+        shuffled = combine(swapped) - combine(sums[one] + sums[other] - swapped)
+        few = len(table) < FEWEST
+        yield {
+            "a": names[one],
+            "b": names[other],
+            "sentences": len(table),
+            "score_a": float(scores[one]),
+            "score_b": float(scores[other]),
+            "delta": delta,
+            "low": low,
+            "high": high,
+            "p": None if few else _p_value(deltas - np.nanmean(deltas), delta),
+            "p_randomised": _p_value(shuffled, delta),
+        }
 
 
 def _p_value(by_chance: np.ndarray, observed: float) -> float:
