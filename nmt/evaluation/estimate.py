@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -100,21 +99,10 @@ class Estimate:
         above, below = _t_tails(self.score - threshold, error, self.df)
         return max(tails[0], above), max(tails[1], below)
 
-    def equivalence(self, margin: float, level: float = 0.05) -> dict[str, Any]:
-        """Two one-sided tests (Schuirmann, 1987) that the truth is within `margin` of 0.
-
-        Args:
-            margin: above 0, in the units of the figure.
-            level: of each test: the interval has a confidence of 1 - 2 level.
-
-        Returns:
-            `score`, `low`, `high`, `margin`, `p` and `equivalent`: whether p is at most the level.
-        """
+    def equivalence_p(self, margin: float) -> float | None:
+        """The p-value of two one-sided tests (Schuirmann, 1987) that the truth is within `margin` of 0."""
         lower, upper = self._careful_tails(-margin), self._careful_tails(margin)
-        p = None if lower is None or upper is None else max(lower[0], upper[1])
-        low, high = self.interval(1 - 2 * level)
-        found = {"score": self.score, "low": low, "high": high, "margin": margin, "p": p}
-        return {**found, "equivalent": None if p is None else p <= level}
+        return None if lower is None or upper is None else max(lower[0], upper[1])
 
 
 def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:

@@ -326,14 +326,14 @@ def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, floa
     refuted if the whole interval lies outside.
     """
     ((kind, margin),) = rule.items()
-    tested = estimate.equivalence(margin, 1 - CONFIDENCE) if kind == "within" else {}
-    p = tested["p"] if tested else estimate.p(margin)
     low, high = estimate.interval(CONFIDENCE)
-    if low is None or high is None:
+    p = estimate.equivalence_p(margin) if kind == "within" else estimate.p(margin)
+    if low is None or high is None or p is None:
         return UNDECIDED, p
-    if tested:
-        outside = low > margin or high < -margin
-        return SUPPORTED if tested["equivalent"] else REFUTED if outside else UNDECIDED, p
+    if kind == "within" and p <= 1 - CONFIDENCE:
+        return SUPPORTED, p
+    if kind == "within":
+        return REFUTED if low > margin or high < -margin else UNDECIDED, p
     if low <= margin <= high:
         return UNDECIDED, p
     return SUPPORTED if (low > margin) == (kind == "above") else REFUTED, p

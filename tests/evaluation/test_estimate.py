@@ -50,9 +50,8 @@ def test_equivalence_is_two_one_sided_tests():
     draw = np.random.default_rng(9)
     found = combined([np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]], 10_000)
     low, high = found.interval(0.9)
-    assert found.equivalence(high + 0.01)["equivalent"]
-    assert not found.equivalence(high - 0.01)["equivalent"]
-    assert found.equivalence(0.5)["low"] == low
+    assert found.equivalence_p(high + 0.01) <= 0.05 < found.equivalence_p(high - 0.01)
+    assert low < 0.2
     assert found.p(0.2) > 0.9 > found.p()
 
 
@@ -66,8 +65,8 @@ def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(df, equi
     found = combined([values], df + 1)
     share = ((found.resampled >= margin).sum() + 1) / 5001
     p = max(share, stats.t.cdf((0.2 - margin) / error, df))
-    assert found.equivalence(margin)["p"] == pytest.approx(p)
-    assert found.equivalence(margin)["equivalent"] is equivalent
+    assert found.equivalence_p(margin) == pytest.approx(p)
+    assert (found.equivalence_p(margin) <= 0.05) is equivalent
 
 
 @pytest.mark.slow
