@@ -26,18 +26,14 @@ log = logging.getLogger(__name__)
 def main(composed: DictConfig) -> None:
     from nmt.config import ScoreConfig
     from nmt.data.lines import check_file, read_parallel
-    from nmt.inference.lines import LineFormat
+    from nmt.inference.lines import pair_line
     from nmt.inference.load import load_for_command
     from nmt.utils.progress import Stage
 
     files = [check_file(composed[side], side) for side in ("source", "target")]
     model = load_for_command(composed, ScoreConfig)
     config = model.config
-    layout = LineFormat(
-        alignments=composed.alignments,
-        null=config.evaluation.null_weight,
-        mean=composed.mean,
-    )
+    null = config.evaluation.null_weight
     attention = bool(composed.page or composed.alignments)
     rows: list[dict[str, Any]] = []
     total, symbols, number = 0.0, 0, 0
@@ -46,7 +42,7 @@ def main(composed: DictConfig) -> None:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
             for scored in model.score(lines, tokenised=composed.tokenised, attention=attention):
                 number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
-                print(layout.pair(number, scored), flush=number % 64 == 0)
+                print(pair_line(composed, null, number, scored), flush=number % 64 == 0)
                 if composed.page:
                     rows.append({"id": number, **(scored.row or {}), "reference": []})
             stage.advance(len(lines))

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 @command("translate")
 def main(composed: DictConfig) -> None:
     from nmt.config import TranslateConfig
-    from nmt.inference.lines import LineFormat, batches_of_lines
+    from nmt.inference.lines import batches_of_lines, translation_lines
     from nmt.inference.load import load_for_command
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
@@ -39,13 +39,7 @@ def main(composed: DictConfig) -> None:
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     drawn = bool(composed.heatmap or composed.page)
-    layout = LineFormat(
-        alignments=composed.alignments,
-        null=config.evaluation.null_weight,
-        numbers=config.search.nbest > 1,
-        scores=composed.scores,
-        detokenise=composed.detokenise,
-    )
+    null, numbered = config.evaluation.null_weight, config.search.nbest > 1
     rows: list[dict[str, Any]] = []
     number, typed = 0, sys.stdin.isatty()
     if typed:
@@ -65,7 +59,7 @@ def main(composed: DictConfig) -> None:
                     row = {"id": number, **best.row, "reference": []}
                     rows.append(row)
                     draw(row, composed.heatmap)
-                for line in layout.translations(number, best):
+                for line in translation_lines(composed, null, number, best, numbered):
                     print(line)
                 stage.advance()
             sys.stdout.flush()

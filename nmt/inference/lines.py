@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from nmt.data.lines import decode_line
@@ -59,66 +59,66 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
             return
 
 
-@dataclass(frozen=True)
-class LineFormat:
-    """The output format of nmt.translate and nmt.score.
+def translation_lines(
+    options: Any, null: float, number: int, best: ScoredSentence, numbered: bool
+) -> Iterator[str]:
+    """The lines that `nmt.translate` prints for line `number` of its input, without their ends.
 
-    Attributes:
-        alignments: `pharaoh` adds a column of links, `json` makes an object of the line; or None.
+    Args:
+        options: `alignments`, `scores` and `detokenise` of `TranslateConfig`.
         null: largest weight on `</s>` of a linked word.
-        numbers: the line's number before each translation.
-        scores: the log-probability before each translation.
-        detokenise: ordinary text; false: tokens separated by spaces.
-        mean: of `nmt.score`: the log-probability divided by the number of predicted symbols.
+        number: from 1.
+        best: the line's translation; an empty one gives empty columns.
+        numbered: whether each translation follows the number of its line.
     """
-
-    alignments: str | None
-    null: float
-    numbers: bool = False
-    scores: bool = False
-    detokenise: bool = True
-    mean: bool = False
-
-    def translations(self, number: int, best: ScoredSentence) -> Iterator[str]:
-        """The lines of output for line `number` of the input (from 1), without their ends."""
-        if self.alignments == "json":
-            objects = [{"text": each.text, **self._object(each, each.score)} for each in best.nbest]
-            yield to_json({"line": number, "source": best.source, "translations": objects})
-            return
-        rows = [self._columns(each) for each in best.nbest]
-        for columns in rows or [[""] * (1 + self.scores + bool(self.alignments))]:
-            shown = [str(number), *columns] if self.numbers else columns
-            yield "\t".join(column.replace("\t", " ") for column in shown)
-
-    def pair(self, number: int, scored: ScoredSentence) -> str:
-        """The line of output for one scored pair, without its end."""
-        score = scored.score / scored.symbols if self.mean else scored.score
-        if self.alignments == "json":
-            content = {"line": number, "source": scored.source, **self._object(scored, score)}
-            return to_json(content)
-        links = [self._links(scored)] if self.alignments else []
-        return "\t".join([f"{score:.4f}", *links])
-
-    def _columns(self, sentence: ScoredSentence) -> list[str]:
-        score = [f"{sentence.score:.4f}"] if self.scores else []
-        text = sentence.text if self.detokenise else " ".join(sentence.tokens)
-        return [*score, text, *([self._links(sentence)] if self.alignments else [])]
-
-    def _object(self, sentence: ScoredSentence, score: float) -> dict[str, Any]:
-        assert sentence.row is not None
-        return {
-            "tokens": sentence.tokens,
-            "score": score,
-            "links": self._links(sentence),
-            "weights": sentence.row["weights"],
-            "log_probability": sentence.row["log_probability"],
-        }
-
-    def _links(self, sentence: ScoredSentence) -> str:
-        """Links i-j from source word i to target word j, from 0; empty without attention."""
-        weights = sentence.weights
-        return "" if weights is None else format_links(hard_links(weights, self.null))
+    if options.alignments == "json":
+        translations = [
+            {"text": each.text, **_object(each, each.score, null)} for each in best.nbest
+        ]
+        yield _json({"line": number, "source": best.source, "translations": translations})
+        return
+    for each in best.nbest or [best]:
+        columns = [str(number)] if numbered else []
+        if options.scores:
+            columns.append("" if math.isnan(each.score) else f"{each.score:.4f}")
+        columns.append(each.text if options.detokenise else " ".join(each.tokens))
+        if options.alignments:
+            columns.append(_links(each, null))
+        yield "\t".join(column.replace("\t", " ") for column in columns)
 
 
-def to_json(value: Any) -> str:
+def pair_line(options: Any, null: float, number: int, scored: ScoredSentence) -> str:
+    """The line that `nmt.score` prints for a pair, without its end.
+
+    Args:
+        options: `alignments` and `mean` of `ScoreConfig`.
+        null, number: as of `translation_lines`.
+        scored: the pair.
+    """
+    score = scored.score / scored.symbols if options.mean else scored.score
+    if options.alignments == "json":
+        content = {"line": number, "source": scored.source, **_object(scored, score, null)}
+        return _json(content)
+    links = [_links(scored, null)] if options.alignments else []
+    return "\t".join([f"{score:.4f}", *links])
+
+
+def _object(sentence: ScoredSentence, score: float, null: float) -> dict[str, Any]:
+    assert sentence.row is not None
+    return {
+        "tokens": sentence.tokens,
+        "score": score,
+        "links": _links(sentence, null),
+        "weights": sentence.row["weights"],
+        "log_probability": sentence.row["log_probability"],
+    }
+
+
+def _links(sentence: ScoredSentence, null: float) -> str:
+    """Links i-j from source word i to target word j, from 0; empty without attention."""
+    weights = sentence.weights
+    return "" if weights is None else format_links(hard_links(weights, null))
+
+
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

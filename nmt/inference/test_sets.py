@@ -20,7 +20,6 @@ from nmt.data.vocabulary import Vocabularies, unknown_words
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import attention_entropy, eos_weight, gold_links, sentence_counts
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.examples import Example
 from nmt.evaluation.external import system_record
 from nmt.evaluation.records import Record
@@ -54,15 +53,12 @@ def held_out_splits(
         InputError: for an unknown name, or a text that cannot be read.
     """
     known = config.data.test
-    for name in names:
-        if name not in known:
-            raise InputError(
-                f"sets: no test set {name}; data.test has: {', '.join(known) or 'none'}"
-            )
     if not known:
         raise InputError(
             "data.test: the checkpoint names no test set; add +data.test.NAME.source=FILE"
         )
+    if missing := [name for name in names if name not in known]:
+        raise InputError(f"sets: no test set {missing[0]}; data.test has: {', '.join(known)}")
     for name in names or known:
         yield prepare_test_set(
             known[name],
@@ -303,8 +299,8 @@ def _scores(config: Config, folder: Path, name: str, translated: list[Record]) -
 
 
 def log_scores(name: str, rows: Sequence[Row]) -> None:
-    """Logs the scores of a test set: one line, and one per length bucket."""
-    by_place = {(row["score"], row["subset"], row.get("from")): row for row in rows}
+    """Logs the main scores of a test set."""
+    whole = {(row["score"], row["subset"]): row for row in rows if row.get("from") is None}
     parts = []
     for key, subset, title in (
         ("bleu", "all", "BLEU"),
@@ -312,19 +308,13 @@ def log_scores(name: str, rows: Sequence[Row]) -> None:
         ("nll_per_sentence", "all", "NLL/sentence"),
         ("alignment_error_rate", "all", "AER"),
     ):
-        if row := by_place.get((key, subset, None)):
+        if row := whole.get((key, subset)):
             digits = REGISTERED[key].digits
             part = f"{title} {row['value']:.{digits}f}"
             if row["low"] is not None:
                 part += f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
             parts.append(part)
     log.info("%s: %s", name, ", ".join(parts))
-    for (key, subset, first), row in by_place.items():
-        if (key, subset) == ("bleu", "all") and first is not None:
-            bucket, size = Bucket(first, row["to"]).name, counted(row["sentences"], "sentence")
-            penalty = by_place.get(("brevity_penalty", "all", first))
-            brevity = "" if penalty is None else f"  brevity penalty {penalty['value']:.3f}"
-            log.info("  %6s words: BLEU %6.2f%s  (%s)", bucket, row["value"], brevity, size)
 
 
 def _kept(examples: Sequence[Example], config: Config) -> set[int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import signal
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytorch_lightning as pl
 import torch
@@ -14,8 +15,11 @@ from pytorch_lightning.strategies.launchers.subprocess_script import _Subprocess
 
 from nmt.config import Config
 from nmt.config.schema import scoring_of
+from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
+from nmt.data.pairs import Pairs
 from nmt.data.prepare import Prepared
+from nmt.data.vocabulary import WORDS
 from nmt.fused.gpu import backend
 from nmt.inference.force_decoding import Codec
 from nmt.inference.model import Model
@@ -39,6 +43,8 @@ from nmt.utils.devices import name_of, peak_memory, why_no_gpu
 from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 DICTIONARY_SAMPLE = 20_000  # training pairs that are searched for rare words
 
@@ -102,16 +108,30 @@ class Training:
         checkpoint = read_checkpoint(path, own_code(config))
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # what follows is added to the file that all have read now
-        trained = Model(self.model.network, self.codec, config)
-        train = self.summary() | {"nll_per_sentence": self._train_nll(trained)}
-        dictionary = self._dictionary(trained)
+        model, settings, pairs = (
+            Model(self.model.network, self.codec, config),
+            config.evaluation,
+            self.text.train,
+        )
+        train, dictionary = self.summary(), None
+        if settings.train_sample:
+            rows = training_sample(pairs, settings.train_sample)
+            title = "likelihood of a sample of the training pairs"
+            train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
+        # learnt whatever `search.replace_unk` says; subwords leave no word unknown
+        if model.network.attends and self.codec.source.kind == WORDS:
+            rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
+            title = "dictionary of unknown words"
+            dictionary = self._on_sample(title, learn_dictionary, model, rows)
+            words = counted(len(dictionary), "source word")
+            log.info("dictionary from attention: %s of %s", words, counted(len(rows), "pair"))
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
         outcome = Outcome(train, valid, history)
         if self.trainer.is_global_zero:
             kept = {"train": train, "valid": valid, "history": history}
             complete_checkpoint(path, kept, dictionary)
-        return dataclasses.replace(trained, dictionary=dictionary), outcome
+        return dataclasses.replace(model, dictionary=dictionary), outcome
 
     def best_score(self) -> float | None:
         """The score that the best checkpoint was chosen by; None before a validation."""
@@ -135,64 +155,23 @@ class Training:
             "peak_memory": peak_memory(device),
         }
 
-    def _train_nll(self, trained: Model) -> float | None:
-        """NLL of a fixed sample of the training pairs; None where none is asked for."""
-        wanted = self._samples()["nll"]
-        if not wanted:
-            return None
-        train = self.text.train
-        name = "likelihood of a sample of the training pairs"
-        with timed(name), self._stage(name, wanted) as stage:
+    def _on_sample(
+        self,
+        title: str,
+        measure: Callable[[Model, Pairs, Rows, Callable[[int], object]], Result],
+        model: Model,
+        rows: Rows,
+    ) -> Result:
+        """What `mean_nll` or `learn_dictionary` measures on some training pairs, with progress."""
+        world, shown = self.trainer.world_size, self.run.config.trainer["enable_progress_bar"]
+        with timed(title), Stage(title, len(rows), "sentence", shown=shown) as stage:
             return on_every_rank(
                 self.trainer,
-                trained.network,
-                lambda: mean_nll(
-                    trained,
-                    train,
-                    training_sample(train, wanted),
-                    lambda pairs: stage.advance(pairs * self.trainer.world_size),
+                model.network,
+                lambda: measure(
+                    model, self.text.train, rows, lambda pairs: stage.advance(pairs * world)
                 ),
             )
-
-    def _dictionary(self, trained: Model) -> dict[str, str] | None:
-        """The dictionary for `search.replace_unk`; None where none can be learnt.
-
-        It is learnt whatever `search.replace_unk` says, so that the checkpoint serves both ways.
-        """
-        wanted = self._samples()["dictionary"]
-        if not wanted:
-            return None
-        name, train = "dictionary of unknown words", self.text.train
-        rows = pairs_of_rare_words(train, training_sample(train, wanted))
-        with timed(name), self._stage(name, len(rows)) as stage:
-            dictionary = on_every_rank(
-                self.trainer,
-                trained.network,
-                lambda: learn_dictionary(
-                    trained,
-                    train,
-                    rows,
-                    lambda pairs: stage.advance(pairs * self.trainer.world_size),
-                ),
-            )
-        words, learnt = counted(len(dictionary), "source word"), counted(len(rows), "pair")
-        log.info("dictionary from attention: %s of %s", words, learnt)
-        return dictionary
-
-    def _samples(self) -> dict[str, int]:
-        """Numbers of training pairs in the samples for `nll` and `dictionary`."""
-        options, most = self.run.config.evaluation, len(self.text.train)
-        # subwords leave no word unknown
-        learns = self.model.network.attends and self.codec.source.kind == "words"
-        return {
-            "nll": min(options.train_sample, most),
-            "dictionary": min(DICTIONARY_SAMPLE, most) if learns else 0,
-        }
-
-    def _stage(self, title: str, pairs: int) -> Stage:
-        """The progress of work on a sample of training pairs."""
-        shown = self.run.config.trainer["enable_progress_bar"]
-        return Stage(title, pairs, "sentence", shown=shown)
 
 
 def headline(config: Config, model: Any, trainer: pl.Trainer) -> str:
