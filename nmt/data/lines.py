@@ -45,7 +45,8 @@ def check_file(path: str | Path, key: str) -> Path:
     try:
         file = Path(path).expanduser()
         if not file.exists():
-            raise InputError(f"{key}={path}: no such file")
+            where = "" if file.is_absolute() else f" in the working folder {Path.cwd()}"
+            raise InputError(f"{key}={path}: no such file{where}")
         if not file.is_file():
             raise InputError(f"{key}={path}: not a file")
         file.open("rb").close()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import build_once
@@ -107,6 +108,11 @@ def tokenise_text(
         if not len(rows):
             raise InputError(f"{key}: empty corpus; none of {len(lines)} pairs has words")
         _warn(rows, corpus, data.languages)
+        if keep_raw and len(rows) < len(lines):
+            numbers = np.arange(corpus.first, corpus.first + len(lines))
+            empty = np.setdiff1d(numbers, rows.data.column("line").to_numpy()) + 1
+            listed = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
+            log.warning("%s: pairs with an empty side are left out: line %s", key, listed)
         (folder / "text.json").write_text(json.dumps({"lines": len(lines)}))
         del rows, lines
         shutil.rmtree(scratch)

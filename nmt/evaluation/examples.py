@@ -18,6 +18,7 @@ class Example:
         text: the reference as the file has it, for scores of detokenised text.
         gold: its gold alignment, where there is one.
         parts: the sentences that it was joined from, whose translations are cut apart again.
+        line: number of its line in the source file, from 1.
     """
 
     id: int
@@ -26,6 +27,7 @@ class Example:
     text: str | None = None
     gold: Gold | None = None
     parts: tuple[Example, ...] = ()
+    line: int | None = None
 
     def length(self, side: str) -> int:
         """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""

@@ -5,8 +5,8 @@ from nmt.evaluation.records import Record
 
 # What of a run's record describes the sentence and not the run's translation of it.
 _SHARED = (
-    *("id", "source", "reference", "raw_reference", "more_references", "more_raw_references"),
-    *("length", "no_unk", "unknown_words", "position"),
+    *("id", "line", "source", "reference", "raw_reference", "more_references"),
+    *("more_raw_references", "length", "no_unk", "unknown_words", "position"),
 )
 
 

@@ -3,6 +3,7 @@
 A record is one dict per sentence, a line of `translations/<set>.jsonl`:
 
     id             row of the sentence in its test set
+    line           number of its line in the source file, from 1; absent for concatenated sentences
     source, reference, hypothesis   tokens, without `</s>`
     raw_reference  the reference as the file has it (for scores of detokenised text)
     detokenised    the hypothesis as text

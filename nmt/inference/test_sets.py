@@ -87,6 +87,7 @@ def read_examples(config: Config, splits: Iterable[Pairs]) -> Sets:
                 pair["target"],
                 pair["target_text"],
                 gold_links(pair, text, f"data.test.{name}"),
+                line=pair["line"] + 1,
             )
             for number, pair in enumerate(split)
         ]
@@ -232,6 +233,7 @@ def sentence_record(example: Example, config: Config, vocabularies: Vocabularies
     unknown = unknown_words(*vocabularies, example.source, example.target)
     record = {
         "id": example.id,
+        **({} if example.line is None else {"line": example.line}),
         "source": list(example.source),
         "reference": list(example.target),
         "raw_reference": example.text,

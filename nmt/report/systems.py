@@ -96,10 +96,18 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
 
 
 def _translated(text: TestText, output: Sequence[str], key: str) -> list[Record]:
-    if len(output) != len(text.records):
+    """Records of a system's output, which has a line for each sentence or for each source line.
+
+    Pairs with an empty side are no sentences of a test set, but have lines in the source file.
+    """
+    sentences = len(text.records)
+    places = [record.get("line", number) - 1 for number, record in enumerate(text.records, 1)]
+    if len(output) > places[-1] >= sentences:
+        output = [output[place] for place in places]
+    if len(output) != sentences:
         raise InputError(
-            f"{key}: {len(output)} lines, but the test set has {len(text.records)} sentences; "
-            "one translation a line is expected"
+            f"{key}: {len(output)} lines, but the test set has {sentences} sentences"
+            f" (to line {places[-1] + 1} of its source); one translation a line is expected"
         )
     records = []
     for line, sentence in zip(output, text.records, strict=True):

@@ -98,11 +98,15 @@ def test_numbers_of_another_tool_are_a_score(
     assert test["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
 
 
-def test_systems_stand_beside_runs(tmp_path: Path) -> None:
-    """References are their own best translation."""
+@pytest.mark.parametrize("all_lines", [False, True])
+def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
+    """References are their own best translation, also if empty lines of the source have output."""
     folder = make_run(tmp_path / "run", pairs=40, kept=2)
-    rows = [json.loads(line) for line in (folder / "translations/newstest.jsonl").open()]
-    best = write(tmp_path / "best.txt", [" ".join(row["reference"]) for row in rows])
+    file = folder / "translations/newstest.jsonl"
+    rows = [json.loads(line) for line in file.open()]
+    write(file, [{**row, "line": row["id"] + 1 + (row["id"] > 5)} for row in rows])
+    lines = [" ".join(row["reference"]) for row in rows]
+    best = write(tmp_path / "best.txt", [*lines[:6], *["other"] * all_lines, *lines[6:]])
     typed = {"runs": [str(folder)], "systems": {"best": best}, "resamples": 20}
     found = compare(CompareConfig(**typed, scores=["bleu", "chrf"]))
     assert [each.external for each in found.runs] == [False, True]
