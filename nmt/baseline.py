@@ -30,9 +30,7 @@ def main(composed: DictConfig) -> None:
     with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
         vocabularies = text.source_vocabulary, text.target_vocabulary
         sets = read_examples(run.config, text.test.values())
-        scores = evaluate_system(
-            run.config, run.folder.path, sets, vocabularies, system.translate_all
-        )
+        scores = evaluate_system(run.config, run.folder.path, sets, vocabularies, system.translate)
         config = to_containers(run.config)
         about = describe_run(
             run,

@@ -92,7 +92,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 def _suggestion(path: str, schema: type) -> str:
     """What to type in place of an unknown key."""
     names = [*(name for name, _, _ in entries(schema)), *GROUPS, "experiment", "regime", "stress"]
-    names += [f"trainer.{name}" for name in TRAINER]
+    names = list(dict.fromkeys([*names, *(f"trainer.{name}" for name in TRAINER)]))
     last = path.rpartition(".")[2]
     near = difflib.get_close_matches(path, names, n=2)
     near += [name for name in names if name.rpartition(".")[2] == last and name not in near]

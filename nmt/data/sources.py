@@ -89,9 +89,7 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
         InputError: if the section names no text, two of them, or one that cannot be opened.
     """
     if text.alignment and not text.tokenised:
-        raise InputError(
-            f"{key}.alignment: its links number words, so {key}.tokenised=true is needed"
-        )
+        raise InputError(f"{key}.alignment: its links number words, type {key}.tokenised=true")
     if text.source and text.grammar:
         raise InputError(f"{key}: source and grammar exclude each other; type data=text, too")
     if text.grammar:
@@ -110,8 +108,8 @@ def open_corpus(text: TextConfig, data: DataConfig, key: str, split: str) -> Cor
             )
     if not remote:
         raise InputError(
-            f"{key}.source: missing; name line-aligned files ({key}.source, {key}.target)"
-            " or choose another data=…"
+            f"{key}.source: missing; type {key}.source=FILE {key}.target=FILE, or choose another"
+            " data=…"
         )
     if text.sacrebleu and not (text.hub and _lacking(text, data)):
         return _open_files(
@@ -148,7 +146,7 @@ def _named_files(text: TextConfig, data: DataConfig, key: str) -> list[Path]:
     """The files that `source`, `target` and `alignment` name."""
     for side in ("source", "target"):
         if not getattr(text, side):
-            raise InputError(f"{key}.{side}: missing; name the file of the other side's lines")
+            raise InputError(f"{key}.{side}: missing; type {key}.{side}=FILE")
     sides = [side for side in ("source", "target", "alignment") if getattr(text, side)]
     return [check_file(_under_root(data, getattr(text, side)), f"{key}.{side}") for side in sides]
 

@@ -22,8 +22,6 @@ END_SYMBOL, UNKNOWN_SYMBOL = SPECIAL = ("</s>", "<unk>")
 WORDS = "words"  # the kind of a shortlist of words
 SPACE = re.compile(r"\s")
 WORD_START = "Ġ"
-ALPHABET = frozenset(pre_tokenizers.ByteLevel.alphabet())  # a sign for each byte
-BYTES = len(ALPHABET)
 DECODER = decoders.ByteLevel()
 
 
@@ -141,19 +139,10 @@ class BpeVocabulary:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"vocabulary: not a subword model: {reason}") from error
         self._subwords = sorted(ids, key=ids.__getitem__)
-        numbered = all(ids[subword] == place for place, subword in enumerate(self._subwords))
-        if not numbered or not all(set(subword) <= ALPHABET for subword in self._subwords):
-            raise InputError("vocabulary: its subwords are not numbered bytes and their merges")
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> BpeVocabulary:
-        """`size` subwords from tokenised sentences (tokens joined by spaces).
-
-        Raises:
-            InputError: for a size that leaves no room beside the 256 bytes.
-        """
-        if size <= BYTES:
-            raise InputError(f"tokenizer: {size} subwords are too few; bpe needs more than {BYTES}")
+        """`size` subwords, or the 256 bytes, from sentences whose tokens are joined by spaces."""
         model = Tokenizer(models.BPE())
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
         model.pre_tokenizer = pre_tokenizers.Sequence(
@@ -163,7 +152,7 @@ class BpeVocabulary:
             vocab_size=size,
             show_progress=False,
             special_tokens=[],
-            initial_alphabet=sorted(ALPHABET),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         )
         model.train_from_iterator(sentences, trainer)
         return cls(model.to_str())
@@ -255,11 +244,11 @@ def unknown_words(
 
 def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:
     """Words up to the first END; None for UNKNOWN, unlike for a word spelt `<unk>`."""
-    numbered = zip(vocabulary.word_index(ids), ids, strict=True)
-    unknown = {number for number, index in numbered if index == UNKNOWN}
-    return [
-        None if number in unknown else word for number, word in enumerate(vocabulary.decode(ids))
-    ]
+    words: list[str | None] = list(vocabulary.decode(ids))
+    for place, index in zip(vocabulary.word_index(ids), ids, strict=True):
+        if index == UNKNOWN and place < len(words):
+            words[place] = None
+    return words
 
 
 def spelt(words: Iterable[str | None]) -> list[str]:

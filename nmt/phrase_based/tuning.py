@@ -20,7 +20,7 @@ LEAST = 0.2  # a weight of less moves as one of this size
 class System(Protocol):
     weights: Weights
 
-    def translate_all(self, sources: Sequence[Sequence[str]]) -> list[list[str]]: ...
+    def translate(self, sources: Sequence[Sequence[str]]) -> list[list[str]]: ...
 
 
 def tune(
@@ -48,7 +48,8 @@ def tune(
     def score(weights: Weights) -> float:
         system.weights = weights
         stage.advance()
-        return corpus_bleu(system.translate_all(sources), references)
+        pairs = zip(system.translate(sources), references, strict=True)
+        return bleu(np.sum([sentence_statistics(h, r) for h, r in pairs], axis=0))
 
     best = tuple(system.weights)
     first_score = best_score = 0.0
@@ -81,9 +82,3 @@ def moved(weights: Weights, feature: int, share: float) -> Weights:
     if feature not in SIGNED and value <= 0:
         return weights
     return (*weights[:feature], round(value, 6), *weights[feature + 1 :])
-
-
-def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """BLEU of tokenised sentences, 0 to 100."""
-    pairs = zip(hypotheses, references, strict=True)
-    return bleu(np.sum([sentence_statistics(h, r) for h, r in pairs], axis=0))

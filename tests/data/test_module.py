@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +16,6 @@ from nmt.config import Config
 from nmt.data.batch import Batch
 from nmt.data.module import MicroBatches, TranslationData
 from nmt.data.prepare import prepare
-from tests.helpers import ROOT
 
 
 class Recorder(pl.LightningModule):
@@ -159,59 +153,3 @@ def test_loader_without_a_trainer_starts_at_the_beginning(config: Config) -> Non
     data = TranslationData(prepared, config)
     batch: Any = next(iter(data.train_dataloader()))
     np.testing.assert_array_equal(batch.rows, data.schedule.rows(0))
-
-
-# Batches of so many tensors that a few of them fill the pipe to a process that takes no more
-FULL_PIPE = """
-import itertools, time
-import torch
-from nmt.data.module import TranslationData, _end_with_parent
-
-class Batches(torch.utils.data.Dataset):
-    def __getitem__(self, number):
-        return [torch.zeros(2) for _ in range(100)]
-
-data = TranslationData.__new__(TranslationData)
-data.trainer = None
-loader = data._loader(
-    Batches(), sampler=itertools.count(), num_workers=2, worker_init_fn=_end_with_parent
-)
-batches = iter(loader)
-next(batches)
-print(*(worker.pid for worker in batches._workers), flush=True)
-time.sleep(100)
-"""
-
-
-@pytest.mark.slow
-def test_workers_end_with_the_training_that_is_killed():
-    """Though they still have batches to hand on."""
-    started = subprocess.Popen(
-        [sys.executable, "-c", FULL_PIPE],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert started.stdout is not None
-    workers = started.stdout.readline().split()
-    assert len(workers) == 2
-    time.sleep(0.5)  # the pipe is full
-    started.kill()
-    started.wait()
-    end = time.monotonic() + 30
-    try:
-        while any(runs(worker) for worker in workers):
-            assert time.monotonic() < end, "they still wait"
-            time.sleep(0.1)
-    finally:
-        for worker in filter(runs, workers):
-            os.kill(int(worker), signal.SIGKILL)
-
-
-def runs(process: str) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"

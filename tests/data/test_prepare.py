@@ -83,13 +83,6 @@ def test_held_out_pairs_are_never_left_out_for_their_length(config: Config) -> N
     assert len(row["target_ids"]) == len(row["target"]) + 1 == test.sizes[2, 1]
 
 
-def test_table_of_counts(config: Config) -> None:
-    table = prepare(config.data, config.tokenizer, progress=False).summary().splitlines()
-    assert table[1].split()[:4] == ["train", "57", "0", "0"]
-    assert table[3].split()[:2] == ["test.mine", "5"]
-    assert table[4] == "source vocabulary: 7 words of 10 types, </s> and <unk>"
-
-
 def test_only_what_changed_is_made_anew(config: Config, write: Write) -> None:
     first = prepare(config.data, config.tokenizer, progress=False)
     texts, pairs = folders(config, "text"), folders(config, "pairs")

@@ -105,11 +105,6 @@ def test_subwords_come_back_from_their_state(subwords: BpeVocabulary) -> None:
     assert again.encode(["newer", "ok"]) == subwords.encode(["newer", "ok"])
 
 
-def test_too_few_subwords_are_refused() -> None:
-    with pytest.raises(InputError, match="256 subwords are too few"):
-        BpeVocabulary.learn(["a"], 256)
-
-
 @pytest.mark.parametrize(
     "state",
     [

@@ -1,10 +1,6 @@
 """`nmt.baseline` from text to results.json, and the refusal where its extra is missing."""
 
-import contextlib
-import io
 import json
-import multiprocessing
-import os
 import random
 import sys
 from types import SimpleNamespace
@@ -13,7 +9,7 @@ import pytest
 
 from nmt.config import BaselineConfig, PhraseBasedConfig
 from nmt.phrase_based import system, training
-from nmt.phrase_based.system import PhraseBased, _received, check_installed, train_system
+from nmt.phrase_based.system import PhraseBased, check_installed, train_system
 from nmt.utils.errors import InputError
 from tests.helpers.produced import score
 
@@ -57,33 +53,13 @@ def extra():
     pytest.importorskip("machine", reason="the extra 'phrase-based' is not installed")
 
 
-@pytest.mark.parametrize(
-    ("last", "raised", "said"),
-    [
-        (None, None, ""),
-        (OSError(28, "No space left on device"), OSError, "No space left"),
-        ("killed", RuntimeError, "the process that trains the phrase-based system was killed"),
-    ],
-)
-def test_what_the_process_that_trains_sends(last, raised, said):
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    sender.send((0.25, "Generating phrase table"))
-    if last != "killed":
-        sender.send(last)
-    sender.close()
-    found = _received(receiver)
-    assert next(found) == (0.25, "Generating phrase table")
-    with pytest.raises(raised, match=said) if raised else contextlib.nullcontext():
-        assert list(found) == []
-
-
 @pytest.mark.slow
 def test_phrases_reorder_and_unknown_words_are_copied(extra, tmp_path):
     config = PhraseBasedConfig()
     train_system(sentences(600, 1), tmp_path, config)
     system = PhraseBased(tmp_path, config)
     assert len(system.weights) == 8
-    found = system.translate_all(
+    found = system.translate(
         [
             ["the", "red", "cat", "likes", "the", "black", "dog"],
             ["the", "green", "||", "sees", "the", "red", "Smith"],
@@ -93,7 +69,7 @@ def test_phrases_reorder_and_unknown_words_are_copied(extra, tmp_path):
     assert {"Smith", "||"} <= set(found[1])
     sources = [pair[0].split() for pair in sentences(25, 7)] + [["no", "such", "||"]]
     filtered = PhraseBased(tmp_path, config, sources)
-    assert filtered.translate_all(sources) == system.translate_all(sources)
+    assert filtered.translate(sources) == system.translate(sources)
     filtered.close()
     assert {path.name for path in tmp_path.iterdir()} == {"lm", "tm"}
     system.weights = (1.0, 2.0, *system.weights[2:])
@@ -126,7 +102,7 @@ def test_a_system_that_was_stopped_goes_on_with_its_tables(extra, tmp_path, monk
     with pytest.raises(KeyboardInterrupt), training.tuned_system(config, text, folder):
         raise KeyboardInterrupt
     with training.tuned_system(config, text, folder) as (made, about, valid):
-        found = made.translate_all([pair["source"] for pair in split[610:]])
+        found = made.translate([pair["source"] for pair in split[610:]])
         hours = json.loads((folder / "trained.json").read_text())["hours"]
         assert about["hours"] > hours > 0
     assert (trained, folder.exists()) == ([folder], False)
@@ -171,20 +147,3 @@ def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
     row = json.loads((tmp_path / "run" / "translations" / "t.jsonl").read_text().splitlines()[0])
     assert row["hypothesis_no_unk"] == row["hypothesis"]
     assert "nll" not in row
-
-
-@pytest.mark.slow
-def test_a_folder_that_thot_cannot_open_is_refused_before_any_work(extra, tmp_path, monkeypatch):
-    from nmt import baseline
-
-    folder = tmp_path / os.fsdecode(b"\xff")
-    typed = ("regime=tiny", f"data.cache={tmp_path}/cache", f"hydra.run.dir='{folder}'")
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    monkeypatch.setattr(sys, "stderr", said)
-    monkeypatch.setattr(sys, "argv", ["baseline", *typed])
-    with pytest.raises(SystemExit) as ended:
-        baseline.main()
-    assert ended.value.code == 2
-    said.seek(0)
-    assert said.read().endswith("\\udcff: a name that is no UTF-8; take another\n")
-    assert not list(tmp_path.iterdir())

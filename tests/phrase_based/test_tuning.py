@@ -11,7 +11,7 @@ class Fake:
         self.best = best
         self.seen: list[tuple[float, ...]] = []
 
-    def translate_all(self, sources):
+    def translate(self, sources):
         self.seen.append(self.weights)
         off = sum(abs(self.weights[feature] - value) for feature, value in self.best.items())
         wrong = min(190, round(60 * off))

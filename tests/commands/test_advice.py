@@ -1,0 +1,93 @@
+"""What a refusal says to type works when it is typed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.processes import run
+
+FILES = tuple(
+    f"data.{part}.{side}={end}"
+    for part in ("train", "valid")
+    for side, end in (("source", "a.en"), ("target", "a.fr"))
+)
+WMT14 = ("train", "newstest2012", "newstest2013", "newstest2014")
+
+
+def follow(words: list[str], message: str) -> list[str]:
+    """The words of a command line after the advice of its refusal."""
+    wrong = message.removeprefix("nmt: ").partition(":")[0].partition("=")[0]
+    if near := re.search(r"did you mean ([\w.]+)", message):
+        return [word.replace(wrong, near[1]) for word in words]
+    if quoted := re.search(r"twice: '(.+)'", message):
+        return [quoted[1] if quoted[1].startswith(f"{wrong}=") else word for word in words]
+    if without := re.search(r"leave out ([\w.]+)", message):
+        return [word for word in words if not word.startswith(f"{without[1]}=")]
+    if before := re.search(r"was started with ([\w.]+)=(\S+);", message):
+        return [word for word in words if not word.startswith(before[1])] + [
+            before.expand(r"\1=\2")
+        ]
+    advice = re.search(r"type (.+)", message)
+    assert advice, message
+    typed = re.findall(r"\+?[\w.]+=[^\s;,…]+", advice[1])
+    assert typed, message
+    keys = tuple(f"{word.partition('=')[0].lstrip('+')}=" for word in typed)
+    return [word for word in words if not word.lstrip("+").startswith(keys)] + typed
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("data=text", *FILES, "data.batch_sise=4"),
+        ("data=text", *FILES, "name=a=b"),
+        ("data=text", *FILES, "model=rnnencdec", "scoring=dot"),
+        ("data=text",),
+        ("data=text", "data.train.source=a.en", *FILES[2:]),
+        ("data=text", *FILES, "data.valid.alignment=a.align"),
+        ("data=wmt14",),
+        ("data.languages=[en,de]", *FILES),
+        FILES,
+    ],
+)
+def test_advice_is_followed_to_the_end(typed: tuple[str, ...], tmp_path: Path) -> None:
+    """A message may stand for FILE and FOLDER of the user's own; the next one says what is missing."""
+    (tmp_path / "folder").mkdir()
+    for name in ("a", *(f"folder/{name}" for name in WMT14)):
+        for language in ("en", "fr"):
+            (tmp_path / f"{name}.{language}").write_text("a b\n")
+    (tmp_path / "a.align").write_text("0-0\n")
+    words = list(typed)
+    ended = run("prepare", *words, "trainer.enable_progress_bar=false", cwd=tmp_path)
+    assert ended.code == 2
+    for _ in range(4):
+        if ended.code == 0:
+            break
+        assert ended.code == 2, ended.err
+        message = "\n".join(ended.err.splitlines()[-2:])
+        words = [word.replace("FOLDER", "folder") for word in follow(words, message)]
+        words = [word.replace("FILE", "a.en" if ".source=" in word else "a.fr") for word in words]
+        ended = run("prepare", *words, "trainer.enable_progress_bar=false", cwd=tmp_path)
+    assert ended.code == 0, ended.err
+
+
+def test_a_missing_file_is_found_from_the_folder_that_the_message_names(tmp_path: Path) -> None:
+    for name in ("a.en", "a.fr"):
+        (tmp_path / name).write_text("a b\n")
+    (tmp_path / "other").mkdir()
+    ended = run("prepare", "data=text", *FILES, cwd=tmp_path / "other")
+    assert ended.code == 2
+    assert f"a.en: no such file in the working folder {tmp_path / 'other'}" in ended.err
+    whole = [f"{key}={tmp_path / name}" for key, name in (word.split("=") for word in FILES)]
+    assert run("prepare", "data=text", *whole, cwd=tmp_path / "other").code == 0
+
+
+def test_a_run_goes_on_as_its_message_says(program, rnnsearch) -> None:
+    words = ["resume=rnnsearch", "data.max_length=20"]
+    ended = program("train", *words)
+    assert ended.code == 2
+    words = follow(words, ended.err.splitlines()[-1])
+    assert "data.max_length=50" in words
+    assert program("train", *words).code == 0
