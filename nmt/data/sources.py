@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt import grammar
 from nmt.config import DataConfig, TextConfig
-from nmt.config.keys import EDGES
 from nmt.data.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Last length of each equally full bucket of `grammar: by_length`; another list is another corpus.
+GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
 PART = 5_000  # rows of a part, if the parts of a corpus can be read by several processes
 
 
@@ -218,7 +219,9 @@ def _draw(
     """Draws of the grammar by number; `by_length` fills each bucket of length equally."""
     for number in numbers:
         if by_length:
-            pair = grammar.draw_by_length(seed, split, number, edges=EDGES, by_target=reverse)
+            pair = grammar.draw_by_length(
+                seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse
+            )
         else:
             pair = grammar.draw(seed, split, number)
         pair = pair.reversed() if reverse else pair

@@ -231,7 +231,7 @@ def decode(
 def sentence_record(example: Example, config: Config, vocabularies: Vocabularies) -> Record:
     """What a record says of the sentence pair itself, whoever translates it."""
     unknown = unknown_words(*vocabularies, example.source, example.target)
-    record = {
+    record: Record = {
         "id": example.id,
         **({} if example.line is None else {"line": example.line}),
         "source": list(example.source),

@@ -44,7 +44,8 @@ def tuned_system(
     start = time.monotonic()
     count = min(options.tune_sentences, len(text.valid))
     tuned_on = [text.valid[int(n)] for n in np.linspace(0, len(text.valid) - 1, count)]
-    read = [pair["source"] for pairs in (tuned_on, *text.test.values()) for pair in pairs]
+    tested = [pair for pairs in text.test.values() for pair in pairs]
+    read = [pair["source"] for pair in [*tuned_on, *tested]]
     with timed("loading the phrase-based system"):
         system = PhraseBased(folder, options, read)
     with closing(system):
