@@ -25,7 +25,7 @@ from nmt.layers import (
     Network,
     ScaledDot,
 )
-from nmt.report.live_file import FILE, LiveModel, shapes, write_live
+from nmt.report.live_file import FILE, LiveModel, write_live
 from nmt.report.page.live import LIMIT, fewest_bytes
 from nmt.utils.environment import rank
 
@@ -40,7 +40,7 @@ LARGEST = float(np.finfo(np.float16).max)
 
 
 def export_live(model: Model, folder: Path) -> None:
-    """Writes `live.bin` if `report.live` asks for it and a page can run the model. On rank 0.
+    """Writes `live.npz` if `report.live` asks for it and a page can run the model. On rank 0.
 
     Args:
         model: the trained model.
@@ -110,11 +110,10 @@ def live_model(trained: Model) -> LiveModel | str:
         "dictionary": trained.dictionary and dict(trained.dictionary),
     }
     state = model.state_dict()
-    if {name: tuple(each.shape) for name, each in state.items()} != shapes(about):
-        return "the page does not know all of its layers"
     if any(not bool((each.abs() <= LARGEST).all()) for each in state.values()):
         return "a weight is too large for 16 bits"
-    weights = {name: state[name].to("cpu", torch.float16).numpy() for name in shapes(about)}
+    weights = {key: each.to("cpu", torch.float16).numpy() for key, each in state.items()}
+    about["tensors"] = [[key, list(each.shape)] for key, each in weights.items()]
     return LiveModel(about, weights)
 
 

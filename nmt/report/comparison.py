@@ -294,15 +294,18 @@ class _TestSet:
             for name, members in grouped(self.runs).items()
             if all(len(self.measured[run.label].ids) for run in members)
         }
-        constant = {name: self._constant(next(iter(runs))) for name, runs in groups.items()}
+        constant = {
+            name: self._constant(next(iter(runs)))
+            for name, runs in groups.items()
+            if any(record["reference"] for record in self._records(next(iter(runs))))
+        }
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
         return SetCurves(self.name, groups, constant, list(keys))
 
     def _constant(self, label: str) -> Measured:
         """A system that makes as many errors per word at every length, and scores as a run."""
-        [run] = [run for run in self.runs if run.label == label]
-        records = constant_error_records(run.translations(self.name))
+        records = constant_error_records(self._records(label))
         for record in records:  # its scores are those of the whole set alone
             record.pop("bleu_stats_no_unk", None)
         measured = self.measured[label]
@@ -310,6 +313,9 @@ class _TestSet:
         system = Measured(records, list(measured.scores.values()), settings, computed=())
         system.lengths = measured.lengths
         return system
+
+    def _records(self, label: str) -> list[dict[str, Any]]:
+        return next(run for run in self.runs if run.label == label).translations(self.name)
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """The tests of each score, on the sentences for which all runs that have it have it."""

@@ -45,6 +45,14 @@ def curve_frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd
     return pd.DataFrame(list(rows), columns=list(columns)).astype(numbers)
 
 
+def resampled_words(frame: pd.DataFrame) -> str:
+    """What the intervals of a frame are over, from its column `interval`."""
+    kinds = sorted(set(frame["interval"]) - {""})
+    return (
+        "sentences, and seeds where there are three or more" if len(kinds) > 1 else "".join(kinds)
+    )
+
+
 class SetCurves:
     """The curves of one test set.
 

@@ -19,6 +19,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from nmt.evaluation.curves import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
 from nmt.report.comparison import Comparison, search_settings
+from nmt.report.curves import resampled_words
 from nmt.report.style import GREY, run_style, shown
 from nmt.report.tables import heading
 
@@ -89,7 +90,8 @@ def differences_figure(
     }
     if not any(len(curve) for curve in pairs["difference"].values()):
         return None
-    figure, panels = _panels(comparison, list(pairs), 2, width)
+    names = [name for name, curve in pairs["difference"].items() if len(curve)]
+    figure, panels = _panels(comparison, list(pairs), 2, width, names=names)
     titles = {
         "difference": f"BLEU less that of {control}",
         "ratio": f"BLEU divided by that of {control}",
@@ -112,9 +114,7 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
     curves = comparison.curves[comparison.curves["set"] == test_set]
     text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
     if len(curves):
-        drawn = " or ".join(
-            dict.fromkeys(filter(None, curves[curves["kind"] == "score"]["interval"]))
-        )
+        drawn = resampled_words(curves[curves["kind"] == "score"])
         text += f"Line: {score} of the sentences of about that length ({kernel_words()}). "
         text += (
             f"Band: {comparison.level} bootstrap interval over {drawn}, at each length. "
@@ -206,11 +206,12 @@ def _panels(
     columns: int,
     width: float | None,
     counts: bool = False,
+    names: Sequence[str] = (),
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a panel a key, a row of panels for counts, and a legend of the groups."""
     rows = -(-len(keys) // columns)
     width = width or 2.8 * columns
-    names = list(comparison.groups)
+    names = list(names or comparison.groups)
     room = 0.45 + LETTER * min(MAX_LABEL, max(map(len, names)))  # a line's sample and its name
     abreast = max(1, min(len(names), 4, int(width / room)))
     height = 2.1 * rows + 0.7 * counts + LEGEND_LINE * -(-len(names) // abreast) + 0.3
@@ -218,7 +219,7 @@ def _panels(
     ratios = [4] * rows + [1] * counts
     grid = figure.subplots(len(ratios), columns, squeeze=False, sharex=True, height_ratios=ratios)
     handles = []
-    for number in range(len(names)):
+    for number in map(list(comparison.groups).index, names):
         (line,) = grid[0, 0].plot([], [], **run_style(number))
         handles.append(line)
     labels = [shown(name, MAX_LABEL) for name in names]

@@ -14,6 +14,7 @@ from nmt.evaluation.curves import LOST
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import MAX_PAIRED, Comparison, only
+from nmt.report.curves import resampled_words
 from nmt.report.runs import MISSING, FinishedRun, differing_keys
 from nmt.utils.files import write_text
 from nmt.utils.printable import printable
@@ -379,8 +380,8 @@ def headline(comparison: Comparison, test_set: str) -> str:
             text += f" (without the brevity penalty {share(precisions.loc[row.name])})"
         sentences.append(f"{text}.")
     if frame["low"].notna().any():
-        drawn = " or ".join(dict.fromkeys(frame["interval"]))
-        sentences.append(f"In brackets: {comparison.level} intervals over {drawn}.")
+        over = resampled_words(frame)
+        sentences.append(f"In brackets: {comparison.level} intervals over {over}.")
     return " ".join(sentences)
 
 
@@ -420,7 +421,6 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             beside = "" if low == high else f"[{low}, {high}]"
             entry[f"{lost:.0%} lost at"] = Cell(value, beside, getattr(row, name))
         rows.append(entry)
-    drawn = " or ".join(dict.fromkeys(frame["interval"]))
     notes = [
         "Scores read off the curves over length. Left: the score of the long sentences divided by "
         "that of the short ones. Constant error rate: what is left of a system with the same score "
@@ -428,7 +428,7 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
         "runs fall more than that.",
         "Lost: the first length, in words, at which that share of the score at the short length is "
         "lost; > says that it is not reached where the curve is known. "
-        f"Intervals: {comparison.level}, bootstrap over {drawn}.",
+        f"Intervals: {comparison.level}, bootstrap over {resampled_words(frame)}.",
     ]
     title = f"What is left in long sentences, on {test_set}"
     return Table(f"retention_{test_set}", title, pd.DataFrame(rows).fillna(NONE), notes)

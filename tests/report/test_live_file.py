@@ -1,4 +1,4 @@
-"""`live.bin`: what is written is read back, and what a stranger wrote is refused in a line."""
+"""`live.npz`: what is written is read back, and what a stranger wrote is refused in a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from nmt.inference.live_export import live_model
 from nmt.inference.load import intervene
 from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
-from nmt.report.live_file import read_live, shapes, write_live
+from nmt.report.live_file import LiveModel, read_live, write_live
 from nmt.utils.errors import InputError
 from tests.helpers.live import drawn_model, exported
 
@@ -33,7 +33,7 @@ def test_a_model_comes_back_as_it_was(model: str, options: dict[str, Any], tmp_p
     found = read_live(tmp_path)
     assert found is not None
     assert json.dumps(found.about) == json.dumps(written.about)
-    assert list(found.weights) == list(shapes(found.about))
+    assert list(found.weights) == [name for name, _ in found.about["tensors"]]
     state = trained.network.state_dict()
     assert set(found.weights) == set(state)
     for name, weight in found.weights.items():
@@ -68,19 +68,25 @@ def test_what_a_page_cannot_run_is_named() -> None:
     "change",
     [
         lambda whole: whole[:6],
-        lambda whole: b"PK" + whole[2:],
-        lambda whole: whole[:40],
-        lambda whole: whole[:-2],
-        lambda whole: whole + b"ab",
-        lambda whole: whole[:-2] + b"\x00\x7c",  # infinite
-        lambda whole: whole.replace(b'"hidden":', b'"hiddem":'),
+        lambda whole: b"no" + whole[2:],
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole.replace(b"float16", b"float32").replace(b"<f2", b"|O "),
     ],
 )
 def test_a_damaged_file_is_refused(change: Any, tmp_path: Path) -> None:
     path = write_live(tmp_path, exported(drawn_model()))
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(InputError, match=r"live\.bin: not a model for pages"):
+    with pytest.raises(InputError, match=r"live\.npz: not a model for pages"):
         read_live(tmp_path)
+
+
+def test_weights_that_are_not_described_are_refused(tmp_path: Path) -> None:
+    written = exported(drawn_model())
+    weights = {name: np.full_like(array, np.inf) for name, array in written.weights.items()}
+    for change in (weights, {name: array[:1] for name, array in written.weights.items()}):
+        write_live(tmp_path, LiveModel(written.about, change))
+        with pytest.raises(InputError, match="not those of its description"):
+            read_live(tmp_path)
 
 
 def test_options_that_a_page_does_not_compute() -> None:

@@ -76,10 +76,13 @@ def build_page(
     has_live = bool(models.payloads or models.left_out)
     hidden = {"live": not has_live, "significance": len(runs) == 1, "claims": claims is None}
     shown = [key for key in SECTIONS if not hidden.get(key)]
+    trained = any(run.results.get("train") or run.results.get("history") for run in runs)
     outside = sum(run.external for run in runs)
-    subtitle = counted(len(runs) - outside, "run")
+    subtitle = counted(len(runs) - outside, "run") if outside < len(runs) else ""
     if outside:
-        subtitle += f" and {counted(outside, 'other system')}"
+        subtitle += (
+            f" and {counted(outside, 'other system')}" if subtitle else counted(outside, "system")
+        )
     if comparison.sets:
         subtitle += f" on {', '.join(comparison.sets)}"
     return embed.write_page(
@@ -87,7 +90,7 @@ def build_page(
         {"data": embed.packed(data), "library": library, **models.payloads},
         title=title or names_of(comparison.groups),
         subtitle=subtitle,
-        navigation={key: SECTIONS[key] for key in shown},
+        navigation={key: SECTIONS[key] for key in shown if trained or key != "training"},
         sections=[key for key in shown if key not in WITHIN_SCORES],
         alone=len(runs) == 1,
         sets=[_tables(comparison, name) for name in comparison.sets],

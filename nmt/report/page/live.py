@@ -49,7 +49,7 @@ def fitted_models(runs: Sequence[FinishedRun], report: PageConfig) -> LiveModels
     `max_length` first, as long as all together are within LIMIT.
 
     Raises:
-        InputError: for a `live.bin` that is damaged, naming it.
+        InputError: for a `live.npz` that is damaged, naming it.
     """
     if report.live is False:
         return LiveModels({}, None, {})
@@ -105,7 +105,7 @@ def missing_because(run: FinishedRun, room: int | None) -> str:
     parameters = _number(run, "parameters")
     if room is not None and fewest_bytes(parameters) > room:
         return _too_large(parameters)
-    return "its folder holds no live.bin (report.live when it was trained or evaluated)"
+    return "its folder holds no live.npz (report.live when it was trained or evaluated)"
 
 
 def fewest_bytes(parameters: int) -> int:

@@ -134,6 +134,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
     moses = FinishedRun("Moses", {}, lines=records, table=table)
     elements = built([runs[0], moses], tmp_path / "p.html")
     assert "1 run and 1 other system on newstest, mine" in elements.text
+    assert "<p>1 system on mine</p>" in built([moses], tmp_path / "s.html").text
     translations = elements.packed("data")["translations"]
     assert translations["mine"]["systems"] == ["RNNencdec-50 seed 1", "Moses"]
     assert translations["newstest"]["systems"] == ["RNNencdec-50 seed 1"]

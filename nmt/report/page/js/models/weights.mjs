@@ -1,36 +1,13 @@
-// From the bytes of a page to the tensors of a model, all of them as 32 bits. The order is that of
-// nmt/report/live_file.py, and of `shapes`; names are those of a checkpoint.
+// From the bytes of a page to the tensors of a model, all of them as 32 bits.
 
-/** The tensors of a described model: [name, shape], in the order they are stored in. */
-export function shapes(about) {
-  const { hidden: H, embedding: E, alignment: N, maxout: M } = about.sizes;
-  const directions = about.model === "RNNsearch" ? 2 : 1;
-  const A = directions * H;
-  const unit = (name) => [[`${name}.W`, [3 * H, E]], [`${name}.U_gates`, [2 * H, H]], [`${name}.U`, [H, H]], [`${name}.bias`, [3 * H]]];
-  const source = symbols(about.source_vocabulary);
-  const target = symbols(about.target_vocabulary);
-  const found = [["encoder.embedding.weight", [source, E]]];
-  for (let direction = 0; direction < directions; direction++) found.push(...unit(`encoder.units.${direction}`));
-  found.push(["decoder.embedding.weight", [target, E]], ["decoder.W_s", [H, H]], ["decoder.bias_s", [H]]);
-  if (about.scoring) found.push(["decoder.context.W_a", [N, H]], ["decoder.context.U_a", [N, A]]);
-  if (about.scoring === "additive") found.push(["decoder.context.scoring.v", [N]]);
-  found.push(...unit("decoder.unit"), ["decoder.unit.C", [3 * H, A]]);
-  const readout = { U_o: [2 * M, H], V_o: [2 * M, E], C_o: [2 * M, A], bias: [2 * M] };
-  for (const [name, shape] of Object.entries(readout)) found.push([`decoder.readout.${name}`, shape]);
-  found.push(["output.W_o", [target, M]], ["output.bias", [target]]);
-  return found;
-}
-
-export const symbols = (vocabulary) => 2 + (vocabulary.words ?? vocabulary.subwords).length;
-
-/** Tensors by name from the bytes of `nmt.report.page.live`: 16 bits, or 8 bits with a scale a row.
+/** Tensors by name from the bytes of `nmt.report.page.live`: 16 bits, or 8 bits with a scale a row. `about.tensors` has their names and shapes in order.
  *
  * 16 bits: the lower byte of every number, then the higher byte of every number.
  * 8 bits: a signed byte for every entry of the matrices, then numbers of 16 bits as above: the scale of every row of
  * the matrices, and the vectors.
  */
 export function unpackWeights(bytes, about, bits) {
-  const wanted = shapes(about);
+  const wanted = about.tensors;
   const entries = ([, shape]) => shape.reduce((product, size) => product * size, 1);
   const matrices = bits === 8 ? wanted.filter(([, shape]) => shape.length === 2) : [];
   const codes = new Int8Array(bytes.buffer, bytes.byteOffset, matrices.reduce((total, one) => total + entries(one), 0));
