@@ -41,6 +41,8 @@ GROUPS = {
 RESUMABLE = (*marked(TrainConfig, "resumable"), *RUNTIME_ARGUMENTS, *RESUMABLE_ARGUMENTS)
 FROZEN = tuple(marked(TrainConfig, "resumable", False))
 
+ABSENT: Any = object()
+
 
 def parsed(overrides: Sequence[str]) -> list[Override]:
     """Overrides of a command line as Hydra reads them."""
@@ -104,13 +106,14 @@ def apply_typed(
     deleted = {override.key_or_group for override in parsed(overrides) if override.is_delete()}
     with open_dict(config):
         for path in (*here, *typed_paths(overrides, command)):
-            if path in deleted:
+            value = OmegaConf.select(composed, path, default=ABSENT)
+            if path in deleted or value is ABSENT:  # an option of a group need not set all its keys
                 parent, _, name = path.rpartition(".")
                 inside = OmegaConf.select(config, parent) if parent else config
                 if inside is not None:
                     inside.pop(name, None)
             else:
-                OmegaConf.update(config, path, OmegaConf.select(composed, path), merge=False)
+                OmegaConf.update(config, path, value, merge=False)
     return config
 
 
