@@ -1,7 +1,7 @@
 """Scores given translations: one log-probability, in nats, for each pair of lines.
 
     python -m nmt.score checkpoint=FILE source=some.en target=some.fr > scores.txt
-    python -m nmt.score checkpoint=FILE source=some.en target=some.fr mean=true alignments=pharaoh
+    python -m nmt.score checkpoint=FILE source=some.en target=some.fr alignments=pharaoh
     python -m nmt.score checkpoint=[a.ckpt,b.ckpt] source=some.en target=some.fr page=FILE.html
 
 A target word outside the vocabulary has the probability of `<unk>`. `alignments=pharaoh` adds a
@@ -33,7 +33,6 @@ def main(composed: DictConfig) -> None:
     files = [check_file(composed[side], side) for side in ("source", "target")]
     model = load_for_command(composed, ScoreConfig)
     config = model.config
-    null = config.evaluation.null_weight
     attention = bool(composed.page or composed.alignments)
     rows: list[dict[str, Any]] = []
     total, symbols, number = 0.0, 0, 0
@@ -42,7 +41,7 @@ def main(composed: DictConfig) -> None:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
             for scored in model.score(lines, tokenised=composed.tokenised, attention=attention):
                 number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
-                print(pair_line(composed, null, number, scored), flush=number % 64 == 0)
+                print(pair_line(composed, number, scored), flush=number % 64 == 0)
                 if composed.page:
                     rows.append({"id": number, **(scored.row or {}), "reference": []})
             stage.advance(len(lines))

@@ -39,7 +39,7 @@ def main(composed: DictConfig) -> None:
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     drawn = bool(composed.heatmap or composed.page)
-    null, numbered = config.evaluation.null_weight, config.search.nbest > 1
+    numbered = config.search.nbest > 1
     rows: list[dict[str, Any]] = []
     number, typed = 0, sys.stdin.isatty()
     if typed:
@@ -59,7 +59,7 @@ def main(composed: DictConfig) -> None:
                     row = {"id": number, **best.row, "reference": []}
                     rows.append(row)
                     draw(row, composed.heatmap)
-                for line in translation_lines(composed, null, number, best, numbered):
+                for line in translation_lines(composed, number, best, numbered):
                     print(line)
                 stage.advance()
             sys.stdout.flush()

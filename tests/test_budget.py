@@ -6,6 +6,9 @@ import tomllib
 
 import pytest
 
+from nmt.config import TextConfig
+from nmt.config.keys import entries
+from nmt.config.schema import SCHEMAS
 from tests.helpers import ROOT
 
 BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["nmt"]["budget"]
@@ -17,3 +20,8 @@ def test_lines_of_python(part):
     files = [file for folder in FOLDERS[part] for file in (ROOT / folder).rglob("*.py")]
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
     assert lines <= BUDGET[part]
+
+
+def test_configuration_keys():
+    keys = {key for schema in SCHEMAS.values() for key, _ in entries(schema)}
+    assert len(keys) + len(list(entries(TextConfig))) <= BUDGET["keys"]

@@ -1,4 +1,4 @@
-"""The jobs of a sweep: which they are, the commands that run them, what has become of them."""
+"""The jobs of a sweep: their overrides, folders, commands and outcomes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config.keys import flatten, is_within
-from nmt.config.schema import RUNTIME_KEYS
 from nmt.utils.commands import override, override_key
 
-RETURN = "NMT_RETURN"  # names the file that a job writes its return value to
+RETURN = "NMT_RETURN"  # environment variable: the file for a job's return value
 CALLBACK = "hydra_plugins.nmt_process_launcher.launcher.SaveReturnValue"
 
-# Given to each job anew, so that those of the sweep must not reach it.
+# Overrides of the sweep that each job gets its own value of
 OWN_KEYS = (
     *("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"),
     *("hydra.job.num", "hydra.job.id"),
 )
-# What makes Lightning take a process for a rank that another has started. A job starts its own.
+# With these set, Lightning would take a job for a rank that another process has started.
 RANK_VARIABLES = re.compile(
     r"(LOCAL_|NODE_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)|PL_GLOBAL_SEED"
     r"|PL_SEED_WORKERS|SLURM_(NTASKS|PROCID|LOCALID)|TORCHELASTIC_.*|ROLE_.*"
@@ -56,8 +54,6 @@ class Job:
         folder: where it writes.
         overrides: what distinguishes it from the other jobs.
         config: its composed configuration, `hydra` included.
-        processes: how many processes it starts, one a device under DDP.
-        gpus: how many GPUs it uses; below 0: all.
         state: `not started`, `running`, `finished`, `finished before` or `failed`.
         code: its exit status.
         given: the GPUs that it runs on; empty: those that the sweep sees.
@@ -67,24 +63,37 @@ class Job:
     folder: Path
     overrides: list[str]
     config: DictConfig
-    processes: int = 1
-    gpus: int = 0
     state: str = "not started"
     code: int = 0
     given: list[str] = field(default_factory=list)
 
     @property
     def console(self) -> Path:
-        """Everything the job has printed."""
+        """The file of everything that the job prints."""
         return self.folder / "console.log"
 
     @property
     def return_file(self) -> Path:
+        """The file of the value that the task function returned, as JSON."""
         return self.folder / "return.json"
 
     @property
     def done(self) -> bool:
         return self.state.startswith("finished")
+
+    @property
+    def processes(self) -> int:
+        """Number of processes that the job starts: one a device under DDP."""
+        devices = OmegaConf.select(self.config, "trainer.devices", default=1)
+        return devices if isinstance(devices, int) and devices > 0 else 1
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs that the job uses; -1: all."""
+        if OmegaConf.select(self.config, "trainer.accelerator", default=None) == "cpu":
+            return 0
+        devices = OmegaConf.select(self.config, "trainer.devices", default=1)
+        return devices if isinstance(devices, int) else -1
 
     @property
     def outcome(self) -> str:
@@ -110,27 +119,16 @@ def signature(overrides: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(f"{each.get_key_element()}={each.value()!r}" for each in kept))
 
 
-def find_earlier(sweep: Path) -> dict[tuple[str, ...], list[Path]]:
+def find_earlier(sweep: Path) -> dict[tuple[str, ...], Path]:
     """The folders of jobs that an earlier start of the sweep has left, by signature."""
-    earlier: dict[tuple[str, ...], list[Path]] = {}
+    earlier: dict[tuple[str, ...], Path] = {}
     for file in sorted(sweep.glob("**/.hydra/overrides.yaml")):
         try:
             overrides = yaml.safe_load(file.read_text(encoding="utf-8")) or []
-            earlier.setdefault(signature(overrides), []).append(file.parents[1])
+            earlier.setdefault(signature(overrides), file.parents[1])
         except Exception:  # a file cut short by a crash: the job counts as never started
             continue
     return earlier
-
-
-def changed_key(job: Job) -> str | None:
-    """A key that differs between a job and what lies in its folder, other than devices and output."""
-    file = job.folder / ".hydra/config.yaml"
-    if not file.is_file():
-        return None
-    before = flatten(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
-    now = flatten(yaml.safe_load(OmegaConf.to_yaml(job.config)))
-    differing = [key for key in before if before[key] != now.get(key)]
-    return next((key for key in differing if not is_within(key, RUNTIME_KEYS)), None)
 
 
 def program() -> list[str]:

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,21 +21,6 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-
-
-@contextlib.contextmanager
-def on_stopping_signals(handle: Callable[[int], object]) -> Iterator[None]:
-    """Inside, signals that stop a process call `handle` with their number; ignored ones stay so."""
-    before = {
-        number: signal.signal(number, lambda number, frame: handle(number))
-        for number in STOPPING
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def visible_gpus() -> list[str]:
@@ -54,58 +39,59 @@ class Running:
     output: BinaryIO | None  # console.log, shown on the terminal as it grows
 
 
-@dataclass
 class Pool:
     """Runs jobs in their order, at most `n_jobs` at a time, as GPUs become free.
 
     A job leads a session of its own: Ctrl-C of the terminal reaches the sweep alone, which passes it
-    on to the job's first process, and whatever the job has started can be ended with it.
+    on to the job's first process, and all that the job has started can be killed with it.
 
-    Attributes:
+    Args:
         n_jobs: jobs at a time.
-        gpus: those to share out, each to one job at a time; none: every job sees what the sweep sees.
+        gpus: each for one job at a time; empty: every job sees what the sweep sees.
         grace: seconds between the signal that stops a job and the one that kills it.
         command: gives the command of a job.
         cwd: the folder that jobs are started in.
-        running: the jobs at work.
-        signals: received by the sweep, the one that stops it first.
     """
 
-    n_jobs: int
-    gpus: Sequence[str]
-    grace: float
-    command: Callable[[Job], list[str]]
-    cwd: str
-    running: list[Running] = field(default_factory=list, init=False)
-    signals: list[int] = field(default_factory=list, init=False)
-
-    def __post_init__(self) -> None:
-        self.free = list(self.gpus)
+    def __init__(
+        self,
+        n_jobs: int,
+        gpus: Sequence[str],
+        grace: float,
+        command: Callable[[Job], list[str]],
+        cwd: str,
+    ) -> None:
+        self.n_jobs, self.gpus, self.free = n_jobs, gpus, list(gpus)
+        self.grace, self.command, self.cwd = grace, command, cwd
+        self.running: list[Running] = []
+        self.signals: list[int] = []  # received by the sweep
 
     def run(self, jobs: Sequence[Job]) -> int | None:
-        """Runs the jobs and sets their `state` and `code`.
-
-        Returns:
-            the signal that stopped the sweep, if one did.
-        """
+        """Runs the jobs and sets their `state` and `code`; returns the signal that stopped them."""
         waiting = list(jobs)
-        with on_stopping_signals(self.signals.append):
-            try:
-                while (waiting and not self.signals) or self.running:
-                    while waiting and not self.signals and self._may_start(waiting[0]):
-                        self._start(waiting.pop(0))
-                    self._collect()
-                    if self.signals:
-                        self._stop()
-                    elif self.running:
-                        time.sleep(POLL_SECONDS)
-            finally:
-                for running in self.running:
-                    _kill_group(running.process.pid)
+        handlers = {
+            number: signal.signal(number, lambda number, frame: self.signals.append(number))
+            for number in STOPPING
+            if signal.getsignal(number) is not signal.SIG_IGN  # nohup
+        }
+        try:
+            while (waiting and not self.signals) or self.running:
+                while waiting and not self.signals and self._may_start(waiting[0]):
+                    self._start(waiting.pop(0))
+                self._collect()
+                if self.signals:
+                    self._stop()
+                elif self.running:
+                    time.sleep(POLL_SECONDS)
+        finally:
+            for running in self.running:
+                _kill_group(running.process.pid)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         return self.signals[0] if self.signals else None
 
     def _may_start(self, job: Job) -> bool:
-        """Whether there is room for a job; it is given its GPUs."""
+        """Whether there is room for a job, which is then given its GPUs."""
         wanted = len(self.gpus) if job.gpus < 0 else min(job.gpus, len(self.gpus))
         if len(self.running) >= self.n_jobs or len(self.free) < wanted:
             return False
@@ -134,7 +120,7 @@ class Pool:
         self.running.append(Running(job, process, time.monotonic(), shown))
 
     def _collect(self) -> None:
-        """Shows what the jobs have printed, and takes down those that have ended."""
+        """Shows what the jobs have printed, and removes those that have ended."""
         for running in list(self.running):
             job, code = running.job, running.process.poll()
             if running.output is not None and (text := running.output.read()):
@@ -150,8 +136,13 @@ class Pool:
             self.free += job.given
             job.code, job.state = code, "failed" if code else "finished"
             level = logging.ERROR if code else logging.INFO
-            seconds = time.monotonic() - running.started
-            log.log(level, "#%d %s after %.0f s", job.number, job.outcome, seconds)
+            log.log(
+                level,
+                "#%d %s after %.0f s",
+                job.number,
+                job.outcome,
+                time.monotonic() - running.started,
+            )
 
     def _stop(self) -> None:
         """Passes the signal on, waits for the jobs to save and end, and kills those that do not."""

@@ -1,8 +1,8 @@
-"""The launcher: makes jobs of the sweeper's overrides, runs them, and reports.
+"""The launcher: turns the sweeper's overrides into jobs, runs them, and reports.
 
 Lightning starts the other ranks of a DDP job by running the job's command line again. Under Hydra's
 own launcher that line is the whole sweep's, which every rank would replay; here a job's command
-line is the job's alone. A process a job also returns all memory, and a crash stays within it.
+line is the job's alone. A job in its own process also returns all memory, and a crash stays within it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from hydra_plugins.nmt_process_launcher._jobs import (
     RETURN,
     Job,
     ProcessLauncherConf,
-    changed_key,
     command,
     find_earlier,
     program,
@@ -37,12 +35,10 @@ from hydra_plugins.nmt_process_launcher._jobs import (
 )
 from hydra_plugins.nmt_process_launcher._pool import Pool, visible_gpus
 from nmt.utils.commands import override, override_key
-from nmt.utils.errors import InputError
 from nmt.utils.files import locked
 
 log = logging.getLogger(__name__)
 RESULTS = "results.json"  # a job whose folder holds it is finished
-
 
 ConfigStore.instance().store(
     group="hydra/launcher", name="process", node=ProcessLauncherConf, provider="nmt"
@@ -62,7 +58,7 @@ class SaveReturnValue(Callback):
 class ExitCode(Callback):
     """In the sweep: exit status 1 when jobs have failed, after all other callbacks have run.
 
-    Hydra turns an exception in a callback into a warning; `SystemExit` is let through.
+    Hydra turns an exception in a callback into a warning, but lets `SystemExit` through.
     """
 
     failed = False
@@ -73,7 +69,7 @@ class ExitCode(Callback):
 
 
 class UnfinishedJob(JobReturn):
-    """A job without a value. Asking for it does not raise, so that the jobs after it are run."""
+    """A job without a value. Reading it does not raise, so that a sweeper goes on."""
 
     @property
     def return_value(self) -> Any:
@@ -88,21 +84,14 @@ class ProcessLauncher(Launcher):
     """Runs every job of a sweep as a process in single-run mode; see `ProcessLauncherConf`."""
 
     def __init__(self, n_jobs: int, gpus: list[str] | None, grace_seconds: float) -> None:
-        if n_jobs < 1:
-            raise InputError(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
-        self.n_jobs = n_jobs
+        self.n_jobs = max(1, n_jobs)
         self.gpu_names = None if gpus is None else [str(gpu) for gpu in gpus]
         self.grace = grace_seconds
         self.exit_code = ExitCode()
-        self.used: set[Path] = set()  # folders of the jobs of this sweep's earlier batches
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise InputError(
-                "-m: start a sweep without torchrun, each of its jobs starts its own ranks"
-            )
         self.config = config
         self.hydra_context = hydra_context
         # First in the list is last at the end: the page is made before the exit.
@@ -111,10 +100,10 @@ class ProcessLauncher(Launcher):
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """Runs one batch of jobs, the whole sweep under Hydra's own sweeper.
+        """Runs one batch of jobs; the whole sweep under Hydra's own sweeper.
 
         Raises:
-            InputError: another sweep works in the folder, or two jobs would share one.
+            InputError: another sweep works in the folder.
             SystemExit: with 128 + signal, after a signal has stopped the sweep.
         """
         setup_globals()
@@ -123,20 +112,25 @@ class ProcessLauncher(Launcher):
         sweep = str(self.config.hydra.sweep.dir)
         try:
             with locked(Path(sweep), "hydra.sweep.dir"):
-                return self._launch(sweep, job_overrides, initial_job_idx)
+                jobs = self._make_jobs(Path(sweep), job_overrides, initial_job_idx)
+                return self._run(sweep, jobs)
         finally:
             HydraConfig.instance().cfg = current
 
-    def _launch(
-        self, sweep: str, job_overrides: Sequence[Sequence[str]], first: int
-    ) -> Sequence[JobReturn]:
-        jobs = self._make_jobs(Path(sweep), job_overrides, first)
+    def _run(self, sweep: str, jobs: Sequence[Job]) -> Sequence[JobReturn]:
         todo = [job for job in jobs if not job.done]
         log.info(
             "%d job(s), %d at a time, in %s; %d finished before",
             len(jobs), self.n_jobs, sweep, len(jobs) - len(todo),
         )  # fmt: skip
-        stopped = self._make_pool(sweep, len(todo)).run(todo)
+        at_a_time = max(1, min(self.n_jobs, len(todo)))
+        gpus = self.gpu_names
+        if gpus is None:
+            gpus = visible_gpus() if at_a_time > 1 else []
+        typed = list(self.config.hydra.overrides.hydra)
+        cwd = str(self.config.hydra.runtime.cwd)
+        pool = Pool(at_a_time, gpus, self.grace, lambda job: command(job, sweep, typed), cwd)
+        stopped = pool.run(todo)
         done = all(job.done for job in jobs)
         log.log(logging.INFO if done else logging.ERROR, "\n%s", _summary(jobs, sweep))
         if stopped is not None:
@@ -149,56 +143,33 @@ class ProcessLauncher(Launcher):
     ) -> list[Job]:
         """The batch's jobs: each in the folder it had before, new ones in the first free folders."""
         earlier = find_earlier(sweep)
-        taken = self.used | {folder for folders in earlier.values() for folder in folders}
+        taken = set(earlier.values())
         jobs = []
-        for number, overrides in enumerate(job_overrides, first):
-            loader = self.hydra_context.config_loader
-            job = Job(
-                number,
-                sweep,
-                list(overrides),
-                loader.load_sweep_config(self.config, list(overrides)),
-            )
-            before = [
-                path for path in earlier.get(signature(overrides), ()) if path not in self.used
-            ]
-            if before:
-                name = before[0].name
-                _place(job, int(name) if name.isdecimal() else number, sweep)
-                job.folder = before[0]
-                _continue(job)
-            else:
+        for number, overrides in enumerate(map(list, job_overrides), first):
+            config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+            job = Job(number, sweep, overrides, config)
+            folder = earlier.pop(signature(overrides), None)
+            if folder is None:
                 _place(job, number, sweep)
                 while job.folder in taken:
-                    last = job.folder
+                    before = job.folder
                     _place(job, job.number + 1, sweep)
-                    if job.folder == last:
-                        raise InputError(
-                            f"hydra.sweep.subdir: two jobs would write to {last}; name folders by what "
-                            "differs, such as ${hydra.job.num}"
-                        )
-            devices = OmegaConf.select(job.config, "trainer.devices", default=1)
-            job.processes = devices if isinstance(devices, int) and devices > 0 else 1
-            job.gpus = devices if isinstance(devices, int) else -1
-            if OmegaConf.select(job.config, "trainer.accelerator", default=None) == "cpu":
-                job.gpus = 0
+                    if job.folder == before:  # `subdir` without a number: the job refuses it
+                        break
+            else:
+                _place(job, int(folder.name) if folder.name.isdecimal() else number, sweep)
+                job.folder = folder
+                if (folder / RESULTS).is_file():
+                    job.state = "finished before"
+                elif "resume" in config and "resume" not in map(override_key, overrides):
+                    job.overrides = [*overrides, "resume=auto"]
             taken.add(job.folder)
-            self.used.add(job.folder)
             jobs.append(job)
         return jobs
 
-    def _make_pool(self, sweep: str, jobs: int) -> Pool:
-        at_a_time = max(1, min(self.n_jobs, jobs))
-        gpus = self.gpu_names
-        if gpus is None:
-            gpus = visible_gpus() if at_a_time > 1 else []
-        typed = list(self.config.hydra.overrides.hydra)
-        cwd = str(self.config.hydra.runtime.cwd)
-        return Pool(at_a_time, gpus, self.grace, lambda job: command(job, sweep, typed), cwd)
-
 
 def _job_return(job: Job) -> JobReturn:
-    """What Hydra tells sweepers about a job: the value its task function returned, as JSON."""
+    """What Hydra tells sweepers about a job."""
     returned = JobReturn() if job.done else UnfinishedJob()
     returned.overrides = job.overrides
     returned.working_dir = str(job.folder)
@@ -221,23 +192,6 @@ def _summary(jobs: Sequence[Job], sweep: str) -> str:
         again = ["python", *program()[1:], *typed, override("hydra.sweep.dir", sweep)]
         lines += ["to resume what is unfinished:", f"  {shlex.join(again)}"]
     return "\n".join(lines)
-
-
-def _continue(job: Job) -> None:
-    """Resumes a job, skips one that is finished, or begins one anew whose configuration has changed."""
-    key = changed_key(job)
-    if key is not None:
-        aside = job.folder.parent.with_name(f"{job.folder.parent.name}.earlier")
-        aside.mkdir(exist_ok=True)
-        job.folder.rename(aside / f"{job.folder.name}-{datetime.now():%Y%m%d-%H%M%S}")
-        log.warning(
-            "#%d: %s has changed since it was run; it is run again, its earlier folder is now in %s",
-            job.number, key, aside,
-        )  # fmt: skip
-    elif (job.folder / RESULTS).is_file():
-        job.state = "finished before"
-    elif "resume" in job.config and not any(override_key(w) == "resume" for w in job.overrides):
-        job.overrides = [*job.overrides, "resume=auto"]
 
 
 def _place(job: Job, number: int, sweep: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
 from nmt.utils.threads import set_up_threads
+
+log = logging.getLogger(__name__)
 
 WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
 
@@ -75,6 +78,8 @@ def run_hydra(main: Callable[[DictConfig], Any], name: str) -> None:
             own_folder = rank() == 0 and name not in WITHOUT_FOLDER
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 begun = True
+                if own_folder:  # the libraries take seconds to import
+                    log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)
         except InputError as error:
             if not single:

@@ -46,9 +46,12 @@ def chosen_file(group: str) -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Overrides with the plus that Hydra asks for in front of groups without a default.
 
-    >>> with_plus(["experiment=rnnsearch50", "+stress=lengths", "seed=1"])
-    ['+experiment=rnnsearch50', '+stress=lengths', 'seed=1']
+    Arguments of the Trainer need no plus, and may have one.
+
+    >>> with_plus(["experiment=rnnsearch50", "+stress=lengths", "+trainer.max_epochs=1"])
+    ['+experiment=rnnsearch50', '+stress=lengths', 'trainer.max_epochs=1']
     """
+    words = [re.sub(r"^\+(?=trainer\.)", "", word) for word in words]
     return [re.sub(r"^(?=(experiment|stress)=)", "+", word) for word in words]
 
 

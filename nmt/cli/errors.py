@@ -13,13 +13,14 @@ import yaml
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from nmt.config.keys import bounds, entries, type_name
+from nmt.config.keys import described, entries
 from nmt.config.overrides import GROUPS
 from nmt.config.training import TRAINER
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError)
+EXTRAS = {"hydra/sweeper": "optuna", "hydra/launcher": "sweeps"}  # with plugins of Hydra
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
 
 
@@ -68,7 +69,9 @@ def explain(error: BaseException, schema: type) -> str:
     if option := re.search(r"Could not (?:find|load) '([^']*)/([^'/]*)'", text):
         listed = re.search(r"Available options in .*:\n((?:.+\n)*?)Config search", f"{text}\n")
         known = f"; available: {', '.join(listed[1].split())}" if listed else ""
-        return f"{option[1]}={option[2]}: no such option{known}"
+        extra = EXTRAS.get(option[1])
+        remedy = f"\nmore with: uv sync --extra {extra}, or pip install -e '.[{extra}]'"
+        return f"{option[1]}={option[2]}: no such option{known}{remedy if extra else ''}"
     if isinstance(error, MissingMandatoryValue):
         path = text.rpartition(" ")[2]  # the last word of "Missing mandatory value: checkpoint"
         return f"{path}: must be given{_meaning(path, schema)}"
@@ -91,7 +94,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 
 def _suggestion(path: str, schema: type) -> str:
     """What to type in place of an unknown key."""
-    names = [*(name for name, _, _ in entries(schema)), *GROUPS, "experiment", "regime", "stress"]
+    names = [*(name for name, _ in entries(schema)), *GROUPS, "experiment", "regime", "stress"]
     names = list(dict.fromkeys([*names, *(f"trainer.{name}" for name in TRAINER)]))
     last = path.rpartition(".")[2]
     near = difflib.get_close_matches(path, names, n=2)
@@ -103,10 +106,9 @@ def _suggestion(path: str, schema: type) -> str:
 
 def _meaning(path: str, schema: type) -> str:
     """A second line with type, bounds and meaning of a key, if the schema has it."""
-    for name, entry, hint in entries(schema):
+    for name, entry in entries(schema):
         if name == path:
-            accepted = f", {bounds(entry.metadata)}" if bounds(entry.metadata) else ""
-            return f"\n{path} takes: {type_name(hint)}{accepted} ({entry.metadata['meaning']})"
+            return f"\n{path} takes: {described(entry)} ({entry.metadata['meaning']})"
     return ""
 
 

@@ -11,7 +11,7 @@ from nmt.config.overrides import GROUPS
 from nmt.config.schema import SCHEMAS, BaselineConfig, Config
 
 ALL = ("experiment", "regime", *GROUPS)
-SECTIONS = {path.partition(".")[0] for path, _, _ in entries(Config) if "." in path}
+SECTIONS = {path.partition(".")[0] for path, _ in entries(Config) if "." in path}
 
 
 def choices(command: str) -> str:
@@ -24,7 +24,7 @@ def choices(command: str) -> str:
     ]
     lines += ["", "Set with key=value:", ""]
     shared = inherited(schema) if issubclass(schema, Config) else set()
-    for path, entry, _ in entries(schema):
+    for path, entry in entries(schema):
         if path.partition(".")[0] not in shared:
             lines += textwrap.wrap(
                 f"  {path}: {entry.metadata['meaning']}", 110, subsequent_indent="    "

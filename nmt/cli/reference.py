@@ -1,4 +1,4 @@
-"""Generates docs/configuration.md, the reference of all keys, from the schema and `conf/`.
+"""Generates docs/configuration.md, the reference of all options and keys.
 
 python -m nmt.cli.reference > docs/configuration.md
 """
@@ -6,9 +6,7 @@ python -m nmt.cli.reference > docs/configuration.md
 from __future__ import annotations
 
 import dataclasses
-import textwrap
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.config import TextConfig, TrainConfig
-from nmt.config.keys import bounds, entries, inherited, type_name
+from nmt.config.keys import described, entries, inherited
 from nmt.config.schema import SCHEMAS
 
 HEAD = """\
@@ -34,104 +32,56 @@ What is typed overrides the experiment, the experiment overrides the regime, and
 `python -m nmt.train --cfg job` prints the composed configuration, `--help` lists the groups. A misspelt key, a value of
 the wrong type or one out of its bounds ends the command with exit code 2 and one or two lines that name it.
 
-- Groups marked with a plus, and new entries of a dictionary, are typed with a plus: `+experiment=rnnsearch50`,
-  `+data.test.mine.source=FILE`, `+systems.moses.test=FILE`.
+- `trainer`, `callbacks`, `logger`, `optimizer.options`, `optimizer.schedule` and `model.options` take any key of the
+  class that they are passed to.
+- Groups marked with a plus, and new entries of other dictionaries, are typed with a plus: `+experiment=rnnsearch50`,
+  `+data.test.mine.source=FILE`.
 - A value that contains `=`, a comma or a bracket is quoted twice, once for the shell and once for Hydra:
   `'name="a=b"'`.
 - `null` unsets a value if the type allows it.
 """
-FROM_CHECKPOINT = (
-    "In addition `trust` and the keys of {} can be typed; all others come from the checkpoint."
-)
-KEYS = "key | type | default | accepted | meaning"
-NOTES = {
-    "compare": "It has no other keys.",
-    "baseline": "In addition `name`, `experiment`, `regime`, `seed`, `trainer.enable_progress_bar`, "
-    "`report.figures` and the keys of `data`, `tokenizer`, `logger` and `evaluation` (except its "
-    "`alignment` and samples) have an effect; the other keys of a training run have none.",
-}
+FROM_CHECKPOINT = "\nFrom a training run it also takes `trust` and: {}.\n"
 
 
 def reference(conf: Path) -> str:
     """The whole page, in Markdown; `conf` is the folder of the options."""
-    parts = [HEAD, "## Groups\n", _table("group | option | what it is", groups(conf))]
     with initialize_config_dir(str(conf), version_base="1.3"):
-        defaults = OmegaConf.to_container(compose("train"))
-    sections: dict[str, list[str]] = {}
-    for path, entry, hint in entries(TrainConfig):
-        section = path.partition(".")[0] if "." in path else ""
-        default: Any = defaults
-        for name in path.split("."):
-            default = default[name]
-        sections.setdefault(section, []).append(_row(path, hint, default, entry.metadata))
-    parts.append(
-        "## Keys\n\nThe default applies if nothing is typed; `${key}` stands for the value of another "
-        "key.\n"
+        defaults = compose("train")
+    parts = [HEAD, "## Groups\n", *_table("group | option | what it is", _groups(conf))]
+    rows = (
+        _row(path, entry, OmegaConf.select(defaults, path)) for path, entry in entries(TrainConfig)
     )
-    meanings = {entry.name: entry.metadata["meaning"] for entry in dataclasses.fields(TrainConfig)}
-    for section, rows in sections.items():
-        parts.append(f"### {section}: {meanings[section]}\n" if section else "### The run\n")
-        if section == "data":
-            names = ", ".join(f"`{entry.name}`" for entry in dataclasses.fields(TextConfig))
-            parts.append(
-                _wrapped(
-                    f"`data.train`, `data.valid` and each `data.test.NAME` have the keys {names}."
-                )
-            )
-        parts.append(_table(KEYS, rows))
-    parts.append("## Keys of single commands\n")
+    parts += ["## Keys\n", *_table("key | accepted | default | meaning", rows)]
+    rows = (_row(path, entry) for path, entry in entries(TextConfig))
+    parts += ["## Keys of `data.train`, `data.valid` and each `data.test.NAME`\n"]
+    parts += _table("key | accepted | default | meaning", rows)
     for command, schema in SCHEMAS.items():
-        listed = [f"`{name}`" for name in getattr(schema, "overridable", ())]
-        note = FROM_CHECKPOINT.format(", ".join(listed)) if listed else NOTES.get(command)
-        if note is None:
-            continue
         own = [
-            _row(path, hint, _default(entry), entry.metadata)
-            for path, entry, hint in entries(schema)
+            _row(path, entry)
+            for path, entry in entries(schema)
             if path.partition(".")[0] not in inherited(schema)
         ]
-        table = _table(KEYS, own)
-        parts += [f"### nmt.{command}\n", _wrapped(note), table]
+        if schema is not TrainConfig:
+            parts += [
+                f"## Keys of nmt.{command}\n",
+                *_table("key | accepted | default | meaning", own),
+            ]
+        if taken := getattr(schema, "overridable", ()):
+            parts.append(FROM_CHECKPOINT.format(", ".join(f"`{name}`" for name in taken)))
     return "\n".join(parts).rstrip() + "\n"
 
 
-def groups(conf: Path) -> Iterator[str]:
-    """A table row for each option of each group: what the first comment of its file says."""
-    chosen = yaml.safe_load((conf / "base.yaml").read_text())["defaults"]
-    defaults = {
-        group: option
-        for entry in chosen
-        if isinstance(entry, dict)
-        for group, option in entry.items()
-    }
-    for folder in sorted(path for path in conf.iterdir() if path.is_dir() and path.name != "hydra"):
-        plus = "" if folder.name in defaults else "+"
-        for number, file in enumerate(sorted(folder.glob("*.yaml"))):
-            name = f"`{plus}{folder.name}`" if number == 0 else ""
-            option = f"`{file.stem}`"
-            if defaults.get(folder.name) in (file.stem, [file.stem]):
-                option += " (default)"
-            yield f"{name} | {option} | {_said(file)}"
+def _groups(conf: Path) -> Iterator[str]:
+    """A row for each option of each group, with the first comment of its file."""
+    base = yaml.safe_load((conf / "base.yaml").read_text())["defaults"]
+    known = {group for entry in base if isinstance(entry, dict) for group in entry}
+    for file in sorted(conf.glob("[!h]*/*.yaml")):
+        group = file.parent.name
+        plus = "" if group in known else "+"
+        yield f"`{plus}{group}` | `{file.stem}` | {_first_comment(file)}"
 
 
-def _row(path: str, hint: Any, default: Any, metadata: Mapping[str, Any]) -> str:
-    shown = f"`{_yaml(default)}`" if default != MISSING else "must be given"
-    meaning = metadata["meaning"].replace("<", "\\<").replace("|", "\\|")
-    return f"`{path}` | {type_name(hint)} | {shown} | {bounds(metadata)} | {meaning}"
-
-
-def _default(entry: dataclasses.Field[Any]) -> Any:
-    factory = entry.default_factory
-    return entry.default if factory is dataclasses.MISSING else factory()
-
-
-def _yaml(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
-    return text.removesuffix("...\n").strip()
-
-
-def _said(file: Path) -> str:
-    """The comments at the head of an option's file, but for the command that runs it."""
+def _first_comment(file: Path) -> str:
     lines = []
     for line in file.read_text().splitlines():
         if not line.startswith("# "):
@@ -141,14 +91,22 @@ def _said(file: Path) -> str:
     return " ".join(lines).replace("|", "\\|")
 
 
-def _wrapped(text: str) -> str:
-    """A paragraph of lines of at most 120 characters."""
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
+def _row(path: str, entry: dataclasses.Field[Any], default: Any = MISSING) -> str:
+    if default is MISSING:
+        factory = entry.default_factory
+        default = factory() if callable(factory) else entry.default
+    shown = "must be given"
+    if default != MISSING:
+        plain = OmegaConf.to_container(default) if OmegaConf.is_config(default) else default
+        text = yaml.safe_dump(plain, default_flow_style=True, allow_unicode=True, width=10**6)
+        shown = f"`{text.removesuffix('...' + chr(10)).strip()}`"
+    cells = [described(entry), shown, entry.metadata["meaning"].replace("<", "\\<")]
+    return " | ".join([f"`{path}`", *(cell.replace("|", "\\|") for cell in cells)])
 
 
-def _table(head: str, rows: typing.Iterable[str]) -> str:
+def _table(head: str, rows: Iterable[str]) -> list[str]:
     rule = "|".join(["---"] * (head.count("|") + 1))
-    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows), ""])
+    return [f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows), ""]
 
 
 if __name__ == "__main__":

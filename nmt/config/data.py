@@ -80,7 +80,6 @@ class DataConfig:
     root: str | None = key(
         None,
         "folder of local copies, where relative file names start",
-        path=True,
         runtime=True,
     )
     train: Any = key({}, "training pairs, with the keys of `TextConfig`")
@@ -97,20 +96,17 @@ class DataConfig:
         80,
         "sentence pairs per update, over all devices and accumulated micro-batches",
         minimum=1,
-        maximum=1_000_000,
     )
     batch_tokens: int | None = key(
         None,
         "at most so many tokens per update, its sentences times the longest side of any, in place of "
         "batch_size sentences; null: batch_size, as in the paper",
         minimum=1,
-        maximum=100_000_000,
     )
     pool: int = key(
         20,
         "batches' worth of pairs that are sorted by length together (a maxi-batch elsewhere)",
         minimum=1,
-        maximum=1_000_000,
     )
     reverse_source: bool = key(
         False,
@@ -122,14 +118,11 @@ class DataConfig:
         "order of a pool's batches: by length, or random",
         choices=("ascending", "random"),
     )
-    cache: str = key(
-        "data", "folder of prepared (tokenised and encoded) text", path=True, runtime=True
-    )
+    cache: str = key("data", "folder of prepared (tokenised and encoded) text", runtime=True)
     workers: int = key(
         0,
         "worker processes that prepare batches; 0: the training process itself",
         minimum=0,
-        maximum=1024,
         runtime=True,
     )
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nmt.config.keys import EDGES, MOST_RESAMPLES, key
+from nmt.config.keys import EDGES, key
 
 
 @dataclass
 class SearchConfig:
     """How the most probable translation is searched for."""
 
-    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1, maximum=1000)
+    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
     max_ratio: float = key(
         3.0,
         "longest translation, in symbols per source symbol, </s> included",
         above=0,
-        maximum=1000,
-        resumable=False,
     )
     min_ratio: float = key(
         0.0,
@@ -26,9 +24,9 @@ class SearchConfig:
         minimum=0,
     )
     length_penalty: float = key(
-        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0, maximum=10
+        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
     )
-    batch_size: int = key(64, "sentences translated at a time", minimum=1, maximum=100_000)
+    batch_size: int = key(64, "sentences translated at a time", minimum=1)
     replace_unk: str = key(
         "none",
         "replacement of <unk>: the attended source word (copy), or its translation in a dictionary "
@@ -58,25 +56,20 @@ class EvaluationConfig:
         "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "
         "MODULE.NAME; null: default, which leaves out ter",
     )
-    edges: list[int] = key(
-        list(EDGES),
-        "last length of each bucket; longer sentences form the open bucket",
+    edges: list[int] | None = key(
+        None,
+        f"last length of each bucket; longer sentences form the open one; null: {list(EDGES)}",
         minimum=1,
-        maximum=10**9,
-    )
-    bucket_by: str = key(
-        "source", "side whose words are counted for the bucket", choices=("source", "target")
     )
     resamples: int = key(
         1000,
         "bootstrap resamples for intervals; 0: no intervals",
         minimum=0,
-        maximum=MOST_RESAMPLES,
-    )
-    null_weight: float = key(
-        0.5, "no link for a target word whose weight on </s> is above this", minimum=0, maximum=1
     )
     train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
+
+    def __post_init__(self) -> None:
+        self.edges = list(EDGES) if self.edges is None else self.edges
 
 
 @dataclass
@@ -132,8 +125,6 @@ class PhraseBasedConfig:
         "word aligner that phrases are extracted with",
         choices=("hmm", "fast_align", "ibm1", "ibm2"),
     )
-    options: int = key(10, "translations per source phrase that the search considers", minimum=1)
-    stack: int = key(10, "hypotheses kept in each stack of the search", minimum=1)
     reordering: int = key(
         0,
         "source words that the search may skip over; 0: reordering only within phrases",
@@ -142,5 +133,3 @@ class PhraseBasedConfig:
     tune_sentences: int = key(
         300, "development sentences that the weights are tuned on; 0: no tuning", minimum=0
     )
-    tune_rounds: int = key(3, "passes over the weights", minimum=1)
-    keep: bool = key(False, "keep phrase table and language model in the run folder")

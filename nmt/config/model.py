@@ -8,7 +8,6 @@ from typing import Any
 from nmt.config.keys import key
 
 INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
-LARGEST = 100_000  # of any layer: a matrix of so many rows and columns has 40 GB
 
 
 @dataclass
@@ -53,15 +52,12 @@ class ModelConfig:
         "replay each update from a CUDA graph (recurrence=fused, on a GPU)",
         runtime=True,
     )
-    hidden: int = key(
-        256, "hidden units of one recurrent network (n, 1000)", minimum=1, maximum=LARGEST
-    )
-    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1, maximum=LARGEST)
+    hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
+    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
     alignment: int | None = key(
         None,
         "entries of the space that queries and keys are compared in (n', 1000); null: no attention",
         minimum=1,
-        maximum=LARGEST,
     )
-    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1, maximum=LARGEST)
+    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
     options: dict[str, Any] = key({}, "keys of a model of your own, by name")

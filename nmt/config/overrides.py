@@ -39,7 +39,6 @@ GROUPS = {
 }
 # A resumed run may change these; the weights it ends with depend on none but the number of updates.
 RESUMABLE = (*marked(TrainConfig, "resumable"), *RUNTIME_ARGUMENTS, *RESUMABLE_ARGUMENTS)
-FROZEN = tuple(marked(TrainConfig, "resumable", False))
 
 ABSENT: Any = object()
 
@@ -139,7 +138,7 @@ def changed_keys(stored: DictConfig, config: DictConfig) -> list[str]:
     differing = [
         path
         for path in sorted(before.keys() | now.keys())
-        if before.get(path) != now.get(path) and (path in FROZEN or not is_within(path, RESUMABLE))
+        if before.get(path) != now.get(path) and not is_within(path, RESUMABLE)
     ]
     return sorted(differing, key=lambda path: path not in ("regime", "experiment"))
 

@@ -24,15 +24,12 @@ from nmt.config.evaluation import (
     SearchConfig,
     StressConfig,
 )
-from nmt.config.keys import MOST_RESAMPLES, key, marked
+from nmt.config.keys import key, marked
 from nmt.config.model import ModelConfig
 from nmt.config.training import RUNTIME_ARGUMENTS, TRAINER, OptimizerConfig
 
 # what may be asked of a trained model's attention, whatever is read with it
-ATTENTION_KEYS = (
-    "evaluation.null_weight",
-    "evaluation.attention",
-)
+ATTENTION_KEYS = ("evaluation.attention",)
 INITIAL_CHECKPOINT = "initial_checkpoint"
 # How a command computes that starts from a checkpoint
 COMPUTING = ("trainer.accelerator", "trainer.precision", "threads", "trainer.enable_progress_bar")
@@ -69,8 +66,6 @@ class Config:
         "auto",
         "threads of one process on a CPU; auto: by the cores it may use and the size of the layers",
         minimum=1,
-        maximum=1024,
-        word="auto",
         runtime=True,
     )
     tags: list[str] = key([], "words to find the run by, in W&B", runtime=True)
@@ -111,12 +106,10 @@ class TrainConfig(Config):
         None,
         "file of a trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS: "
         "the training starts from its weights, with its vocabularies",
-        path=True,
     )
     ckpt_path: str | None = key(
         None,
         "file of a checkpoint: a new run goes on from it, as its configuration says and what is typed",
-        path=True,
     )
 
 
@@ -140,7 +133,7 @@ class EvaluateConfig(Config):
         "data.cache",
     )
 
-    checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
+    checkpoint: Any = key(MISSING, CHECKPOINT)
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
 
 
@@ -172,7 +165,7 @@ class TranslateConfig(Config):
 
     overridable: ClassVar = ("search", *COMPUTING, *ATTENTION_KEYS)
 
-    checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
+    checkpoint: Any = key(MISSING, CHECKPOINT)
     scores: bool = key(False, "print the log-probability and a tab before each translation")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     tokenised: bool = key(False, "the input holds tokens separated by spaces")
@@ -181,8 +174,8 @@ class TranslateConfig(Config):
         "print the links after each translation (pharaoh), or one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
-    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)", path=True)
-    page: str | None = key(None, "HTML file for an alignment explorer of all lines", path=True)
+    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
+    page: str | None = key(None, "HTML file for an alignment explorer of all lines")
 
 
 @dataclass
@@ -191,28 +184,23 @@ class ScoreConfig(Config):
 
     overridable: ClassVar = (*COMPUTING, "search.batch_size", *ATTENTION_KEYS)
 
-    checkpoint: Any = key(MISSING, CHECKPOINT, path=True)
-    source: str = key(
-        MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)", path=True
-    )
-    target: str = key(MISSING, "file of their translations, line by line", path=True)
+    checkpoint: Any = key(MISSING, CHECKPOINT)
+    source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")
+    target: str = key(MISSING, "file of their translations, line by line")
     tokenised: bool = key(False, "the files hold tokens separated by spaces")
-    mean: bool = key(
-        False, "print log-probabilities divided by the number of predicted symbols, </s> included"
-    )
     alignments: str | None = key(
         None,
         "print the links after each score (pharaoh), or one JSON object per pair (json)",
         choices=("pharaoh", "json"),
     )
-    page: str | None = key(None, "HTML file for an alignment explorer of all pairs", path=True)
+    page: str | None = key(None, "HTML file for an alignment explorer of all pairs")
 
 
 @dataclass
 class CompareConfig:
     """`nmt.compare`: which runs and systems are compared, and where the page is written."""
 
-    runs: list[str] = key([], "run folders, sweep folders, or globs of them", path=True)
+    runs: list[str] = key([], "run folders, sweep folders, or globs of them")
     source: str | None = key(
         None, "source text of a test set without runs: plain, one sentence a line, or JSONL"
     )
@@ -226,10 +214,8 @@ class CompareConfig:
     lengths: str = key(
         "tokens", "what the length of a source sentence counts: tokens, words, or a JSONL column"
     )
-    output: str = key("comparison", "folder for comparison.html and the tables", path=True)
-    resamples: int = key(
-        1000, "bootstrap resamples for intervals and tests", minimum=0, maximum=MOST_RESAMPLES
-    )
+    output: str = key("comparison", "folder for comparison.html and the tables")
+    resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
         "only these scores, such as [bleu,chrf] or your own as MODULE.NAME; or scores.NAME=F: also "

@@ -6,15 +6,15 @@ Every error message names the key, the value found, and what would be right.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.data import DataConfig, TextConfig, TokenizerConfig
+from nmt.config.keys import problem
 from nmt.config.schema import Config, TrainConfig, class_name, scoring_of
 from nmt.utils.errors import InputError, first_line
 
@@ -131,9 +131,11 @@ def _validate_together(config: DictConfig) -> None:
     if attends and not scoring:
         raise InputError(f"scoring=none: {title} needs a scoring")
     for where in ("evaluation.edges", "stress.lengths"):
-        rising = list(OmegaConf.select(config, where))
+        rising = list(OmegaConf.select(config, where) or ())
         if rising != sorted(set(rising)):
             raise InputError(f"{where}={rising}: must be increasing")
+    if isinstance(config.threads, str) and config.threads != "auto":
+        raise InputError(f"threads={config.threads}: must be a whole number, or auto")
     if config.search.nbest > config.search.beam_size:
         raise InputError(
             f"search.nbest={config.search.nbest}: must be at most search.beam_size="
@@ -159,28 +161,6 @@ def _validate_node(node: Any, schema: type, path: str) -> None:
             section_schema = OmegaConf.get_type(child)
             if isinstance(section_schema, type) and dataclasses.is_dataclass(section_schema):
                 _validate_node(child, section_schema, f"{name}.")
-        problem = None if value is None else _problem(value, entry.metadata)
-        if problem:
-            raise InputError(f"{where}={value!s}: {problem}")
-
-
-def _problem(value: Any, accepts: Any) -> str | None:
-    if isinstance(value, ListConfig):
-        return next((problem for item in value if (problem := _problem(item, accepts))), None)
-    if isinstance(value, float) and not math.isfinite(value):
-        return "must be a finite number"
-    if "word" in accepts and isinstance(value, str):
-        return None if value == accepts["word"] else f"must be a whole number, or {accepts['word']}"
-    if "path" in accepts and value == "":  # of an unset variable of a shell, perhaps
-        return "must be the name of a file or folder"
-    if "choices" in accepts and value not in accepts["choices"]:
-        return "must be one of " + ", ".join(map(str, accepts["choices"]))
-    if "minimum" in accepts and value < accepts["minimum"]:
-        return f"must be at least {accepts['minimum']}"
-    if "maximum" in accepts and value > accepts["maximum"]:
-        return f"must be at most {accepts['maximum']}"
-    if "above" in accepts and value <= accepts["above"]:
-        return f"must be above {accepts['above']}"
-    if "below" in accepts and value >= accepts["below"]:
-        return f"must be below {accepts['below']}"
-    return None
+        wrong = None if value is None else problem(value, entry.metadata)
+        if wrong:
+            raise InputError(f"{where}={value!s}: {wrong}")

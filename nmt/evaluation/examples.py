@@ -29,10 +29,6 @@ class Example:
     parts: tuple[Example, ...] = ()
     line: int | None = None
 
-    def length(self, side: str) -> int:
-        """Words of the `source` or `target` side: the length that `evaluation.bucket_by` names."""
-        return len(self.source if side == "source" else self.target)
-
     def __add__(self, other: Example) -> Example:
         """This pair followed by another, under this one's id.
 

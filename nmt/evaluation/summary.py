@@ -59,7 +59,9 @@ def score_set(
     everyone = np.ones(len(measured.ids), dtype=bool)
     keys = measured.scores
     return [
-        row for key in keys for row in score_rows(measured, name, key, everyone, settings.edges)
+        row
+        for key in keys
+        for row in score_rows(measured, name, key, everyone, settings.edges or ())
     ]
 
 

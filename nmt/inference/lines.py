@@ -60,21 +60,18 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
 
 
 def translation_lines(
-    options: Any, null: float, number: int, best: ScoredSentence, numbered: bool
+    options: Any, number: int, best: ScoredSentence, numbered: bool
 ) -> Iterator[str]:
     """The lines that `nmt.translate` prints for line `number` of its input, without their ends.
 
     Args:
         options: `alignments`, `scores` and `detokenise` of `TranslateConfig`.
-        null: largest weight on `</s>` of a linked word.
         number: from 1.
         best: the line's translation; an empty one gives empty columns.
         numbered: whether each translation follows the number of its line.
     """
     if options.alignments == "json":
-        translations = [
-            {"text": each.text, **_object(each, each.score, null)} for each in best.nbest
-        ]
+        translations = [{"text": each.text, **_object(each, each.score)} for each in best.nbest]
         yield _json({"line": number, "source": best.source, "translations": translations})
         return
     for each in best.nbest or [best]:
@@ -83,41 +80,40 @@ def translation_lines(
             columns.append("" if math.isnan(each.score) else f"{each.score:.4f}")
         columns.append(each.text if options.detokenise else " ".join(each.tokens))
         if options.alignments:
-            columns.append(_links(each, null))
+            columns.append(_links(each))
         yield "\t".join(column.replace("\t", " ") for column in columns)
 
 
-def pair_line(options: Any, null: float, number: int, scored: ScoredSentence) -> str:
+def pair_line(options: Any, number: int, scored: ScoredSentence) -> str:
     """The line that `nmt.score` prints for a pair, without its end.
 
     Args:
-        options: `alignments` and `mean` of `ScoreConfig`.
-        null, number: as of `translation_lines`.
+        options: `alignments` of `ScoreConfig`.
+        number: as of `translation_lines`.
         scored: the pair.
     """
-    score = scored.score / scored.symbols if options.mean else scored.score
     if options.alignments == "json":
-        content = {"line": number, "source": scored.source, **_object(scored, score, null)}
+        content = {"line": number, "source": scored.source, **_object(scored, scored.score)}
         return _json(content)
-    links = [_links(scored, null)] if options.alignments else []
-    return "\t".join([f"{score:.4f}", *links])
+    links = [_links(scored)] if options.alignments else []
+    return "\t".join([f"{scored.score:.4f}", *links])
 
 
-def _object(sentence: ScoredSentence, score: float, null: float) -> dict[str, Any]:
+def _object(sentence: ScoredSentence, score: float) -> dict[str, Any]:
     assert sentence.row is not None
     return {
         "tokens": sentence.tokens,
         "score": score,
-        "links": _links(sentence, null),
+        "links": _links(sentence),
         "weights": sentence.row["weights"],
         "log_probability": sentence.row["log_probability"],
     }
 
 
-def _links(sentence: ScoredSentence, null: float) -> str:
+def _links(sentence: ScoredSentence) -> str:
     """Links i-j from source word i to target word j, from 0; empty without attention."""
     weights = sentence.weights
-    return "" if weights is None else format_links(hard_links(weights, null))
+    return "" if weights is None else format_links(hard_links(weights))
 
 
 def _json(value: Any) -> str:

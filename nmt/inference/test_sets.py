@@ -237,7 +237,7 @@ def sentence_record(example: Example, config: Config, vocabularies: Vocabularies
         "source": list(example.source),
         "reference": list(example.target),
         "raw_reference": example.text,
-        "length": example.length(config.evaluation.bucket_by),
+        "length": len(example.source),
         "no_unk": None if unknown is None else not sum(unknown),
         "unknown_words": unknown,
     }
@@ -271,8 +271,7 @@ def _reference(model: Model, example: Example, forced: ForcedDecoding) -> Record
         found["attention_entropy"] = float(attention_entropy(weights).mean())
         found["eos_weight"] = eos_weight(weights)
         if example.gold is not None:
-            null = model.config.evaluation.null_weight
-            found["alignment_counts"] = sentence_counts(weights, example.gold, null)
+            found["alignment_counts"] = sentence_counts(weights, example.gold)
     return found
 
 
@@ -321,7 +320,7 @@ def log_scores(name: str, rows: Sequence[Row]) -> None:
 
 def _kept(examples: Sequence[Example], config: Config) -> set[int]:
     """Ids of the sentences whose alignment is kept step by step."""
-    edges = list(config.evaluation.edges)
+    edges = list(config.evaluation.edges or ())
     rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in examples]
     kept = set(records.choose_kept(rows, config.report.sentences, edges))
     if kept and config.report.sentence:  # the named one among them, tokenised or not

@@ -59,7 +59,7 @@ def learn_dictionary(
         model: with attention, on the device of this rank.
         train, rows, done: as of `mean_nll`.
     """
-    network, null = model.network, model.config.evaluation.null_weight
+    network = model.network
     assert isinstance(network, Network)  # an ensemble is not trained
 
     def work(places: list[int]) -> list[list[Link]]:
@@ -76,7 +76,7 @@ def learn_dictionary(
             between = model.codec.word_weights(
                 weights[place, :target, :source], pair["source"], pair["target_ids"].tolist()
             )
-            links.append(hard_links(between, null))
+            links.append(hard_links(between))
         return links
 
     aligned = []

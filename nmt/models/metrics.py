@@ -56,7 +56,7 @@ class HeldOutMetrics(nn.Module):
         self.translated = translated
         metrics: dict[str, Any] = {name: exact_sum() for name in SUMS}
         metrics |= {
-            "bleu": ScoreByLength("bleu", edges=config.evaluation.edges),
+            "bleu": ScoreByLength("bleu", edges=config.evaluation.edges or ()),
             "alignment": ScoreByLength("alignment_error_rate", len(COUNTS), []),
         }
         # no compute groups: each metric is updated with other arguments
@@ -127,7 +127,7 @@ class HeldOutMetrics(nn.Module):
                 split.source_vocabulary.word_index(source),
                 split.target_vocabulary.word_index(target),
             )
-            counts = sentence_counts(words, gold, self.evaluation.null_weight)
+            counts = sentence_counts(words, gold)
             self.metrics["alignment"].update(torch.tensor([counts]), torch.tensor([len(target)]))
 
     def _add_translations(self, network: Network, batch: Batch, split: Pairs) -> None:
@@ -143,5 +143,5 @@ class HeldOutMetrics(nn.Module):
             pair = split[row]
             written = written_words(split.target_vocabulary, hypotheses[0].tokens)
             statistics.append(sentence_statistics(written, pair["target"]))
-            lengths.append(len(pair[self.evaluation.bucket_by]))
+            lengths.append(len(pair["source"]))
         self.metrics["bleu"].update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))

@@ -22,6 +22,8 @@ from nmt.utils.progress import Stage
 
 EXTRA = "phrase-based"
 PHRASE_TABLE = "model.ttable"
+OPTIONS = 10  # translations per source phrase that the search considers
+STACK = 10  # hypotheses in each stack of the search
 MAX_PHRASE_WORDS = 20  # of the source; sil-machine extracts phrases of at most 10
 BATCH = 32  # sentences translated between two steps of a progress bar
 SIDES = ("source", "target")
@@ -168,8 +170,8 @@ def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
         translation_model_filename_prefix=str(folder / "tm" / "model"),
         language_model_filename_prefix=str(folder / "lm" / "target"),
         model_weights=list(START),
-        model_w=config.options,
-        decoder_s=config.stack,
+        model_w=OPTIONS,
+        decoder_s=STACK,
         model_non_monotonicity=config.reordering,
     )
 

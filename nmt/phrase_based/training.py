@@ -22,6 +22,8 @@ from nmt.utils.progress import counted, timed
 
 log = logging.getLogger(__name__)
 
+TUNE_ROUNDS = 3  # passes over the weights
+
 
 @contextmanager
 def tuned_system(
@@ -32,7 +34,7 @@ def tuned_system(
     Args:
         config: `phrase_based` and `trainer.enable_progress_bar` are used.
         text: training, development and test text.
-        folder: for the tables. They are removed at the end unless `phrase_based.keep` is set; after
+        folder: for the tables. They are removed at the end; after
             an interruption the same command in the same folder goes on with them.
 
     Yields:
@@ -50,17 +52,14 @@ def tuned_system(
         system = PhraseBased(folder, options, read)
     with closing(system):
         sources, references = ([pair[side] for pair in tuned_on] for side in ("source", "target"))
-        before, bleu = tune(
-            system, sources, references, rounds=options.tune_rounds, progress=progress
-        )
+        before, bleu = tune(system, sources, references, rounds=TUNE_ROUNDS, progress=progress)
         sentences = counted(count, "development sentence")
         log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, bleu)
         hours += (time.monotonic() - start) / 3600
         weights = dict(zip(WEIGHTS, system.weights, strict=True))
         about = {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights}
         yield system, about, {"bleu": bleu}
-    if not options.keep:
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _train_once(config: BaselineConfig, text: Prepared, folder: Path) -> float:

@@ -246,7 +246,7 @@ class _TestSet:
             )
             for run in runs
         }
-        settings = [(edges_of(run, name), run.evaluation.get("bucket_by")) for run in runs]
+        settings = [edges_of(run, name) for run in runs]
         self.recounted = [
             run.label
             for run, each in zip(runs, settings, strict=True)

@@ -184,12 +184,6 @@ def training_caps(comparison: Comparison) -> list[int]:
     return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
 
 
-def bucketed_by(comparison: Comparison) -> str:
-    """The side whose words the lengths count."""
-    sides = (run.evaluation.get("bucket_by", "source") for run in comparison.runs)
-    return " or ".join(dict.fromkeys(sides))
-
-
 def bucket_places(buckets: pd.DataFrame) -> pd.Series:
     """Where each bucket's point stands: the middle of its lengths; of the open one, a tenth further."""
     last = buckets["to"].astype(float).fillna(buckets["from"].astype(float) * 1.2)
@@ -224,9 +218,8 @@ def _panels(
         handles.append(line)
     labels = [shown(name, MAX_LABEL) for name in names]
     figure.legend(handles, labels, loc="outside upper center", ncols=abreast)
-    side = bucketed_by(comparison)
     for axes in grid[-1]:
-        axes.set_xlabel(f"words of the {side} sentence")
+        axes.set_xlabel("words of the source sentence")
     return figure, list(grid.flat)
 
 

@@ -75,7 +75,7 @@ class Training:
         callbacks: list[pl.Callback] = [
             SetResultsAside(folder.results),
             Seeds(config.seed),
-            Heatmaps(text.valid, config.evaluation.edges, log_heatmaps),
+            Heatmaps(text.valid, config.evaluation.edges or (), log_heatmaps),
             *run.callbacks,
             self.record,
             StopOnSignal(stop, folder.last),

@@ -79,6 +79,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
     return {
         "id": given.get("id") or run_id(folder),
         "resume": None if given.get("offline") else "allow",
+        "project": given.get("project") or os.environ.get("WANDB_PROJECT", "nmt"),
         "name": given.get("name")
         or os.environ.get("WANDB_NAME")
         or f"{config.name}, seed {config.seed}"[:MAX_NAME],

@@ -10,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from nmt.config.keys import is_within
-from nmt.config.overrides import FROZEN, GROUPS, apply_typed, refuse_changes
+from nmt.config.overrides import GROUPS, apply_typed, refuse_changes
 from nmt.config.validation import validate
 from nmt.data.prepare import Prepared
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
@@ -78,8 +78,8 @@ def typed_from_start(checkpoint: Checkpoint | None) -> list[str]:
 
 
 def _is_replaced(key: str, keys: Sequence[str], paths: Sequence[str]) -> bool:
-    """Whether a key has another value by `keys`, or by the `paths` of their groups, which FROZEN resist."""
-    return key in keys or (key not in FROZEN and is_within(key, paths))
+    """Whether a key has another value by `keys`, or by the `paths` of their groups."""
+    return key in keys or is_within(key, paths)
 
 
 def refuse_other_text(run: Run, text: Prepared) -> None:

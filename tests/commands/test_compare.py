@@ -62,7 +62,6 @@ class TestCompare:
         [
             (("runs=[nowhere]",), "no finished run (results.json) in nowhere"),
             (("runs=[]",), "runs: must be given, or systems with source and reference"),
-            (("runs=[rnnsearch]", "output="), "output=: must be the name of a file or folder"),
             ((), "runs: must be given"),
             (("runs=[rnnsearch]", "+systems.moses.tset=short.txt"), "systems.moses.tset: no such"),
             (("runs=[rnnsearch]", "+systems.moses.test=gone.txt"), "gone.txt: no such file"),

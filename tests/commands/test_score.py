@@ -41,13 +41,13 @@ def test_a_log_probability_for_each_pair(program, folder, typed):
 def test_an_ensemble_with_objects_and_a_page(program, folder, typed, tmp_path):
     files = [folder / "1.ckpt", folder / "2.ckpt"]
     named = f"checkpoint=[{','.join(map(str, files))}]"
-    asked = ("mean=true", "alignments=json", f"page={tmp_path}/page.html")
+    asked = ("alignments=json", f"page={tmp_path}/page.html")
     ended = program("score", named, *typed, *asked)
     assert ended.code == 0, ended.err
     for line, found in zip(ended.out.splitlines(), nmt.load(files).score(PAIRS), strict=True):
         record = json.loads(line)
         assert (record["source"], record["tokens"]) == (found.source, found.tokens)
-        assert record["score"] == pytest.approx(found.score / found.symbols, abs=1e-5)
+        assert record["score"] == pytest.approx(found.score, abs=1e-5)
         assert record["log_probability"] == pytest.approx(list(found.log_probabilities), abs=1e-5)
         assert len(record["weights"]) == len(found.tokens) + 1
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")

@@ -151,7 +151,7 @@ def test_the_papers_regime_is_the_papers(composer):
     rule = config.optimizer
     assert (rule._target_, rule.lr) == ("torch.optim.Adadelta", 1.0)
     assert rule.options == {"rho": 0.95, "eps": 1e-6}
-    assert rule.schedule == {"_target_": "nmt.models.optimizer.constant", "warmup": 0}
+    assert rule.schedule == {"_target_": "nmt.models.optimizer.constant"}
     assert (config.model.init, config.model.state_input) == ("paper", "previous")
     assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
     assert config.data.train.hub["path"] == "wmt/wmt14"

@@ -67,7 +67,6 @@ def test_the_keys_of_a_command_are_not_of_the_run():
         (["logger=none", "report.heatmaps=0", "search=greedy", "search.max_ratio=3"], None),
         (["seed=4"], "seed"),
         (["data.max_length=40"], "data.max_length"),
-        (["search.max_ratio=9"], "search.max_ratio"),
         (["regime=laptop"], "regime"),
     ],
 )

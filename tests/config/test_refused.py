@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from omegaconf import OmegaConf
 from nmt.cli.composition import conf_folder
 from nmt.cli.reference import reference
 from nmt.config import TrainConfig
-from nmt.config.keys import entries, type_name
+from nmt.config.keys import entries
 from nmt.config.schema import SCHEMAS, to_containers
 from nmt.config.validation import load, validate_keys
 from nmt.utils.errors import InputError
@@ -32,10 +31,10 @@ REFUSED = [
     ("train", "seed", "seed"),
     ("train", "name=a=b", "'name=\"a=b\"'"),
     ("train", "data.languages=[en", "data.languages"),
-    ("train", "data.batch_size=abc", "data.batch_size takes: whole number, from 1"),
+    ("train", "data.batch_size=abc", "data.batch_size takes: int, from 1"),
     ("train", "data.batch_size=null", "data.batch_size"),
     ("train", "data.batch_size=0", "data.batch_size=0: must be at least 1"),
-    ("train", "data.languages=en", "data.languages takes: list of text"),
+    ("train", "data.languages=en", "data.languages takes: list[str]"),
     ("train", "data.train=foo", "data.train"),
     ("train", "optimizer.lr=nan", "optimizer.lr=nan: must be a finite number"),
     ("train", "data.languages=[en]", "data.languages"),
@@ -49,7 +48,7 @@ REFUSED = [
     ("translate", "checkpoint=f alignments=moses", "must be one of pharaoh, json"),
     ("evaluate", "set=[a]", "did you mean sets"),
     ("compare", "ruins=[a]", "did you mean runs"),
-    ("compare", "runs=a", "runs takes: list of text"),
+    ("compare", "runs=a", "runs takes: list[str]"),
     ("prepare", "data.cash=f", "did you mean data.cache"),
 ]
 
@@ -68,7 +67,7 @@ def test_a_refusal_names_the_key(check, command, typed, named):
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    path=st.sampled_from([path for path, _, _ in entries(TrainConfig)]),
+    path=st.sampled_from([path for path, _ in entries(TrainConfig)]),
     value=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12),
 )
 def test_no_value_ends_in_a_traceback(check, path, value):
@@ -77,18 +76,13 @@ def test_no_value_ends_in_a_traceback(check, path, value):
     assert message.count("\n") <= 2
 
 
-def beyond(accepts: Any, kind: Any) -> Iterator[Any]:
-    """Values of the key's own type that it does not accept."""
-    step = 1 if kind is int or int in typing.get_args(kind) else 1e-3
+def beyond(accepts: Mapping[str, Any]) -> Iterator[Any]:
+    """Values of a key's own type that it does not accept."""
     if "choices" in accepts:
-        yield -1 if step == 1 and not isinstance(accepts["choices"][0], str) else "nonsense"
-    for name, value in (("minimum", -step), ("above", 0), ("maximum", step), ("below", 0)):
+        yield -1 if isinstance(accepts["choices"][0], int) else "nonsense"
+    for name, step in (("minimum", -1), ("above", 0), ("maximum", 1), ("below", 0)):
         if name in accepts:
-            yield accepts[name] + value
-    if "path" in accepts:
-        yield ""
-    if kind is float:
-        yield float("nan")
+            yield accepts[name] + step
 
 
 def test_every_value_beyond_a_bound_is_refused():
@@ -96,25 +90,21 @@ def test_every_value_beyond_a_bound_is_refused():
     for schema in SCHEMAS.values():
         config = OmegaConf.structured(schema)
         for missing in OmegaConf.missing_keys(config):
-            OmegaConf.update(config, missing, ["x"] if missing == "runs" else "x")
+            OmegaConf.update(config, missing, "x")
         validate_keys(config)
-        for key, entry, kind in entries(schema):
+        for key, entry in entries(schema):
             before = copy.deepcopy(OmegaConf.select(config, key))
-            for value in beyond(entry.metadata, kind):
-                given = [value] if typing.get_origin(kind) is list else value
+            for value in beyond(entry.metadata):
+                given = [value] if str(entry.type).startswith("list") else value
                 OmegaConf.update(config, key, given)
                 with pytest.raises(InputError, match=rf"^{key}=.*: must be [^\n]*$"):
                     validate_keys(config)
                 count += 1
             OmegaConf.update(config, key, before, merge=False)
-    assert count > 100
+    assert count > 80
 
 
 def test_the_reference_of_keys_is_up_to_date():
-    for schema in SCHEMAS.values():
-        for path, entry, kind in entries(schema):
-            assert type_name(kind), path
-            assert len(entry.metadata["meaning"]) > 5, path
     page = conf_folder().parent / "docs" / "configuration.md"
     assert page.read_text() == reference(conf_folder()), (
         "run: python -m nmt.cli.reference > docs/configuration.md"

@@ -18,7 +18,6 @@ from nmt.evaluation.table import score_table
 @dataclass
 class Settings:
     edges: list[int] = field(default_factory=lambda: [10, 25, 40])
-    bucket_by: str = "source"
     resamples: int = 100
     confidence: float = 0.95
     scores: list[str] | None = None

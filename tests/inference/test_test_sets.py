@@ -92,12 +92,6 @@ def test_weights_of_an_ensemble_sum_to_one():
         np.testing.assert_allclose(np.sum(row["weights"], 1), 1)
 
 
-def test_buckets_count_the_chosen_side():
-    settings = EvaluationConfig(bucket_by="target")
-    records, _ = run_test_set(make_trained(make_network(), evaluation=settings), EXAMPLES)
-    assert [record["length"] for record in records] == [6, 2, 3, 3, 5]
-
-
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_give_the_records_of_one_process(monkeypatch, world):
     trained = make_trained(make_network())

@@ -8,6 +8,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from hydra_plugins.nmt_process_launcher._jobs import Job, environment, find_earlier, signature
 from hydra_plugins.nmt_process_launcher._pool import Pool, visible_gpus
@@ -26,8 +27,8 @@ def test_earlier_jobs_are_known_by_their_parsed_overrides(tmp_path: Path):
         (tmp_path / name / ".hydra").mkdir(parents=True)
         (tmp_path / name / ".hydra/overrides.yaml").write_text(overrides)
     earlier = find_earlier(tmp_path)
-    assert earlier[signature(["b=[1, x]", "a=0.001"])] == [tmp_path / "0"]
-    assert earlier[signature(["a=2"])] == [tmp_path / "1"]
+    assert earlier[signature(["b=[1, x]", "a=0.001"])] == tmp_path / "0"
+    assert earlier[signature(["a=2"])] == tmp_path / "1"
     assert len(earlier) == 2
     assert signature(["a=1"]) != signature(["a='1'"])
 
@@ -40,13 +41,13 @@ def test_visible_gpus_are_those_the_variable_names(monkeypatch, listed, names):
     assert visible_gpus() == names
 
 
-def job(**fields) -> Job:
-    return Job(4, Path("s/4"), ["a=1"], None, **fields)
+def job(trainer=None, **fields) -> Job:
+    return Job(4, Path("s/4"), ["a=1"], OmegaConf.create({"trainer": trainer or {}}), **fields)
 
 
 def test_a_gpu_belongs_to_one_job():
     pool = Pool(3, ["0", "1", "2"], 1.0, lambda job: [], ".")
-    jobs = [job(gpus=gpus) for gpus in (2, 2, 1, 0)]
+    jobs = [job({"devices": devices}) for devices in (2, 2, 1)] + [job({"accelerator": "cpu"})]
     assert [pool._may_start(each) for each in jobs] == [True, False, True, True]
     assert [each.given for each in jobs] == [["0", "1"], [], ["2"], []]
 

@@ -82,7 +82,7 @@ def test_a_system_that_was_stopped_goes_on_with_its_tables(extra, tmp_path, monk
     pairs = sentences(620, 1)
     split = [dict(zip(("source", "target"), map(str.split, pair), strict=True)) for pair in pairs]
     config = BaselineConfig()
-    config.phrase_based.tune_sentences, config.phrase_based.tune_rounds = 5, 1
+    config.phrase_based.tune_sentences = 5
     config.trainer["enable_progress_bar"] = False
     trained = []
 
@@ -108,12 +108,6 @@ def test_a_system_that_was_stopped_goes_on_with_its_tables(extra, tmp_path, monk
     assert (trained, folder.exists()) == ([folder], False)
     assert valid["bleu"] > 90
     assert found[0] == split[610]["target"]
-    config.phrase_based.keep = True
-    for fingerprint, trainings in (("b", 2), ("b", 2), ("c", 3)):
-        text.fingerprint = fingerprint
-        with training.tuned_system(config, text, folder):
-            pass
-        assert (len(trained), folder.exists()) == (trainings, True)
 
 
 @pytest.mark.slow
@@ -129,7 +123,7 @@ def test_the_run_folder_is_that_of_other_runs(extra, tmp_path, monkeypatch):
             path.write_text("".join(f"{pair[column]}\n" for pair in pairs))
             options[f"{'+' if '.' in name else ''}data.{name}.{side}"] = path
     options["hydra.run.dir"] = tmp_path / "run"
-    options |= {"phrase_based.tune_sentences": 10, "phrase_based.tune_rounds": 1}
+    options |= {"phrase_based.tune_sentences": 10}
     options |= {"trainer.enable_progress_bar": "false"}
     monkeypatch.setattr(sys, "argv", ["baseline", *(f"{k}={v}" for k, v in options.items())])
     with pytest.raises(SystemExit) as ended:

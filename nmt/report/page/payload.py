@@ -111,7 +111,6 @@ def _set(comparison: Comparison, test_set: str) -> dict[str, Any]:
         found = rows.setdefault((row["run"], row["bucket"]), bucket)
         ends = (_rounded(row[part], 6) for part in ("value", "low", "high"))
         found[row["key"]] = [*ends, int(row["sentences"])]
-    sides = (run.evaluation.get("bucket_by") for run in comparison.present(test_set))
     present = set(frame["key"])
     curves = comparison.curves[comparison.curves["set"] == test_set]
     pairs = curves[curves["kind"] == "difference"]
@@ -122,7 +121,6 @@ def _set(comparison: Comparison, test_set: str) -> dict[str, Any]:
         "scores": [key for key in comparison.about if key in present],
         "significance": _significance(comparison, test_set),
         "level": comparison.level,
-        "bucket_by": next(filter(None, sides), "source"),
         "caption": caption(comparison, test_set, "a score"),
         "compared": {name: differences_caption(comparison, test_set, name) for name in controls},
     }

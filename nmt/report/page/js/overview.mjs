@@ -3,7 +3,7 @@
 import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { COLOURS, chartWidth, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
-import { bucketCounts, caps, comparedRows, countedWords, looks, passing, scoreRows, trainingRows } from "./series.mjs";
+import { bucketCounts, caps, comparedRows, looks, passing, scoreRows, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
@@ -98,7 +98,7 @@ export function startOverview(overview) {
     byId("length-empty").hidden = names.length > 0;
     const parts = metric.value === "bleu" ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key]) : [];
     const counts = bucketCounts(overview, set.value, metric.value);
-    const common = { caps: caps(overview, on), names, look, bands: bands.checked, width: chartWidth(element), theme: theme(), words: countedWords(entry) };
+    const common = { caps: caps(overview, on), names, look, bands: bands.checked, width: chartWidth(element), theme: theme(), words: "source words" };
     if (names.length === 0) erase(element);
     else await draw(element, lengthSpec({ ...main, ...common, counts, parts: parts.map(about) }));
     legend(byId("length-legend"), names, look);

@@ -21,9 +21,6 @@ export function looks(overview, colours) {
 
 export const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
 
-/** What the lengths of a test set count. */
-export const countedWords = (set) => (set?.bucket_by === "target" ? "reference words" : "source words");
-
 /** The training caps of the runs that are on, each once. */
 export const caps = (overview, on) => [...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap))];
 
