@@ -158,15 +158,15 @@ def compile_all(
     from nmt.fused.gpu import backend, kernels
 
     found: dict[str, Any] = {}
-    chosen, warps = backend.steps_for, kernels.likelihood.WARPS
-    backend.steps_for = lambda *tensors: kernels
+    warps = kernels.likelihood.WARPS
     kernels.likelihood.WARPS = 1024 // gpu_target(target).warp_size
     try:
         for dtype in types:
             for source in lengths:
                 known = len(found)
                 failed: dict[str, str] = {}
-                with compiled_launches(gpu_target(target), found, failed), torch.no_grad():
+                launches = compiled_launches(gpu_target(target), found, failed)
+                with launches, backend.using(kernels), torch.no_grad():
                     runs(source, getattr(torch, dtype))
                 at = {"target": target, "S": source, "dtype": dtype}
                 for name, error in failed.items():
@@ -174,7 +174,7 @@ def compile_all(
                 for kernel in list(found.values())[known:]:
                     yield {"kernel": kernel.metadata.name, **at, **measured(kernel, target)}
     finally:
-        backend.steps_for, kernels.likelihood.WARPS = chosen, warps
+        kernels.likelihood.WARPS = warps
 
 
 def measured(kernel: Any, target: str) -> Line:

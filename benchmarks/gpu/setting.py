@@ -7,8 +7,7 @@ import json
 import math
 import operator
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -143,24 +142,13 @@ def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[flo
     return max(apart)
 
 
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Another attribute in the place of one."""
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
 def with_kernels() -> Any:
     """Kernels wherever there are such, in Triton's interpreter too, inside it."""
     from nmt.fused.gpu import kernels
 
-    return replaced(backend, "steps_for", lambda *tensors: kernels)
+    return backend.using(kernels)
 
 
 def without_kernels() -> Any:
     """PyTorch's operations in the place of kernels, inside it."""
-    return replaced(backend, "steps_for", lambda *tensors: steps)
+    return backend.using(steps)

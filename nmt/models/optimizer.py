@@ -37,7 +37,7 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
     tensors = list(parameters)
     fused = target == "torch.optim.Adadelta" and is_fusible(tensors, options)
-    options = ({} if fused else FASTEST.get(target, {})) | options
+    options = FASTEST.get(target, {}) | options
     with named_by(f"optimizer._target_={target}"):
         make = FusedAdadelta if fused else get_class(target)
         optimizer = make(tensors, lr=config.lr, **options)

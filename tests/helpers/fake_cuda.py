@@ -47,7 +47,6 @@ class Launches(TorchDispatchMode):
         self.graphs = 0  # launched
         self.captures: list[tuple[Any, Any]] = []  # stream and pool of each
         self.warm_ups: list[Any] = []  # their streams
-        self.addressed: list[Tensor] = []  # asked for their addresses since the last launch
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -72,7 +71,6 @@ class Launches(TorchDispatchMode):
         (self.all if self.captured is None else self.captured).append(
             Launch(name, size, self.captured is not None)
         )
-        self.addressed = []
 
     def replay(self, graph: list[Launch]) -> None:
         assert self.captured is None
@@ -156,8 +154,8 @@ def fake_cuda() -> Iterator[Launches]:
         amp = torch.cuda.amp.common
         patches.enter_context(patch.object(amp, "amp_definitely_not_available", lambda: False))
         patches.enter_context(patch.object(Tensor, "backward", _backward))
+        patches.enter_context(patch.object(torch.autograd, "grad", _grad))
         patches.enter_context(patch.object(Tensor, "pin_memory", lambda tensor: tensor))
-        patches.enter_context(patch.object(Tensor, "data_ptr", _address(launches)))
         for kernel in _kernel_classes():
             patches.enter_context(patch.object(kernel, "run", _launcher(launches)))
         same = patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True)
@@ -176,24 +174,11 @@ def _kernel_classes() -> list[type]:
     return [JITFunction, InterpretedFunction]
 
 
-def _address(launches: Launches) -> Any:
-    """In place of `Tensor.data_ptr`, which is asked when a kernel finds its tensors by a table."""
-    address = Tensor.data_ptr
-
-    def noted(tensor: Tensor) -> int:
-        launches.addressed.append(tensor)
-        return address(tensor)
-
-    return noted
-
-
 def _launcher(launches: Launches) -> Any:
     """In place of the `run` of a Triton kernel."""
 
     def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-        if "table" in kernel.fn.__code__.co_varnames:
-            tensors += launches.addressed
         assert {x.fake_device for x in tensors} == {GPU}, kernel.fn.__name__
         launches.launch(kernel.fn.__name__, list({id(x): x for x in tensors}.values()))
 
@@ -233,6 +218,12 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
             awaited[following] -= 1
             if not awaited[following]:
                 ready.append(following)
+
+
+def _grad(loss: Tensor, leaves: list[Tensor], **_: Any) -> tuple[Tensor, ...]:
+    """`torch.autograd.grad` for leaves."""
+    _backward(loss)
+    return tuple(torch.zeros_like(x) if x.grad is None else x.grad for x in leaves)
 
 
 def _gradients(node: Any, given: dict[int, Tensor]) -> tuple[Tensor | None, ...]:

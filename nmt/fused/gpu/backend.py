@@ -7,14 +7,17 @@ launched, or compute a wrong number, are left out from then on, with one warning
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+from nmt.utils.errors import first_line
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +26,7 @@ Result = TypeVar("Result")
 MOST_ENTRIES = 2**31 - 1  # of a tensor: kernels count in 32 bits, which take fewer registers
 
 allowed = True  # model.kernels, until a kernel has failed
+chosen: Any = None  # the module of `using`
 
 
 def steps_for(example: Tensor, *others: Tensor) -> Any:
@@ -31,6 +35,8 @@ def steps_for(example: Tensor, *others: Tensor) -> Any:
     float64 runs without kernels (gradient checks only), and so do tensors whose entries 32 bits
     cannot number.
     """
+    if chosen is not None:
+        return chosen
     largest = max(tensor.numel() for tensor in (example, *others))
     if example.dtype != torch.float64 and largest <= MOST_ENTRIES and has_kernels(example.device):
         from nmt.fused.gpu import kernels  # imports Triton, which a CPU does without
@@ -41,8 +47,19 @@ def steps_for(example: Tensor, *others: Tensor) -> Any:
     return steps
 
 
+@contextlib.contextmanager
+def using(module: Any) -> Iterator[None]:
+    """Takes this module of steps inside, whatever the tensors."""
+    global chosen
+    before, chosen = chosen, module
+    try:
+        yield
+    finally:
+        chosen = before
+
+
 def allow_kernels(wanted: bool) -> None:
-    """Whether kernels are used where they can be; of this process."""
+    """Whether this process uses kernels where it can."""
     global allowed
     allowed = wanted
 
@@ -59,36 +76,28 @@ def launches_on(device: torch.device) -> bool:
 
 @cache
 def is_right(device: torch.device) -> bool:
-    """Whether each kernel computes on a device what PyTorch's operations do; else logs a warning."""
-    if find_spec("triton") is None:
-        turn_off("Triton is not installed")
-        return False
-    log.info("compiling the Triton kernels, which takes about 10 s the first time")
+    """Whether the kernels compute on a device what PyTorch's operations do; else logs a warning."""
     try:
+        if find_spec("triton") is None:
+            raise ImportError("Triton is not installed")
+        log.info("compiling the Triton kernels, which takes about 10 s the first time")
         from nmt.fused.gpu.probe import probe
 
         probe(device)
     except Exception as error:  # of the compiler, its tools, the driver, and wrong numbers
-        turn_off(described(error))
+        turn_off(error)
         return False
     return True
 
 
-def turn_off(reason: str) -> None:
-    """Leaves the kernels out from now on."""
+def turn_off(error: Exception) -> None:
+    """Leaves the kernels out from now on, because of an error."""
     allow_kernels(False)
+    needs = "; it needs the packages gcc and python3-dev" if "C compiler" in str(error) else ""
     log.warning(
-        "no Triton kernels (%s): PyTorch's operations take their place, and training is several times "
-        "as slow", reason,
+        "no Triton kernels (%s%s): PyTorch's operations take their place, and training is several "
+        "times as slow", first_line(error), needs,
     )  # fmt: skip
-
-
-def described(error: Exception) -> str:
-    """An error in a line, with what Triton lacks if it is a C compiler."""
-    text = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
-    if "C compiler" in text:
-        text += "; install the packages gcc and python3-dev"
-    return text
 
 
 def with_fallback(compute: Callable[[], Result], device: torch.device) -> Result:
@@ -100,6 +109,5 @@ def with_fallback(compute: Callable[[], Result], device: torch.device) -> Result
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
-        reason = described(error)
-    turn_off(reason)
+        turn_off(error)
     return compute()

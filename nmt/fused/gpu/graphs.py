@@ -2,12 +2,10 @@
 
 A loop over a sentence launches hundreds of small kernels. A CUDA graph launches them all at once, but
 only on the memory that it was captured with. So each padded shape has one graph, of the loss and of
-its derivative together, which reads a copy of the batch and writes the loss and the gradients into
-buffers that all shapes share. Nothing else lives from one replay to the next: all graphs use one
-memory pool, and its size is that of the largest shape.
-
-The gradients are those of detached aliases of the parameters. `Replay` hands them to autograd, so
-that DDP and the optimizer see an ordinary backward pass.
+its derivative together, which reads a copy of the batch and writes gradients into buffers that all
+shapes share. Nothing else lives from one replay to the next: all graphs use one memory pool, of the
+size of the largest shape. `Replay` hands the gradients to autograd, so that DDP and the optimizer see
+an ordinary backward pass.
 
 B batch, S source length, T target length.
 """
@@ -28,10 +26,11 @@ from torch.nn.functional import pad
 
 from nmt.fused.gpu import backend
 from nmt.layers import Network
+from nmt.utils.errors import first_line
 
 log = logging.getLogger(__name__)
 
-Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its mask
+Words = tuple[Tensor, ...]  # source, its mask, target, its mask
 LENGTH, SENTENCES = 4, 8  # lengths and numbers of sentences are padded to multiples of these
 
 
@@ -50,12 +49,10 @@ class LossGraphs:
         failed: whether a capture has failed. Batches are padded as before, and dropout stays the same.
     """
 
-    def __init__(self, *, enabled: bool = True, rehearse: bool = False) -> None:
-        self.enabled = enabled
-        self.rehearse = rehearse
+    def __init__(self, enabled: bool = True, rehearse: bool = False) -> None:
+        self.enabled, self.rehearse, self.failed = enabled, rehearse, False
         self.graphs: dict[Any, LossGraph] = {}
         self.gradients: list[Tensor] = []
-        self.failed = False
         self.replays = 0  # so far
         self._addresses: list[int] = []
         self._checked = False
@@ -64,7 +61,7 @@ class LossGraphs:
 
     def __reduce__(self) -> Any:
         """A copy of a model, or a model sent to another process, starts without graphs."""
-        return _empty, (self.enabled, self.rehearse)
+        return LossGraphs, (self.enabled, self.rehearse)
 
     def loss(self, network: Network, words: Words) -> Tensor:
         """Σ nll of a batch, (), differentiable once, before the loss of the next batch is computed."""
@@ -72,13 +69,11 @@ class LossGraphs:
         if not torch.is_grad_enabled() or not (device.type == "cuda" or self.rehearse):
             return network.loss(*words)
         named = {name: p for name, p in network.named_parameters() if p.requires_grad}
-        if not self.enabled:
-            if not self._checked:
-                backend.with_fallback(lambda: differentiate(network, named, words), device)
-                self._checked = True
-            return network.loss(*words)
-        words = pad_batch(words)
-        graph = None if self.failed else self._graph(network, named, words)
+        if not self.enabled and not self._checked:
+            backend.with_fallback(lambda: differentiate(network, named, words), device)
+            self._checked = True
+        words = pad_batch(*words) if self.enabled else words
+        graph = self._graph(network, named, words) if self.enabled and not self.failed else None
         if graph is None:
             return network.loss(*words)
         loss: Tensor = Replay.apply(self, graph, words, *named.values())
@@ -102,22 +97,25 @@ class LossGraphs:
             self.clear()
             self._addresses = addresses
             self.gradients = [torch.zeros_like(p) for p in named.values()]
-        device = words[0].device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        key = (words[0].shape, words[2].shape, dtype, network.training)
+        device = words[0].device
+        dtype = torch.get_autocast_dtype(device.type)
+        products = dtype if torch.is_autocast_enabled(device.type) else None
+        key = (words[0].shape, words[2].shape, products, network.training)
         if key in self.graphs:
             return self.graphs[key]
+        generator = generator_of(device)
+        state = generator.get_state()
         try:
-            self.graphs[key] = self._capture(network, named, words)
-        except CaptureError as error:
-            reason = f"{type(error.__cause__).__name__}: {error.__cause__}".partition("\n")[0]
+            graph = self.graphs[key] = self._capture(network, named, words)
+        except Exception as error:
+            reason = first_line(error)
         else:
-            return self.graphs[key]
+            generator.set_state(state)  # dropout does not depend on when a shape was captured
+            return graph
         # after the handler: until then its traceback keeps what the capture has allocated
-        self.clear()
         self.failed = True
-        if device == "cuda":
-            torch.cuda.empty_cache()
+        self.clear()
+        restore(generator, device, state)
         log.warning(
             "a CUDA graph could not be captured (%s): training continues without graphs, more slowly; "
             "model.graphs=false does without from the start", reason,
@@ -125,71 +123,49 @@ class LossGraphs:
         return None
 
     def _capture(self, network: Network, named: Mapping[str, Tensor], words: Words) -> LossGraph:
+        batch = tuple(part.clone() for part in words)
+
         def compute() -> Tensor:
             loss, grads = differentiate(network, named, batch)
             torch._foreach_copy_(self.gradients, grads)
             return loss
 
-        device = words[0].device
-        batch: Words = tuple(part.clone() for part in words)  # type: ignore[assignment]
-        cuda = device.type == "cuda"
-        if cuda and self._pool is None:
-            self._stream = self._stream or torch.cuda.Stream(device)
-            self._pool = torch.cuda.graph_pool_handle()
-        generator = generator_of(device)
-        state = generator.get_state()
-        try:
-            # once before, so that kernels are compiled and libraries loaded outside of the capture
-            with on_stream(self._stream) if cuda else contextlib.nullcontext():
-                backend.with_fallback(compute, device)
-            graph = (
-                CudaGraph(batch, compute, self._stream, self._pool)
-                if cuda
-                else LossGraph(batch, compute)
-            )
-        except Exception as error:
-            restore(generator, device, state)
-            raise CaptureError from error
-        generator.set_state(state)  # dropout does not depend on when a shape was captured
-        return graph
-
-
-class CaptureError(Exception):
-    """A graph that cannot be captured, from what has gone wrong."""
+        # once before, so that kernels are compiled and libraries loaded outside of the capture
+        if words[0].device.type != "cuda":
+            backend.with_fallback(compute, words[0].device)
+            return LossGraph(batch, compute)
+        self._stream = self._stream or torch.cuda.Stream(words[0].device)
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
+        self._stream.wait_stream(torch.cuda.current_stream(words[0].device))
+        with torch.cuda.stream(self._stream):
+            backend.with_fallback(compute, words[0].device)
+        return CudaGraph(batch, compute, self._stream, self._pool)
 
 
 class LossGraph:
-    """The loss of one shape on a CPU: computes where a GPU replays.
-
-    Attributes:
-        batch: what is read.
-        loss: () the loss of the last batch that was computed.
-    """
+    """The loss () of the last `batch` of one shape on a CPU: computes where a GPU replays."""
 
     def __init__(self, batch: Words, compute: Callable[[], Tensor]) -> None:
-        self.batch = batch
-        self._compute = compute
+        self.batch, self.compute = batch, compute
         self.loss = compute()
 
     def replay(self) -> None:
-        self.loss.copy_(self._compute())
+        self.loss.copy_(self.compute())
 
 
 class CudaGraph(LossGraph):
     """The same, captured."""
 
     def __init__(self, batch: Words, compute: Callable[[], Tensor], stream: Any, pool: Any) -> None:
-        self._graph = torch.cuda.CUDAGraph()
+        graph = torch.cuda.CUDAGraph()
         # other threads (NCCL's watchdog under DDP, pinned memory) work on while this one captures
         mode = "thread_local"
         with (
             torch.cuda.stream(torch.cuda.current_stream(stream.device)),  # left so by an error, too
-            torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode=mode),
+            torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode),
         ):
             super().__init__(batch, compute)
-
-    def replay(self) -> None:
-        self._graph.replay()
+        self.replay = graph.replay  # type: ignore[method-assign]
 
 
 class Replay(Function):
@@ -217,28 +193,7 @@ class Replay(Function):
         return None, None, None, *torch._foreach_mul(ctx.graphs.gradients, grad_loss)
 
 
-def differentiate(
-    network: Network, named: Mapping[str, Tensor], words: Words
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Σ nll () of a batch, and its gradient for each named parameter, zeros for unused ones.
-
-    DDP keeps the nodes that accumulate gradients, and these keep the stream that they were made on.
-    So the derivative is taken for aliases of the parameters.
-    """
-    aliases = {f"network.{name}": p.detach().requires_grad_() for name, p in named.items()}
-    device = words[0].device.type
-    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
-    # cached casts would be those of the first batch
-    casts = torch.autocast(device, dtype, enabled=enabled, cache_enabled=False)
-    with torch.enable_grad(), casts:
-        loss: Tensor = functional_call(_Loss(network), aliases, words)
-        grads = torch.autograd.grad(
-            loss, list(aliases.values()), allow_unused=True, materialize_grads=True
-        )
-    return loss.detach(), grads
-
-
-class _Loss(nn.Module):
+class Loss(nn.Module):
     """`network.loss` as a module's forward."""
 
     def __init__(self, network: Network) -> None:
@@ -249,55 +204,56 @@ class _Loss(nn.Module):
         return self.network.loss(*words)
 
 
-def pad_batch(words: Words) -> Words:
+def differentiate(
+    network: Network, named: Mapping[str, Tensor], words: Words
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Σ nll () of a batch, and its gradient for each named parameter, zeros for unused ones.
+
+    DDP keeps the nodes that accumulate gradients, and these the stream that they were made on. So the
+    derivative is taken for aliases of the parameters.
+    """
+    aliases = {f"network.{name}": p.detach().requires_grad_() for name, p in named.items()}
+    device = words[0].device.type
+    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+    # cached casts would be those of the first batch
+    with torch.enable_grad(), torch.autocast(device, dtype, enabled, cache_enabled=False):
+        loss: Tensor = functional_call(Loss(network), aliases, words)
+        leaves = list(aliases.values())
+        grads = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+    return loss.detach(), grads
+
+
+def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Words:
     """A batch with S and T padded to multiples of `LENGTH`, and B to one of `SENTENCES`.
 
     Padding adds nothing to the loss. The sources of further sentences count as real, since a softmax
     over no position is NaN.
     """
-    source, source_mask, target, target_mask = words
-    (rows, length), target_length = source.shape, target.shape[1]
-    rows, length, target_length = -rows % SENTENCES, -length % LENGTH, -target_length % LENGTH
-    if length:
-        source, source_mask = pad(source, (0, length)), pad(source_mask, (0, length))
-    if target_length:
-        target, target_mask = pad(target, (0, target_length)), pad(target_mask, (0, target_length))
+    rows, columns = -len(source) % SENTENCES, -source.shape[1] % LENGTH
+    more = (0, -target.shape[1] % LENGTH, 0, rows)
+    source, source_mask = pad(source, (0, columns, 0, rows)), pad(source_mask, (0, columns))
     if rows:
-        more = (0, 0, 0, rows)
-        source, source_mask = pad(source, more), pad(source_mask, more, value=True)
-        target, target_mask = pad(target, more), pad(target_mask, more)
-    return source, source_mask, target, target_mask
-
-
-@contextlib.contextmanager
-def on_stream(stream: Any) -> Any:
-    """Runs what is inside on another stream, after and before everything else."""
-    current = torch.cuda.current_stream(stream.device)
-    stream.wait_stream(current)
-    with torch.cuda.stream(stream):
-        yield
-    current.wait_stream(stream)
+        source_mask = pad(source_mask, (0, 0, 0, rows), value=True)
+    return source, source_mask, pad(target, more), pad(target_mask, more)
 
 
 def generator_of(device: torch.device) -> Any:
     """What dropout on a device draws from."""
-    if device.type == "cuda":
-        return torch.cuda.default_generators[device.index]
-    return torch.default_generator
+    cuda = device.type == "cuda"
+    return torch.cuda.default_generators[device.index] if cuda else torch.default_generator
 
 
 def restore(generator: Any, device: torch.device, state: Tensor) -> None:
-    """Gives a generator its state of before a capture that failed.
+    """Frees memory after a capture that failed, and gives the generator its state of before.
 
-    It takes itself for captured until it has a state of another generator.
+    It takes itself for captured until it has the state of another generator.
     """
-    if device.type == "cuda":
-        fresh = torch.Generator(device)
-        fresh.set_state(state)
-        generator.graphsafe_set_state(fresh)
-    else:
+    if device.type != "cuda":
         generator.set_state(state)
-
-
-def _empty(enabled: bool, rehearse: bool) -> LossGraphs:
-    return LossGraphs(enabled=enabled, rehearse=rehearse)
+        return
+    with contextlib.suppress(RuntimeError):
+        torch.cuda.synchronize(device)
+        torch.cuda.empty_cache()
+    fresh = torch.Generator(device)
+    fresh.set_state(state)
+    generator.graphsafe_set_state(fresh)

@@ -1,115 +1,65 @@
-"""Compares every Triton kernel with PyTorch's operations on small tensors, before the first update.
-
-B batch, D directions, S source length, T target length, H state, A annotation, N alignment.
-"""
+"""Compares the Triton kernels with PyTorch's operations in a small network, before the first update."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from nmt.fused import steps
-from nmt.layers import Additive, Dot
+from nmt.fused.fuse import fuse
+from nmt.fused.gpu import backend, kernels
+from nmt.fused.gpu.adadelta import FusedAdadelta
+from nmt.fused.gpu.graphs import differentiate
+from nmt.layers import Additive, Attention, BidirectionalEncoder, Decoder, Dot, Network, Output
 
-B, D, S, T, H, A, N = 3, 2, 11, 2, 37, 40, 24
-TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 5e-2}  # of the largest entry
-
-Check = Callable[[Any, torch.device, torch.dtype], Iterator[Tensor]]
+V, E, H, N, M = 40, 24, 37, 20, 16  # vocabulary, embedding, hidden, alignment, maxout
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}  # of the norm of each result
 
 
 def probe(device: torch.device) -> None:
     """Raises ArithmeticError for a wrong number, and what a kernel raises that cannot be run."""
-    from nmt.fused.gpu import kernels
-
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        for name, check in CHECKS.items():
-            for dtype in TOLERANCE:
-                compare(name, check(kernels, device, dtype), check(steps, device, dtype), dtype)
-
-
-def compare(
-    name: str, found: Iterator[Tensor], expected: Iterator[Tensor], dtype: torch.dtype
-) -> None:
-    for ours, theirs in zip(found, expected, strict=True):
-        error = (ours.double() - theirs.double()).abs().max()
-        if not error <= TOLERANCE[dtype] * theirs.double().abs().max().clamp(min=1):
-            raise ArithmeticError(f"the kernels of {name} are off by {float(error):.2g} in {dtype}")
-
-
-def numbers(device: torch.device, dtype: torch.dtype, *shape: int) -> Tensor:
-    """Between -1 and 1, always the same, without the random numbers of a training."""
-    count = torch.Size(shape).numel()
-    return (torch.arange(count, device=device) * 0.7).sin().view(shape).to(dtype)
+    with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
+        for scorer in (Additive, Dot):
+            for dtype, share in TOLERANCE.items():
+                pairs = zip(
+                    results(scorer, dtype, device, kernels),
+                    results(scorer, dtype, device, steps),
+                    strict=True,
+                )
+                for (name, found), (_, expected) in pairs:
+                    error = (found - expected).norm() / expected.norm()
+                    if not error <= share:
+                        raise ArithmeticError(
+                            f"{name} with {scorer.__name__} is off by {float(error):.1%} in {dtype}"
+                        )
 
 
-def gates(module: Any, device: torch.device, dtype: torch.dtype) -> Iterator[Tensor]:
-    """All four functions of a step, in two directions with padding."""
-
-    def new(size: int, of: torch.dtype = dtype) -> Tensor:
-        return numbers(device, of, D, B, size)
-
-    state, real = new(H, torch.float32), torch.ones(D, B, 1, device=device)
-    real[:, 1] = 0
-    opened, candidate, after = new(2 * H, torch.float32), torch.empty_like(state), state.clone()
-    reset, copy, grad = new(H), new(H), new(3 * H)
-    module.open_gates(new(3 * H)[..., : 2 * H], new(2 * H), state, opened, reset, real)
-    module.next_state(new(3 * H)[..., 2 * H :], new(H), state, opened, candidate, after, copy)
-    yield from (opened, reset, candidate, after, copy)
-    carried = 2 * state
-    module.candidate_backward(carried, new(H), new(H), opened, candidate, state, grad)
-    module.reset_backward(carried, new(H), opened, state, grad)
-    yield from (carried, grad)
-
-
-def attention(
-    module: Any, device: torch.device, dtype: torch.dtype, scorer: Any = Additive
-) -> Iterator[Tensor]:
-    """Both ways over all steps, and the scores of a search."""
-    scoring = scorer(N, N).to(device)
-    for parameter in scoring.parameters():
-        parameter.copy_(numbers(device, torch.float32, N))
-    keys, annotations = numbers(device, dtype, B, S, N), numbers(device, dtype, B, S, A)
-    queries, contexts = numbers(device, dtype, T, B, N), numbers(device, dtype, T, B, A)
-    lengths = torch.arange(1, B + 1, device=device).unsqueeze(1) * (S // B)
-    steps_of = module.attention_steps(
-        scoring, keys, annotations, torch.arange(S, device=device) < lengths
-    )
-    weights = torch.empty(T, B, S, device=device)
-    normaliser, grad_scores = torch.empty(T, B, device=device), torch.empty_like(weights)
-    grad_queries, upstream = torch.empty_like(queries), contexts.clone()
-    for i in range(T):
-        steps_of.attend(queries[i], weights[i], normaliser[i], contexts[i])
-    for i in range(T):
-        steps_of.backward(upstream[i], queries[i], weights[i], grad_scores[i], grad_queries[i])
-    yield from (weights, normaliser, contexts, grad_scores, grad_queries)
-    yield from steps_of.gradients(grad_scores, queries)
-    if scorer is Additive:
-        yield module.additive_scores(queries.transpose(0, 1), keys, scoring.v)
-
-
-def dot_attention(module: Any, device: torch.device, dtype: torch.dtype) -> Iterator[Tensor]:
-    return attention(module, device, dtype, Dot)
-
-
-def loss(module: Any, device: torch.device, dtype: torch.dtype) -> Iterator[Tensor]:
-    """Likelihoods of words, and the gradient of the logits."""
-    rows = module.operand(numbers(device, dtype, B, N), dtype)
-    matrix = module.operand(numbers(device, dtype, H, N), dtype)
-    nll = torch.empty(B, device=device)
-    weight = torch.arange(B, device=device).float()
-    grad = module.word_nll(
-        rows, matrix, numbers(device, torch.float32, H), torch.arange(B, device=device), weight,
-        nll, module.logits_memory(rows, H), with_gradient=True,
-    )  # fmt: skip
-    yield from (nll, grad)
-
-
-CHECKS: dict[str, Check] = {
-    "the gates": gates,
-    "additive attention": attention,
-    "dot attention": dot_attention,
-    "the loss": loss,
-}
+def results(
+    scorer: type, dtype: torch.dtype, device: torch.device, module: object
+) -> Iterator[tuple[str, Tensor]]:
+    """Loss, gradients, the first logits of a search, and a parameter after a step of Adadelta."""
+    attention = Attention(H, 2 * H, N, scorer(N, N))
+    decoder = Decoder(V, E, H, M, attention)
+    network = fuse(Network(BidirectionalEncoder(V, E, H), decoder, Output(M, V))).to(device)
+    for parameter in network.parameters():
+        numbers = torch.arange(parameter.numel(), device=device).view_as(parameter) * 0.7
+        parameter.data.copy_(numbers.sin() * 0.2)
+    network.decoder.readout.bias.data[::2] += 3  # or rounding swaps maxout units
+    words = torch.arange(10, device=device).view(2, 5)
+    mask = torch.arange(5, device=device) < torch.tensor([[5], [2]], device=device)
+    named, batch = dict(network.named_parameters()), (words, mask, words[:, :3], mask[:, :3])
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
+    with backend.using(module), autocast:
+        loss, grads = differentiate(network, named, batch)
+        yield "the loss", loss
+        yield from zip(named, grads, strict=True)
+        with torch.no_grad():
+            memory, state = network.begin(words, mask)
+            yield "a search", network.step(state, memory)[0]
+    parameter, gradient = named["decoder.W_s"], grads[list(named).index("decoder.W_s")]
+    parameter.grad = gradient.clone()
+    rule = FusedAdadelta if module is kernels else torch.optim.Adadelta
+    rule([parameter], lr=1.0).step()
+    yield "Adadelta", parameter.detach()

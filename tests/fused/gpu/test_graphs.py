@@ -79,7 +79,7 @@ def test_dropout_depends_on_the_seed_alone():
         for net, way in ((nets[0], None), (nets[1], graphs)):
             net.zero_grad()
             torch.manual_seed(3)
-            losses.append(learn(net, way, words if way else pad_batch(words)))
+            losses.append(learn(net, way, words if way else pad_batch(*words)))
         found.append(losses[1])
         torch.testing.assert_close(losses[1], losses[0])
         drawn = gradients(nets[0])
@@ -137,7 +137,7 @@ def test_bf16_casts_the_weights_of_each_update(device):
         for net, way in ((nets[0], None), (nets[1], graphs)):
             net.zero_grad()
             with torch.autocast(device, torch.bfloat16):
-                learn(net, way, pad_batch(BATCHES[0]))
+                learn(net, way, pad_batch(*BATCHES[0]))
             with torch.no_grad():
                 for parameter in net.parameters():
                     parameter -= 0.1 * parameter.grad

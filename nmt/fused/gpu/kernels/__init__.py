@@ -4,31 +4,14 @@ Importing this package imports Triton. With TRITON_INTERPRET=1 set before that, 
 CPU tensors, which is how they are tested without a GPU.
 """
 
-from nmt.fused.gpu.kernels.attention import additive_scores, attention_steps
-from nmt.fused.gpu.kernels.gates import (
-    candidate_backward,
-    next_state,
-    open_gates,
-    reset_backward,
-)
-from nmt.fused.gpu.kernels.likelihood import (
-    accumulate_columns,
-    accumulate_product,
-    logits_memory,
-    operand,
-    word_nll,
-)
-
-__all__ = [
-    "accumulate_columns",
-    "accumulate_product",
-    "additive_scores",
-    "attention_steps",
-    "candidate_backward",
-    "logits_memory",
-    "next_state",
-    "open_gates",
-    "operand",
-    "reset_backward",
-    "word_nll",
-]
+from nmt.fused.gpu.kernels.attention import additive_scores as additive_scores
+from nmt.fused.gpu.kernels.attention import attention_steps as attention_steps
+from nmt.fused.gpu.kernels.gates import candidate_backward as candidate_backward
+from nmt.fused.gpu.kernels.gates import next_state as next_state
+from nmt.fused.gpu.kernels.gates import open_gates as open_gates
+from nmt.fused.gpu.kernels.gates import reset_backward as reset_backward
+from nmt.fused.gpu.kernels.likelihood import logits_memory as logits_memory
+from nmt.fused.gpu.kernels.likelihood import operand as operand
+from nmt.fused.gpu.kernels.likelihood import word_nll as word_nll
+from nmt.fused.likelihood import accumulate_columns as accumulate_columns
+from nmt.fused.likelihood import accumulate_product as accumulate_product

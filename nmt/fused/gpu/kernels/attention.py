@@ -1,12 +1,12 @@
 """Attention as Triton kernels, two each way a step, and one for the gradient of the keys.
 
-Keys and annotations are read once a step, in the type that they have; scores, softmax and sums are
-in float32. A program handles one sentence and one block of positions or entries. Sums over programs
-are never made by atomic additions, so that results do not depend on their order.
+Keys and annotations are read once a step, in their own type; scores, softmax and sums are in float32.
+A program computes one sentence and one block of positions or entries. Programs add nothing up
+atomically, so that results do not depend on their order.
 
-Sizes of the model and distances between rows are compile-time constants: only then does the compiler
-know that neighbouring entries may be loaded 16 bytes at a time. Sizes of a batch are none, and what
-is addressed by them is not specialised on its alignment, or every new length would compile anew.
+Sizes of the model and distances between rows are compile-time constants: only then the compiler loads
+16 bytes at a time. Sizes of a batch are not, and addresses that depend on them are not specialised on
+their alignment, or every new length would be compiled.
 
 B batch, K queries a sentence, S source length, T target length, A annotation, N alignment.
 """
@@ -19,15 +19,23 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor, nn
+from torch import Tensor
 
-from nmt.fused import steps
 from nmt.fused.gpu.kernels.gates import tanh
-from nmt.fused.scans import AdditiveScan, DotScan, scan_of
+from nmt.fused.scans import DotScan
+from nmt.layers import Additive
 
 POSITIONS = 8  # source positions that a program takes at once
 ENTRIES = 256  # entries of the alignment space or of annotations that it takes at once
 WHOLE = 64  # the least number of positions that a softmax is compiled for
+
+
+@triton.jit
+def rows_of(tensor, b, j, column, source, SIZE: tl.constexpr):
+    """Some columns of rows j of sentence b of a tensor (B, source, SIZE), 0 outside."""
+    here = (j[:, None] < source) & (column[None, :] < SIZE)
+    places = tensor + (b * source + j[:, None]) * SIZE + column[None, :]
+    return tl.load(places, mask=here, other=0).to(tl.float32)
 
 
 @triton.jit(
@@ -38,18 +46,19 @@ def score_kernel(
     QUERY_ROW: tl.constexpr, ALIGNMENT: tl.constexpr, ADDITIVE: tl.constexpr, MASKED: tl.constexpr,
     POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """All queries of a sentence against one block of its keys, which stays near for the next one."""
+    """All queries of a sentence against one block of its keys, which stays near for the next one.
+
+    Without `ADDITIVE` these are products, also of a context's gradient with the annotations.
+    """
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
-    keys += (b * source + j[:, None]) * ALIGNMENT
     for i in range(0, queries):
         row = b * queries + i
         sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
         for first in range(0, ALIGNMENT, ENTRIES):
             n = first + tl.arange(0, ENTRIES)
-            here = (j[:, None] < source) & (n[None, :] < ALIGNMENT)
             q = tl.load(query + row * QUERY_ROW + n, mask=n < ALIGNMENT, other=0).to(tl.float32)
-            k = tl.load(keys + n[None, :], mask=here, other=0).to(tl.float32)
+            k = rows_of(keys, b, j, n, source, ALIGNMENT)
             if ADDITIVE:
                 factor = tl.load(v + n, mask=n < ALIGNMENT, other=0)
                 sums += tanh(q[None, :] + k) * factor[None, :]
@@ -86,32 +95,9 @@ def context_kernel(
     sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
     for first in range(0, source, POSITIONS):
         j = first + tl.arange(0, POSITIONS)
-        here = (j[:, None] < source) & (a[None, :] < SIZE)
-        h = tl.load(
-            annotations + (b * source + j[:, None]) * SIZE + a[None, :], mask=here, other=0
-        ).to(tl.float32)
         e_j = tl.load(scores + j, mask=j < source, other=float("-inf"))
-        sums += tl.exp(e_j - largest)[:, None] * h
+        sums += tl.exp(e_j - largest)[:, None] * rows_of(annotations, b, j, a, source, SIZE)
     tl.store(context + b * SIZE + a, tl.sum(sums, 0) / sum_e, mask=a < SIZE)
-
-
-@triton.jit(do_not_specialize=["source"], do_not_specialize_on_alignment=["grad_weights"])
-def weights_backward_kernel(
-    grad_context, annotations, grad_weights, source,
-    SIZE: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
-):  # fmt: skip
-    b = tl.program_id(0)
-    j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
-    sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
-    for first in range(0, SIZE, ENTRIES):
-        a = first + tl.arange(0, ENTRIES)
-        here = (j[:, None] < source) & (a[None, :] < SIZE)
-        g = tl.load(grad_context + b * SIZE + a, mask=a < SIZE, other=0).to(tl.float32)
-        h = tl.load(
-            annotations + (b * source + j[:, None]) * SIZE + a[None, :], mask=here, other=0
-        ).to(tl.float32)
-        sums += g[None, :] * h
-    tl.store(grad_weights + b * source + j, tl.sum(sums, 1), mask=j < source)
 
 
 @triton.jit(
@@ -139,10 +125,7 @@ def query_backward_kernel(
         j = first + tl.arange(0, POSITIONS)
         alpha_j = tl.load(weights + j, mask=j < source, other=0)
         grad_e = alpha_j * (tl.load(grad_weights + j, mask=j < source, other=0) - mean)
-        here = (j[:, None] < source) & (n[None, :] < ALIGNMENT)
-        k = tl.load(
-            keys + (b * source + j[:, None]) * ALIGNMENT + n[None, :], mask=here, other=0
-        ).to(tl.float32)
+        k = rows_of(keys, b, j, n, source, ALIGNMENT)
         if ADDITIVE:
             curve = tanh(q[None, :] + k)
             sums += grad_e[:, None] * (1 - curve * curve)
@@ -168,9 +151,7 @@ def additive_gradients_kernel(
     b, block = tl.program_id(0), tl.program_id(1)
     j = block * POSITIONS + tl.arange(0, POSITIONS)
     n = tl.program_id(2) * ENTRIES + tl.arange(0, ENTRIES)
-    here = (j[:, None] < source) & (n[None, :] < ALIGNMENT)
-    place = (b * source + j[:, None]) * ALIGNMENT + n[None, :]
-    k = tl.load(keys + place, mask=here, other=0).to(tl.float32)
+    k = rows_of(keys, b, j, n, source, ALIGNMENT)
     for_keys = tl.zeros((POSITIONS, ENTRIES), tl.float32)
     for_v = tl.zeros((POSITIONS, ENTRIES), tl.float32)
     for i in range(0, length):
@@ -181,74 +162,55 @@ def additive_gradients_kernel(
         for_keys += grad_e * (1 - curve * curve)
         for_v += grad_e * curve
     for_keys *= tl.load(v + n, mask=n < ALIGNMENT, other=0)[None, :]
+    here = (j[:, None] < source) & (n[None, :] < ALIGNMENT)
+    place = (b * source + j[:, None]) * ALIGNMENT + n[None, :]
     tl.store(grad_keys + place, for_keys, mask=here)
     share = b * tl.num_programs(1) + block
     tl.store(grad_v + share * ALIGNMENT + n, tl.sum(for_v, 0), mask=n < ALIGNMENT)
 
 
+def score(query, keys, v, mask, scores, scale, additive):
+    """Writes the scores (B, K, S) of queries (B, K, N) and keys (B, S, N), -inf outside a mask."""
+    batch, source, alignment = keys.shape
+    score_kernel[batch, triton.cdiv(source, POSITIONS)](
+        query, keys, v, scores if mask is None else mask, scores, scores.numel() // batch // source,
+        source, scale, QUERY_ROW=query.stride(-2), ALIGNMENT=alignment, ADDITIVE=additive,
+        MASKED=mask is not None, POSITIONS=POSITIONS, ENTRIES=ENTRIES,
+    )  # fmt: skip
+
+
 def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     """See `nmt.fused.steps.additive_scores`; nothing of size B x K x S x N is made."""
-    batch, source, alignment = keys.shape
-    query, keys = query.contiguous(), keys.contiguous()
-    scores = query.new_empty(batch, query.shape[1], source, dtype=torch.float32)
-    score_kernel[batch, triton.cdiv(source, POSITIONS)](
-        query, keys, v.float(), scores, scores, query.shape[1], source, 1.0, QUERY_ROW=alignment,
-        ALIGNMENT=alignment, ADDITIVE=True, MASKED=False, POSITIONS=POSITIONS, ENTRIES=ENTRIES,
-    )  # fmt: skip
+    scores = query.new_empty(*query.shape[:2], keys.shape[1], dtype=torch.float32)
+    score(query.contiguous(), keys.contiguous(), v.float(), None, scores, 1.0, True)
     return scores
-
-
-def attention_steps(scoring: nn.Module, keys: Tensor, annotations: Tensor, mask: Tensor) -> Any:
-    """See `nmt.fused.steps.attention_steps`; in kernels for the scores of `nmt.layers.scoring`."""
-    scan = scan_of(scoring, keys)
-    if isinstance(scan, AdditiveScan | DotScan):
-        return AttentionSteps(scan, annotations, mask)
-    return steps.attention_steps(scoring, keys, annotations, mask)
 
 
 class AttentionSteps:
     """See `nmt.fused.steps.AttentionSteps`."""
 
-    def __init__(self, scan: AdditiveScan | DotScan, annotations: Tensor, mask: Tensor) -> None:
-        self.additive = isinstance(scan, AdditiveScan)
-        self.keys = scan.keys.contiguous()
+    def __init__(self, scoring: Any, keys: Tensor, annotations: Tensor, mask: Tensor) -> None:
+        self.additive = isinstance(scoring, Additive)
+        self.keys = keys.contiguous()
         self.annotations = annotations.contiguous()
         self.mask = mask.contiguous()
-        self.v = scan.v.float() if isinstance(scan, AdditiveScan) else self.keys
-        self.scale = scan.scale if isinstance(scan, DotScan) else 1.0
-        self.sizes = self.keys.shape
-        self.row = self.mask.new_empty(self.sizes[:2], dtype=torch.float32)  # (B, S)
+        self.v = scoring.v.float() if self.additive else self.keys
+        self.scale = 1.0 if self.additive else scoring.scale
+        self.row = mask.new_empty(mask.shape, dtype=torch.float32)  # (B, S)
         self.blocks = {"POSITIONS": POSITIONS, "ENTRIES": ENTRIES}
-        self.whole = max(WHOLE, triton.next_power_of_2(self.sizes[1]))
+        self.whole = max(WHOLE, triton.next_power_of_2(mask.shape[1]))
 
-    def attend(
-        self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor
-    ) -> None:
-        batch, source, alignment = self.sizes
-        size = self.annotations.shape[2]
-        score_kernel[batch, triton.cdiv(source, POSITIONS)](
-            query, self.keys, self.v, self.mask, self.row, 1, source, self.scale,
-            QUERY_ROW=query.stride(0), ALIGNMENT=alignment, ADDITIVE=self.additive, MASKED=True,
-            **self.blocks,
-        )  # fmt: skip
+    def attend(self, query, weights, log_normaliser, context):
+        score(query, self.keys, self.v, self.mask, self.row, self.scale, self.additive)
+        batch, source, size = self.annotations.shape
         context_kernel[batch, triton.cdiv(size, ENTRIES)](
             self.row, self.annotations, weights, log_normaliser, context, source,
             SIZE=size, WHOLE=self.whole, **self.blocks,
         )  # fmt: skip
 
-    def backward(
-        self,
-        grad_context: Tensor,
-        query: Tensor,
-        weights: Tensor,
-        grad_scores: Tensor,
-        grad_query: Tensor,
-    ) -> None:
-        batch, source, alignment = self.sizes
-        weights_backward_kernel[batch, triton.cdiv(source, POSITIONS)](
-            grad_context, self.annotations, self.row, source, SIZE=self.annotations.shape[2],
-            **self.blocks,
-        )  # fmt: skip
+    def backward(self, grad_context, query, weights, grad_scores, grad_query):
+        score(grad_context, self.annotations, self.annotations, None, self.row, 1.0, False)
+        batch, source, alignment = self.keys.shape
         query_backward_kernel[batch, triton.cdiv(alignment, ENTRIES)](
             self.row, weights, query, self.keys, self.v, grad_scores, grad_query, source,
             self.scale, QUERY_ROW=query.stride(0), GRAD_QUERY_ROW=grad_query.stride(0),
@@ -259,7 +221,7 @@ class AttentionSteps:
         if not self.additive:
             scan, dtype = DotScan(self.keys, self.scale), self.keys.dtype
             return scan.gradients(grad_scores.to(dtype), queries.to(dtype))
-        batch, source, alignment = self.sizes
+        batch, source, alignment = self.keys.shape
         assert queries.stride(0) == batch * queries.stride(1)
         shares = triton.cdiv(source, POSITIONS)
         grad_keys = torch.empty_like(self.keys)
@@ -269,3 +231,6 @@ class AttentionSteps:
             QUERY_ROW=queries.stride(1), ALIGNMENT=alignment, **self.blocks,
         )  # fmt: skip
         return grad_keys, grad_v.sum(0)
+
+
+attention_steps = AttentionSteps  # of a scoring function that `nmt.fused.decoder` knows

@@ -146,51 +146,25 @@ def launch(kernel: Any, state: Tensor, *tensors: Tensor, **constants: bool) -> N
     kernel[grid](*arguments, batch, HIDDEN=hidden, **constants, UNITS=UNITS)
 
 
-def open_gates(
-    projected: Tensor,
-    added: Tensor,
-    state: Tensor,
-    gates: Tensor,
-    reset: Tensor,
-    real: Tensor | None = None,
-) -> None:
+def open_gates(projected, added, state, gates, reset, real=None):
     """See `nmt.fused.steps.open_gates`."""
-    mask = state if real is None else real
-    tensors = (projected, added, state, gates, reset, mask)
+    tensors = (projected, added, state, gates, reset, state if real is None else real)
     launch(open_gates_kernel, state, *tensors, MASKED=real is not None)
 
 
-def next_state(
-    projected: Tensor,
-    added: Tensor,
-    state: Tensor,
-    gates: Tensor,
-    candidate: Tensor,
-    after: Tensor,
-    compute_copy: Tensor | None = None,
-) -> None:
+def next_state(projected, added, state, gates, candidate, after, compute_copy=None):
     """See `nmt.fused.steps.next_state`."""
     copy = after if compute_copy is None else compute_copy
     tensors = (projected, added, state, gates, candidate, after, copy)
     launch(next_state_kernel, state, *tensors, COPIED=compute_copy is not None)
 
 
-def candidate_backward(
-    grad_state: Tensor,
-    term: Tensor,
-    upstream: Tensor,
-    gates: Tensor,
-    candidate: Tensor,
-    state: Tensor,
-    grad: Tensor,
-) -> None:
+def candidate_backward(grad_state, term, upstream, gates, candidate, state, grad):
     """See `nmt.fused.steps.candidate_backward`."""
     tensors = (grad_state, term, upstream, gates, candidate, state, grad)
     launch(candidate_backward_kernel, state, *tensors)
 
 
-def reset_backward(
-    grad_state: Tensor, grad_reset: Tensor, gates: Tensor, state: Tensor, grad: Tensor
-) -> None:
+def reset_backward(grad_state, grad_reset, gates, state, grad):
     """See `nmt.fused.steps.reset_backward`."""
     launch(reset_backward_kernel, state, grad_state, grad_reset, gates, state, grad)

@@ -1,10 +1,8 @@
 """-log p of given words, and the gradient of the logits, as a Triton kernel.
 
-The logits are the only thing of their size besides their gradient, and each is passed over once in
-the GPU's memory: a program handles a row, with so many threads that the rows that are at work at
-once (two to a multiprocessor, 32 MB at 30,000 words) fit the L2 cache of an H100, from which they
-are read for the second time. Products of 16 bits are added up and written in float32, so that the
-softmax knows nothing of the 16 bits.
+A program computes a row, with so many threads that the rows of all programs (two to a multiprocessor,
+32 MB at 30,000 words) fit the L2 cache of an H100, from which they are read for the second time.
+Products of 16 bits are written in float32, so that the softmax loses nothing.
 
 R rows (target words), M maxout, V vocabulary.
 """
@@ -87,20 +85,13 @@ def aligned(rows: int, columns: int, device: torch.device, dtype: torch.dtype) -
     return whole[:, :columns]
 
 
-def word_nll(
-    rows: Tensor,
-    W_o: Tensor,
-    bias: Tensor,
-    words: Tensor,
-    weight: Tensor | None,
-    nll: Tensor,
-    logits: Tensor,
-    *,
-    with_gradient: bool,
-) -> Tensor | None:
+def word_nll(rows, W_o, bias, words, weight, nll, logits, *, with_gradient):
     """See `nmt.fused.likelihood.word_nll`; the logits are in float32."""
     logits = logits[: len(rows)]
-    product(rows, W_o.t(), logits)
+    if rows.is_cuda:
+        torch.mm(rows, W_o.t(), out_dtype=torch.float32, out=logits)
+    else:  # where the kernel is interpreted
+        torch.mm(rows.float(), W_o.t().float(), out=logits)
     grad = logits  # in their memory where their type is that of products
     if with_gradient and rows.dtype != torch.float32:
         grad = aligned(len(rows), len(W_o), rows.device, rows.dtype)
@@ -110,24 +101,3 @@ def word_nll(
         WEIGHTED=weight is not None, GRADIENT=with_gradient, WORDS=WORDS, num_warps=WARPS,
     )  # fmt: skip
     return grad if with_gradient else None
-
-
-def product(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-    """left · right in float32, whatever the type of the two."""
-    if left.is_cuda:
-        return torch.mm(left, right, out_dtype=torch.float32, out=out)
-    return torch.mm(left.float(), right.float(), out=out)  # where the kernels are interpreted
-
-
-def accumulate_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
-    """See `nmt.fused.likelihood.accumulate_product`."""
-    if first:
-        product(left, right, total)
-    else:
-        total.add_(product(left, right, torch.empty_like(total)))
-
-
-def accumulate_columns(total: Tensor, rows: Tensor, *, first: bool) -> None:
-    """See `nmt.fused.likelihood.accumulate_columns`."""
-    columns = rows.sum(0, dtype=total.dtype)
-    total.copy_(columns) if first else total.add_(columns)

@@ -1,0 +1,159 @@
+"""An update as Lightning makes it, on a GPU that computes nothing: see `tests.helpers.fake_cuda`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from importlib.util import find_spec
+from unittest.mock import patch
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.accelerators import CPUAccelerator
+from pytorch_lightning.plugins.precision import MixedPrecision
+
+from nmt.config.validation import load
+from nmt.data.batch import collate
+from nmt.data.module import TranslationData
+from nmt.fused.gpu import backend
+from nmt.models import build_model
+from nmt.training.callbacks import Seeds
+from nmt.training.record import TrainingRecord
+from nmt.training.trainer import make_trainer
+from tests.helpers.fake_cuda import GPU, Launches, fake_cuda
+
+if not torch.backends.cuda.is_built() or find_spec("triton") is None:
+    pytest.skip("needs a torch with CUDA and Triton, though no device", allow_module_level=True)
+
+
+class Host(CPUAccelerator):
+    def setup_device(self, device):
+        """Nothing to set up."""
+
+
+class Updates(pl.Callback):
+    """What each update launched, from the end of the one before: its batch included."""
+
+    def __init__(self, launches):
+        self.launches, self.made = launches, []
+
+    def on_train_start(self, trainer, pl_module):
+        self._take()
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        assert all(parameter.grad is not None for parameter in pl_module.parameters())
+        self.made.append(self._take())
+
+    def _take(self):
+        taken = Launches()
+        for name, value in vars(taken).items():
+            if type(value) in (int, list):
+                setattr(taken, name, getattr(self.launches, name))
+                setattr(self.launches, name, type(value)())
+        return taken
+
+
+class Loader:
+    """Batches in their order, their number not told in advance, as in a training."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 30),) * 2):
+    """The launches of each update at the paper's sizes, in bf16."""
+    config = load(
+        composer(
+            f"+experiment={experiment}", "size=paper", "logger=none", "optimizer=adadelta",
+            f"trainer.max_steps={len(sizes)}", "trainer.log_every_n_steps=1000",
+            "trainer.val_check_interval=1000", "trainer.accelerator=cpu", *typed,
+        )
+    )  # fmt: skip
+    with fake_cuda() as launches, patch.object(backend, "is_right", lambda device: True):
+        with GPU:
+            model = build_model(config, 30000, 30000)
+            model.finite = torch.tensor(True)
+        model.log = lambda *_, **__: (
+            None
+        )  # Lightning copies what it logs, which fake tensors cannot
+        move = partial(TranslationData.transfer_batch_to_device, None)
+        model.transfer_batch_to_device = move
+        made = Updates(launches)
+        trainer = make_trainer(config, folder, [Seeds(config.seed), TrainingRecord(), made], [])
+        strategy = trainer.strategy
+        strategy._root_device, strategy.accelerator = GPU, Host()
+        strategy.precision_plugin = MixedPrecision("bf16-mixed", "cuda")
+        strategy.model_to_device = strategy.teardown = lambda: None
+        batches = [
+            collate([[0] * source] * rows, [[0] * target] * rows) for rows, source, target in sizes
+        ]
+        with patch.object(torch.nn.Module, "to", lambda module, *_: module):
+            trainer.fit(model, Loader(batches))
+    assert len(made.made) == len(sizes)
+    return made.made
+
+
+@pytest.mark.parametrize(
+    ("experiment", "typed", "graphs"),
+    [
+        ("rnnsearch50", ["optimizer=adam", "model.dropout=0.2"], 1),
+        ("rnnsearch50", ["model.graphs=false", "scoring=dot", "model.dropout=0.2"], 0),
+        ("rnnencdec50", ["model.dropout=0"], 1),
+    ],
+)
+def test_an_update_never_waits(experiment, typed, graphs, composer, tmp_path):
+    """Nothing is read by the CPU, tensors are where they meet, and all copies are queued."""
+    for made in updates(composer, tmp_path, *typed, experiment=experiment, sizes=((6, 4, 3),) * 2):
+        assert made.blocking == []
+        assert made.graphs == graphs
+
+
+def test_the_length_of_an_update(composer, tmp_path):
+    """Kernels that the CPU launches, kernels in the graph, and what they all read and write.
+
+    One batch of 80 sentences of 30 words, in bf16, with Adadelta. Whoever needs less writes the
+    smaller number here; a larger one is a change that costs time at every update.
+    """
+    (_, made) = updates(composer, tmp_path)
+    by_cpu = [launch for launch in made.all if not launch.graph]
+    in_graph = [launch for launch in made.all if launch.graph]
+    found = (
+        len(by_cpu), len(in_graph), made.graphs,
+        sum(launch.bytes for launch in by_cpu) / 2**20,
+        sum(launch.bytes for launch in in_graph) / 2**20,
+    )  # fmt: skip
+    allowed = (70, 898, 1, 2149, 8377)
+    assert all(x <= limit for x, limit in zip(found, allowed, strict=True)), (
+        found, Counter(launch.name for launch in by_cpu),
+    )  # fmt: skip
+
+
+def test_captures(composer, tmp_path):
+    """One stream, for warm-ups and captures of all shapes, and one pool."""
+    first, again, other = updates(composer, tmp_path, sizes=((6, 3, 2), (6, 4, 4), (6, 7, 3)))
+    assert again.captures == again.warm_ups == []
+    assert first.captures == other.captures
+    assert [stream for stream, _ in first.captures] == first.warm_ups
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda x: x.sum().item(), lambda x: x.nonzero(), lambda x: x + torch.ones(3)]
+)
+def test_what_waits_raises(wrong):
+    with fake_cuda(), pytest.raises(Exception, match=r"_local_scalar|nonzero|devices"):
+        wrong(torch.ones(3, device=GPU))
+
+
+def test_blocking_copies_are_seen():
+    with fake_cuda() as launches:
+        torch.ones(3).to(GPU, non_blocking=True)
+        assert launches.blocking == []
+        torch.ones(3).to(GPU)
+        torch.tensor([1, 2], device=GPU)
+        torch.ones(3, device=GPU).cpu()
+        torch.empty(3, device=GPU).copy_(torch.ones(3))
+    assert len(launches.blocking) == 4
