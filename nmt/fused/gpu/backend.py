@@ -8,6 +8,7 @@ launched, or compute a wrong number, are left out from then on, with one warning
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -81,9 +82,8 @@ def is_right(device: torch.device) -> bool:
         if find_spec("triton") is None:
             raise ImportError("Triton is not installed")
         log.info("compiling the Triton kernels, which takes about 10 s the first time")
-        from nmt.fused.gpu.probe import probe
-
-        probe(device)
+        # by name: the network of the probe is made of layers that ask this module for their steps
+        importlib.import_module("nmt.fused.gpu.probe").probe(device)
     except Exception as error:  # of the compiler, its tools, the driver, and wrong numbers
         turn_off(error)
         return False
@@ -95,8 +95,8 @@ def turn_off(error: Exception) -> None:
     allow_kernels(False)
     needs = "; it needs the packages gcc and python3-dev" if "C compiler" in str(error) else ""
     log.warning(
-        "no Triton kernels (%s%s): PyTorch's operations take their place, and training is several "
-        "times as slow", first_line(error), needs,
+        "no Triton kernels (%s: %s%s): PyTorch's operations take their place, and training is several "
+        "times as slow", type(error).__name__, first_line(error), needs,
     )  # fmt: skip
 
 
