@@ -1,0 +1,69 @@
+"""Draws docs/figures/europarl-by-length.png from the statistics of sentences in docs/results.
+
+python -m benchmarks.figures
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks.records import DOCS, RECORDS
+from nmt.config.evaluation import EvaluationConfig
+from nmt.evaluation.curves import Curve
+from nmt.evaluation.summary import Measured, length_curves
+from nmt.report.style import draw_figure, style
+
+GROUPS = {
+    "rnnsearch50": "RNNsearch-50, attention, trained on up to 50 words",
+    "rnnsearch30": "RNNsearch-30, attention, up to 30 words",
+    "phrase_based": "phrase-based system, up to 50 words",
+    "rnnencdec50": "RNNencdec-50, one fixed vector, up to 50 words",
+    "rnnencdec30": "RNNencdec-30, one fixed vector, up to 30 words",
+}
+
+
+def europarl_curves() -> dict[str, Curve]:
+    """BLEU over source length by group, with bands over sentences and seeds."""
+    rows = pd.read_csv(RECORDS / "sentences" / "europarl.csv.xz")
+    rows = rows[rows["set"] == "by_length"]
+    measured = {
+        group: [measure(run) for _, run in rows[rows["group"] == group].groupby("seed")]
+        for group in GROUPS
+    }
+    return length_curves(measured, ["bleu"])["bleu"]
+
+
+def measure(run: pd.DataFrame) -> Measured:
+    """The statistics of BLEU of a run's sentences."""
+    written = run["hypothesis_words"].to_numpy()
+    correct = run[[f"bleu_correct_{n}" for n in range(1, 5)]].to_numpy()
+    total = np.maximum(written[:, None] - np.arange(4), 0)
+    table = np.column_stack([correct, total, written, run["reference_words"]]).tolist()
+    about = zip(run["sentence"], run["length"], table, strict=True)
+    records = [{"id": n, "length": length, "bleu_stats": row} for n, length, row in about]
+    return Measured(records, [], EvaluationConfig())
+
+
+def europarl_figure() -> Figure:
+    figure = Figure(figsize=(8, 4.4), layout="constrained")
+    axes = figure.subplots()
+    for cap in (30, 50):
+        axes.axvline(cap, color="0.6", linestyle="--", linewidth=1)
+    for group, curve in europarl_curves().items():
+        [line] = axes.plot(curve.lengths, curve.score, label=GROUPS[group])
+        axes.fill_between(curve.lengths, *curve.band(0.95), alpha=0.2, color=line.get_color())
+    axes.set(xlabel="words of the source sentence", ylabel="BLEU", ylim=0)
+    axes.set_title("Europarl, English to French; bands: 95 %; dashed: longest training sentence")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
+    return figure
+
+
+def main() -> None:
+    with style():
+        draw_figure(europarl_figure, DOCS / "figures" / "europarl-by-length", ["png"])
+
+
+if __name__ == "__main__":
+    main()
