@@ -29,8 +29,7 @@ TINY = {
     "train": (
         *("regime=tiny", "trainer=cpu", *SMALL),
         *("trainer.max_steps=4", "trainer.val_check_interval=2", "search.max_ratio=1"),
-        *("evaluation.train_sample=4"),
-        *("data.train.pairs=64", "data.valid.pairs=8"),
+        *("evaluation.train_sample=4", "data.train.pairs=64", "data.valid.pairs=8"),
     ),
     "evaluate": SMALL,
     "compare": ("resamples=20",),
