@@ -5,16 +5,17 @@ python -m benchmarks.figures
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.decide import STUDY, runs_of
 from benchmarks.records import DOCS, RECORDS
 from nmt.config.evaluation import EvaluationConfig
 from nmt.evaluation.curves import Curve
 from nmt.evaluation.summary import Measured, length_curves
 from nmt.report.style import draw_figure, style
 
+TEST_SET = "by_length"
 GROUPS = {
     "rnnsearch50": "RNNsearch-50, attention, trained on up to 50 words",
     "rnnsearch30": "RNNsearch-30, attention, up to 30 words",
@@ -26,24 +27,14 @@ GROUPS = {
 
 def europarl_curves() -> dict[str, Curve]:
     """BLEU over source length by group, with bands over sentences and seeds."""
-    rows = pd.read_csv(RECORDS / "sentences" / "europarl.csv.xz")
-    rows = rows[rows["set"] == "by_length"]
+    rows = pd.read_csv(RECORDS / "sentences" / f"{STUDY}.csv.xz")
+    runs = runs_of(rows[(rows["set"] == TEST_SET) & rows["group"].isin(GROUPS)])
+    settings = EvaluationConfig()
     measured = {
-        group: [measure(run) for _, run in rows[rows["group"] == group].groupby("seed")]
+        group: [Measured(run.translations(TEST_SET), [], settings) for run in runs[group]]
         for group in GROUPS
     }
     return length_curves(measured, ["bleu"])["bleu"]
-
-
-def measure(run: pd.DataFrame) -> Measured:
-    """The statistics of BLEU of a run's sentences."""
-    written = run["hypothesis_words"].to_numpy()
-    correct = run[[f"bleu_correct_{n}" for n in range(1, 5)]].to_numpy()
-    total = np.maximum(written[:, None] - np.arange(4), 0)
-    table = np.column_stack([correct, total, written, run["reference_words"]]).tolist()
-    about = zip(run["sentence"], run["length"], table, strict=True)
-    records = [{"id": n, "length": length, "bleu_stats": row} for n, length, row in about]
-    return Measured(records, [], EvaluationConfig())
 
 
 def europarl_figure() -> Figure:
