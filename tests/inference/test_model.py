@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from PIL import Image
 
 import nmt
 from nmt.data.vocabulary import END
+from tests.helpers import ROOT
 from tests.helpers.models import small_checkpoint
 
 LINES = ["the red cat sees a bird .", "", "a cat sees the unknown bird ."]
@@ -219,3 +222,14 @@ def test_characters_are_words_where_the_run_says_so(run, tmp_path):
     config["tokenizer"]["characters"], config["data"]["languages"] = True, ["zh", "en"]
     torch.save(content, tmp_path / "zh.ckpt")
     assert nmt.load(tmp_path / "zh.ckpt").translate("我们认为").source == list("我们认为")
+
+
+def test_translating_imports_no_library_of_training(run):
+    code = (
+        "import sys, nmt, nmt.inference.lines; nmt.load(sys.argv[1]).translate('the cat')\n"
+        "heavy = {'pytorch_lightning', 'torchmetrics', 'wandb', 'datasets', 'matplotlib'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", code, str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
