@@ -15,6 +15,8 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.config.keys import flatten, is_within
+from nmt.config.schema import RUNTIME_KEYS
 from nmt.utils.commands import override, override_key
 
 RETURN = "NMT_RETURN"  # environment variable: the file for a job's return value
@@ -129,6 +131,17 @@ def find_earlier(sweep: Path) -> dict[tuple[str, ...], Path]:
         except Exception:  # a file cut short by a crash: the job counts as never started
             continue
     return earlier
+
+
+def changed_key(job: Job) -> str | None:
+    """A key whose value differs from that in the job's folder, other than devices and output."""
+    file = job.folder / ".hydra/config.yaml"
+    if not file.is_file():
+        return None
+    before = flatten(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
+    now = flatten(yaml.safe_load(OmegaConf.to_yaml(job.config)))
+    differing = [key for key in before if before[key] != now.get(key)]
+    return next((key for key in differing if not is_within(key, RUNTIME_KEYS)), None)
 
 
 def program() -> list[str]:

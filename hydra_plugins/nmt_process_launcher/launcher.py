@@ -13,6 +13,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from hydra_plugins.nmt_process_launcher._jobs import (
     RETURN,
     Job,
     ProcessLauncherConf,
+    changed_key,
     command,
     find_earlier,
     program,
@@ -159,13 +161,27 @@ class ProcessLauncher(Launcher):
             else:
                 _place(job, int(folder.name) if folder.name.isdecimal() else number, sweep)
                 job.folder = folder
-                if (folder / RESULTS).is_file():
-                    job.state = "finished before"
-                elif "resume" in config and "resume" not in map(override_key, overrides):
-                    job.overrides = [*overrides, "resume=auto"]
+                _continue(job)
             taken.add(job.folder)
             jobs.append(job)
         return jobs
+
+
+def _continue(job: Job) -> None:
+    """Resumes a job, skips it if finished, or starts it anew if its configuration has changed."""
+    key = changed_key(job)
+    if key is not None:
+        aside = job.folder.parent.with_name(f"{job.folder.parent.name}.earlier")
+        aside.mkdir(exist_ok=True)
+        job.folder.rename(aside / f"{job.folder.name}-{datetime.now():%Y%m%d-%H%M%S}")
+        log.warning(
+            "#%d: %s has changed since the job ran; it runs again, its earlier folder is now in %s",
+            job.number, key, aside,
+        )  # fmt: skip
+    elif (job.folder / RESULTS).is_file():
+        job.state = "finished before"
+    elif "resume" in job.config and "resume" not in map(override_key, job.overrides):
+        job.overrides = [*job.overrides, "resume=auto"]
 
 
 def _job_return(job: Job) -> JobReturn:

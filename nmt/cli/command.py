@@ -26,6 +26,7 @@ from nmt.config.validation import validate_keys
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
+from nmt.utils.startup import raise_at_interrupt
 from nmt.utils.threads import set_up_threads
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ def run_hydra(main: Callable[[DictConfig], Any], name: str) -> None:
             own_folder = rank() == 0 and name not in WITHOUT_FOLDER
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 begun = True
+                raise_at_interrupt()
                 if own_folder:  # the libraries take seconds to import
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)

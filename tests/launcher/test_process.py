@@ -199,3 +199,18 @@ def test_two_sweeps_in_one_folder_are_refused(app):
     (app.folder / "s/0/enough").touch()
     assert process.wait().code == 0
     assert sorted(app.results()) == ["0"]
+
+
+def test_a_job_whose_configuration_has_changed_is_run_again(app):
+    assert app.sweep(SWEEP, "seed=1,2")[0] == 0
+    before = app.results()
+    config = app.folder / "small/conf/app.yaml"
+    config.write_text(config.read_text().replace("text: plain", "text: other"))
+    code, output = app.sweep(SWEEP, "seed=1,2,3", hook="")
+    assert code == 0, output
+    assert "#0: text has changed since the job ran; it runs again" in output
+    assert [result["config"]["text"] for result in app.results().values()] == ["other"] * 3
+    aside = sorted((app.folder / "s.earlier").iterdir())
+    assert [path.name.partition("-")[0] for path in aside] == ["0", "1"]
+    assert [(path / "results.json").is_file() for path in aside] == [True, True]
+    assert {result["config"]["text"] for result in before.values()} == {"plain"}
