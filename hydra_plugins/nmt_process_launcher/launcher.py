@@ -37,6 +37,7 @@ from hydra_plugins.nmt_process_launcher._jobs import (
 )
 from hydra_plugins.nmt_process_launcher._pool import Pool, visible_gpus
 from nmt.utils.commands import override, override_key
+from nmt.utils.errors import InputError
 from nmt.utils.files import locked
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,9 @@ class ProcessLauncher(Launcher):
     """Runs every job of a sweep as a process in single-run mode; see `ProcessLauncherConf`."""
 
     def __init__(self, n_jobs: int, gpus: list[str] | None, grace_seconds: float) -> None:
-        self.n_jobs = max(1, n_jobs)
+        if n_jobs < 1:
+            raise InputError(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
+        self.n_jobs = n_jobs
         self.gpu_names = None if gpus is None else [str(gpu) for gpu in gpus]
         self.grace = grace_seconds
         self.exit_code = ExitCode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,8 @@ def test_a_missing_file_is_found_from_the_folder_that_the_message_names(tmp_path
 
 
 def test_a_run_goes_on_as_its_message_says(program, rnnsearch) -> None:
-    words = ["resume=rnnsearch", "data.max_length=20"]
+    shutil.copytree(rnnsearch, program.folder / "copied", symlinks=True)
+    words = ["resume=copied", "data.max_length=20"]
     ended = program("train", *words)
     assert ended.code == 2
     words = follow(words, ended.err.splitlines()[-1])

@@ -155,9 +155,7 @@ def test_another_regime_is_refused_by_name(whole):
     typed = [word for word in TYPED if word != "regime=tiny"]
     ended = run("train", *typed, "hydra.run.dir=run", "resume=auto", cwd=whole)
     assert ended.code == 2
-    assert ended.err.startswith(
-        "nmt: regime=laptop: the run in this folder was started with regime=tiny"
-    )
+    assert "regime=laptop: the run in this folder was started with regime=tiny" in ended.err
 
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):

@@ -237,6 +237,7 @@ def test_a_generator_left_capturing(goes_on, monkeypatch):
     monkeypatch.setattr(LossGraph, "__init__", fail)
     monkeypatch.setattr(graphs, "generator_of", lambda device: generator)
     monkeypatch.setattr(graphs, "restore", as_on_a_gpu)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     way = goes_on("previous error")
     assert way.failed
     assert not generator.captured

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from nmt.fused import steps
-from nmt.fused.gpu import backend, probe
+from nmt.fused.gpu import backend
 from nmt.layers import Additive, Dot
 from tests.helpers.triton import DEVICES  # isort: split
 
-from nmt.fused.gpu import kernels
+from nmt.fused.gpu import kernels, probe
 from tests.layers.nets import batch, gradients, make
 
 
