@@ -7,7 +7,7 @@ import pytest
 from nmt.report.comparison import compare_runs
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import CHROMIUM, Opened, until
+from tests.helpers.browser import CHROMIUM, CURVES, Opened, until
 from tests.helpers.run_folders import MARKUP
 
 
@@ -43,8 +43,6 @@ def page(opened: Opened) -> Any:
         "document.querySelectorAll('details.fold').forEach((d) => { d.open = true; })"
     )
     opened.page.uncheck("#grouped")
-    until(
-        opened.page,
-        "document.querySelectorAll('#length-chart .concat_0_group .mark-line path').length === 5",
-    )
+    drawn = f"#length-chart .concat_0_group {CURVES}"
+    until(opened.page, f"document.querySelectorAll(`{drawn}`).length === 5")
     return opened.page
