@@ -92,10 +92,6 @@ class PageConfig:
     """What a page and its figures show."""
 
     sentences: int = key(60, "sentences per test set whose alignments are kept", minimum=0)
-    sentence: str | None = key(
-        None,
-        "sentence of the first panel of the four-panel figure (source text); null: the first kept",
-    )
     live: bool | str = key(
         "auto",
         "whether models translate in the page itself, one run a group; auto: as many as fit in 12 MB",

@@ -322,8 +322,4 @@ def _kept(examples: Sequence[Example], config: Config) -> set[int]:
     """Ids of the sentences whose alignment is kept step by step."""
     edges = list(config.evaluation.edges or ())
     rows = [{"id": e.id, "source": e.source, "length": len(e.source)} for e in examples]
-    kept = set(records.choose_kept(rows, config.report.sentences, edges))
-    if kept and config.report.sentence:  # the named one among them, tokenised or not
-        named = "".join(config.report.sentence.split())
-        kept |= {e.id for e in examples if "".join(e.source) == named}
-    return kept
+    return set(records.choose_kept(rows, config.report.sentences, edges))

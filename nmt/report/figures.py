@@ -47,7 +47,7 @@ def draw_run(comparison: Comparison, report: ReportConfig, shown: bool = False) 
     drawings = _curves(comparison)
     for test_set in run.sets if report.heatmaps else []:
         if rows := attended(run, test_set):
-            four = four_of(run, test_set, rows, report.sentence)
+            four = four_of(run, test_set, rows)
             drawings[f"{test_set}-four"] = partial(four_figure, four)
             for row in spread_over_lengths(rows, report.heatmaps):
                 title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
@@ -76,24 +76,19 @@ def _curves(comparison: Comparison, **options: Any) -> dict[str, Callable[[], Fi
     }
 
 
-def draw_for_papers(
-    comparison: Comparison, folder: Path, formats: Sequence[str], sentence: str | None = None
-) -> list[Path]:
+def draw_for_papers(comparison: Comparison, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Draws figures that fit a page of a paper into `folder` and returns their files.
 
     They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; captions.txt holds
     their captions. For each test set <set>-bleu-by-length, <set>-by-length-details and
     <set>-differences-by-length, seeds as one line, and <set>-<run>-four (the paper's Figure 3) of
     each run with attention.
-
-    Args:
-        sentence: source text of the first sentence of the four; None: the set's first.
     """
     drawings = _curves(comparison, width=TEXT_WIDTH, captioned=False)
     for test_set in comparison.sets:
         for number, run in enumerate(comparison.present(test_set), 1):
             if rows := attended(run, test_set):
-                four = four_of(run, test_set, rows, sentence)
+                four = four_of(run, test_set, rows)
                 name = file_name(f"{test_set}-{run.label}-four")
                 name += (
                     f"-{number}" if name in drawings else ""
@@ -121,7 +116,7 @@ def attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
 
 
 def four_of(
-    run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]], sentence: str | None
+    run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""
-    return choose_four(rows, sentence, without_unknown(run, test_set) or None)
+    return choose_four(rows, without_unknown(run, test_set) or None)

@@ -7,7 +7,6 @@ from black (0) to white (1), `</s>` shown on both axes; beside them the scale of
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -17,8 +16,6 @@ from matplotlib.figure import Figure
 
 from nmt.data.vocabulary import UNKNOWN_SYMBOL
 from nmt.report.style import shown
-
-log = logging.getLogger(__name__)
 
 CELL = 0.145  # inches: a line of 7-point type and the space between two
 LETTER = 0.062  # inches: mean width of a letter at 7 points
@@ -57,10 +54,9 @@ def four_figure(rows: Sequence[dict[str, Any]], width: float | None = None) -> F
 
 def choose_four(
     rows: Sequence[dict[str, Any]],
-    sentence: str | None = None,
     known: Collection[int] | None = None,
 ) -> list[dict[str, Any]]:
-    """The sentences of the four-panel figure: one that is named, three drawn with a fixed seed.
+    """The sentences of the four-panel figure: the first, and three drawn with a fixed seed.
 
     The three come from those of 10 to 20 words without unknown words; where there are too few,
     other sentences of that length fill up, then any. The draw depends on the sentences alone, so
@@ -68,18 +64,10 @@ def choose_four(
 
     Args:
         rows: lines of alignments/<set>.jsonl.
-        sentence: source text of the named one; none, or one that was not kept: the first row.
         known: ids of the sentences without unknown words; none: those without `<unk>`.
     """
     if not rows:
         return []
-    first = rows[0]
-    if sentence is not None:
-        named = [row for row in rows if _letters(row) == "".join(sentence.split())]
-        if not named:
-            log.warning("report.sentence is not among the sentences kept; drawing the first one")
-        first = named[0] if named else first
-
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
 
@@ -89,7 +77,7 @@ def choose_four(
         draw = hashlib.sha256(f"{SEED}\n{' '.join(row['source'])}".encode(errors="replace"))
         return outside, has_unknown, draw.hexdigest()
 
-    return [first, *sorted((row for row in rows if row is not first), key=rank)[:3]]
+    return [rows[0], *sorted(rows[1:], key=rank)[:3]]
 
 
 def spread_over_lengths(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
@@ -97,11 +85,6 @@ def spread_over_lengths(rows: Sequence[dict[str, Any]], count: int) -> list[dict
     ordered = sorted(rows, key=lambda row: (row["length"], row["id"]))
     places = np.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().astype(int)
     return [ordered[place] for place in places]
-
-
-def _letters(row: dict[str, Any]) -> str:
-    """The source sentence without spaces, which tokenisation moves, and without `</s>`."""
-    return "".join(row["source"][:-1])
 
 
 def _panels(

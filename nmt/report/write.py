@@ -42,7 +42,7 @@ def write_comparison(
     report = report or PageConfig()
     write_tables(comparison, folder / "tables")
     if figures:
-        draw_for_papers(comparison, folder / "figures", figures, report.sentence)
+        draw_for_papers(comparison, folder / "figures", figures)
     if claims is not None:
         write_text(folder / CLAIMS, claims.markdown())
         log.info("claims: %s: %s", claims.summary, folder / CLAIMS)

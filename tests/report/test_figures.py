@@ -1,7 +1,6 @@
 import dataclasses
 import errno
 import json
-import logging
 import os
 from functools import partial
 
@@ -206,7 +205,7 @@ def test_four_panels_in_the_order_given(tmp_path):
     assert [f"({letter})" in drawn for letter in "abcd"] == [True, True, True, False]
 
 
-def test_four_sentences_follow_the_protocol_of_figure_3(caplog):
+def test_four_sentences_follow_the_protocol_of_figure_3():
     def words(count, mark):
         return [f"{mark}{place}" for place in range(count)] + ["</s>"]
 
@@ -221,14 +220,9 @@ def test_four_sentences_follow_the_protocol_of_figure_3(caplog):
     assert drawn <= {1, 2, 4, 5, 6, 7, 8}
     # the draw depends on the sentences, not on their order or on which others were kept
     assert choose_four([rows[0], *rows[:0:-1]])[1:] == chosen[1:]
-    named = choose_four(rows, "long0 long1" + "".join(f"long{n}" for n in range(2, 40)))
-    assert [each["id"] for each in named] == [9, *(each["id"] for each in chosen[1:])]
     assert {each["id"] for each in choose_four(rows, known={2, 5, 7})[1:]} == {2, 5, 7}
     assert len(choose_four(rows[:2])) == 2
     assert choose_four([]) == []
-    with caplog.at_level(logging.WARNING):
-        assert choose_four(rows, "not there")[0] is rows[0]
-    assert "report.sentence" in caplog.text
 
 
 @pytest.mark.parametrize("full", [False, True])
