@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
@@ -23,13 +21,9 @@ def probe(device: torch.device) -> None:
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
         for scorer in (Additive, Dot):
             for dtype, share in TOLERANCE.items():
-                pairs = zip(
-                    results(scorer, dtype, device, kernels),
-                    results(scorer, dtype, device, steps),
-                    strict=True,
-                )
-                for (name, found), (_, expected) in pairs:
-                    error = (found - expected).norm() / expected.norm()
+                found = results(scorer, dtype, device, kernels)
+                for name, expected in results(scorer, dtype, device, steps).items():
+                    error = (found[name] - expected).norm() / expected.norm()
                     if not error <= share:
                         raise ArithmeticError(
                             f"{name} with {scorer.__name__} is off by {float(error):.1%} in {dtype}"
@@ -38,8 +32,8 @@ def probe(device: torch.device) -> None:
 
 def results(
     scorer: type, dtype: torch.dtype, device: torch.device, module: object
-) -> Iterator[tuple[str, Tensor]]:
-    """Loss, gradients, the first logits of a search, and a parameter after a step of Adadelta."""
+) -> dict[str, Tensor]:
+    """Loss, gradients, the scores of a search, and a parameter after a step of Adadelta."""
     attention = Attention(H, 2 * H, N, scorer(N, N))
     decoder = Decoder(V, E, H, M, attention)
     network = fuse(Network(BidirectionalEncoder(V, E, H), decoder, Output(M, V))).to(device)
@@ -52,14 +46,14 @@ def results(
     named, batch = dict(network.named_parameters()), (words, mask, words[:, :3], mask[:, :3])
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
     with backend.using(module), autocast:
-        loss, grads = differentiate(network, named, batch)
-        yield "the loss", loss
-        yield from zip(named, grads, strict=True)
+        loss, gradients = differentiate(network, named, batch)
+        found = {"the loss": loss, **dict(zip(named, gradients, strict=True))}
         with torch.no_grad():
-            memory, state = network.begin(words, mask)
-            yield "a search", network.step(state, memory)[0]
-    parameter, gradient = named["decoder.W_s"], grads[list(named).index("decoder.W_s")]
-    parameter.grad = gradient.clone()
+            keys = network.encode(words, mask).keys
+            assert keys is not None
+            found["the scores of a search"] = attention.scoring(keys[:, :2], keys)
+    parameter = named["decoder.W_s"]
+    parameter.grad = found["decoder.W_s"].clone()
     rule = FusedAdadelta if module is kernels else torch.optim.Adadelta
     rule([parameter], lr=1.0).step()
-    yield "Adadelta", parameter.detach()
+    return found | {"Adadelta": parameter.detach()}

@@ -84,6 +84,7 @@ def goes_on(caplog, monkeypatch):
         with caplog.at_level(logging.WARNING):
             found = train(way)
         assert len(caplog.messages) == 1
+        assert backend.chosen is None
         assert said in caplog.messages[0]
         monkeypatch.undo()
         expected = train(LossGraphs(rehearse=True))
@@ -147,7 +148,7 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkey
         ("open_gates", 0, "with Additive is off"),
         ("reset_backward", 1, "with Additive is off"),
         ("attention_steps", 1, "with Additive is off"),
-        ("additive_scores", 0, "a search with Additive is off"),
+        ("additive_scores", 0, "the scores of a search with Additive is off"),
         ("word_nll", 0, "with Additive is off"),
     ],
 )
