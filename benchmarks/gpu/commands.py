@@ -54,7 +54,7 @@ def resume(setting: Setting, findings: Findings) -> None:
     one, other = weights(straight), weights(killed)
     different = [name for name, value in one.items() if not torch.equal(value, other[name])]
     findings.check("weights of other bits", different, equals=[])
-    same = results(killed)["test"] == results(straight)["test"]
+    same = (killed / "scores.csv").read_text() == (straight / "scores.csv").read_text()
     findings.check("scores are equal", same, equals=True)
     source = setting.folder / "source.txt"
     source.write_text("the house is small .\nwe know that the old woman sees the dog .\n")
