@@ -123,7 +123,9 @@ class Measured:
         }
 
     def has(self, key: str) -> np.ndarray:
-        """Which sentences have a score: (N,) bool."""
+        """Which sentences have a score: (N,) bool; none has one that was not measured."""
+        if key not in self.tables:
+            return np.zeros(len(self.ids), dtype=bool)
         return ~np.isnan(self.tables[key][:, 0])
 
     def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
@@ -156,7 +158,7 @@ def length_curves(
 
     Args:
         groups: by name, the runs that differ by nothing but their seed, on one test set.
-        keys: of scores that all runs were measured by.
+        keys: of scores.
 
     Returns:
         By key, then by name. A score is absent without a common sentence, and with too few sentences

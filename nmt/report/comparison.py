@@ -22,6 +22,7 @@ from nmt.evaluation import significance
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.scores.text import TextScore
 from nmt.evaluation.summary import Measured, score_rows
 from nmt.evaluation.table import score_table
 from nmt.report.curves import CURVES, RETENTION, SetCurves, curve_frame
@@ -304,13 +305,17 @@ class _TestSet:
         return SetCurves(self.name, groups, constant, list(keys))
 
     def _constant(self, label: str) -> Measured:
-        """A system that makes as many errors per word at every length, and scores as a run."""
+        """A system with the BLEU of a run and the same error rate per word at every length.
+
+        It has no scores of detokenised text: its errors are made in tokens.
+        """
         records = constant_error_records(self._records(label))
         for record in records:  # its scores are those of the whole set alone
             record.pop("bleu_stats_no_unk", None)
         measured = self.measured[label]
         settings = EvaluationConfig(edges=self.edges, resamples=self.resamples)
-        system = Measured(records, list(measured.scores.values()), settings, computed=())
+        scores = [each for each in measured.scores.values() if not isinstance(each, TextScore)]
+        system = Measured(records, scores, settings, computed=())
         system.lengths = measured.lengths
         return system
 
