@@ -59,6 +59,6 @@ if __name__ == "__main__":
     for scoring in ("nmt.layers.Additive", "scoring.Distance"):
         scores = train(*sys.argv[1:], f"model.scoring._target_={scoring}")
         print(
-            f"{scoring}: NLL a word {scores['valid/nll_per_word']:.3f}, BLEU"
+            f"{scoring}: NLL per word {scores['valid/nll_per_word']:.3f}, BLEU"
             f" {scores['valid/bleu']:.1f}, AER {scores['valid/alignment_error_rate']:.3f}"
         )

@@ -7,7 +7,7 @@ The first call installs each toolkit into an environment of its own. Toolkits ta
 Prints a line of JSON a figure:
 
 - `peer`, `system`: the toolkit that is compared, and who did the work: the peer or `nmt`
-- `task`: `training` (target words a second) or `beam 12` (sentences a second)
+- `task`: `training` (target words per second) or `beam 12` (sentences per second)
 - `order`: `mixed` batches hold sentences as they come, `sorted` ones sentences of like length
 - `rate`: the median, per second of the processor for one thread, of the wall clock for several
 - `ratio`: the median over the rounds of the rate divided by the peer's rate with batches of its own order

@@ -18,7 +18,7 @@ class PaperRow:
         bleu_all: BLEU of all sentences.
         bleu_no_unk: BLEU of the sentences without unknown words.
         updates, epochs, hours, device: how long it was trained, and on what.
-        train_nll, valid_nll: nats a sentence.
+        train_nll, valid_nll: nats per sentence.
     """
 
     name: str

@@ -41,8 +41,8 @@ PREVIEW = "preview"
 COMPARISON = "comparison/page"
 OVER_UPDATES = {
     "valid/bleu": "Development BLEU (greedy)",
-    "valid/nll_per_word": "Development NLL a word (nats)",
-    "train/nll_per_word": "Training NLL a word (nats)",
+    "valid/nll_per_word": "Development NLL per word (nats)",
+    "train/nll_per_word": "Training NLL per word (nats)",
     "valid/attention_entropy": "Attention entropy (nats)",
     "valid/eos_weight": "Attention on </s>",
     "valid/alignment_error_rate": "Development alignment error rate",

@@ -115,19 +115,17 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
     text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
     if len(curves):
         drawn = resampled_words(curves[curves["kind"] == "score"])
-        text += f"Line: {score} of the sentences of about that length ({kernel_words()}). "
+        text += f"Line: {score} of sentences of about that length ({kernel_words()}). "
         text += (
             f"Band: {comparison.level} bootstrap interval over {drawn}, at each length. "
             if drawn
             else ""
         )
         if "constant" in set(curves["kind"]):
-            text += (
-                "Dashed: a system that makes as many errors per word in sentences of every length. "
-            )
+            text += "Dashed: a system with the same error rate per word at every length. "
     else:
         text += f"No curve: fewer than {FEWEST} sentences of similar length. "
-    text += f"Points: sentences in buckets of lengths; counts below. {_cap_words(comparison)}"
+    text += f"Points: buckets of lengths. {_cap_words(comparison)}"
     searches = dict.fromkeys(search_settings(run) for run in comparison.present(test_set))
     known = " or ".join(filter(None, searches))
     return text + (f"Search: {known}." if known else "")
@@ -152,8 +150,8 @@ def _write_caption(figure: Figure, text: str) -> None:
 def kernel_words() -> str:
     """What a curve averages over."""
     return (
-        f"weights fall off with a standard deviation of {100 * WIDTH:.0f} % of the length; "
-        f"at least {FEWEST} sentences"
+        f"Gaussian kernel over log length with standard deviation {WIDTH}; "
+        f"at least {FEWEST} effective sentences"
     )
 
 

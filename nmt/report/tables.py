@@ -111,8 +111,8 @@ def number(value: Any, digits: int = 2, low: Any = None, high: Any = None) -> Ce
 def heading(about: dict[str, Any]) -> str:
     """The title of a score with its unit.
 
-    >>> heading({"title": "NLL a word", "unit": "nats"}), heading({"title": "TER", "unit": "points"})
-    ('NLL a word (nats)', 'TER')
+    >>> heading({"title": "NLL per word", "unit": "nats"}), heading({"title": "TER", "unit": "points"})
+    ('NLL per word (nats)', 'TER')
     """
     plain = about["unit"] in ("", "points", "ratio")
     return str(about["title"]) if plain else f"{about['title']} ({about['unit']})"
@@ -259,7 +259,7 @@ def paper_table() -> Table:
         for row in map(asdict, ROWS)
     ]
     notes = [
-        f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats a sentence. "
+        f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats per sentence. "
         "Scores on another test set cannot be compared with them."
     ]
     title = f"Published by the paper, on {TEST_SET} (not measured here)"
@@ -292,7 +292,7 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
     frame = pd.DataFrame(rows)
     if rows and (frame["Started from"] == NONE).all():
         frame = frame.drop(columns="Started from")
-    notes = ["NLL in nats a sentence; hours add up over resumes."]
+    notes = ["NLL in nats per sentence; hours add up over resumes."]
     return Table("training", "Training (as Table 2)", frame, notes)
 
 
@@ -424,8 +424,8 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
     notes = [
         "Scores read off the curves over length. Left: the score of the long sentences divided by "
         "that of the short ones. Constant error rate: what is left of a system with the same score "
-        "that makes as many errors per word at every length; where the next column is below 0, the "
-        "runs fall more than that.",
+        "and the same error rate per word at every length; where the interval in the next column is "
+        "below 0, the run falls more than that.",
         "Lost: the first length, in words, at which that share of the score at the short length is "
         "lost; > says that it is not reached where the curve is known. "
         f"Intervals: {comparison.level}, bootstrap over {resampled_words(frame)}.",

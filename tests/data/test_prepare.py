@@ -157,7 +157,7 @@ def test_subwords(config: Config, joint: bool) -> None:
     assert prepared.train.sizes[3].tolist() == [len(row["source_ids"]), len(row["target_ids"])]
     assert prepared.train.sizes.max() > 10
     assert prepared.counts["train"]["source_unknown"] == 0
-    # NLL a word is divided by words, each sentence's END counted as one.
+    # The NLL per word is divided by words, each sentence's END counted as one.
     for split in (prepared.train, prepared.valid):
         batch = split.batch([3, 0, 2])
         assert batch.words == sum(len(split[number]["target"]) + 1 for number in (3, 0, 2))

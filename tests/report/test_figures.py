@@ -107,7 +107,7 @@ def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison)
     assert [axes.get_title() for axes in figure.axes[:4]] == [
         *("BLEU, all", "BLEU, no UNK", "Brevity penalty", "BLEU without brevity penalty")
     ]
-    assert "NLL a word (nats)" in [axes.get_title() for axes in details.axes]
+    assert "NLL per word (nats)" in [axes.get_title() for axes in details.axes]
     drawn = [line.get_xydata() for line in figure.axes[0].get_lines()]
     curves = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
     buckets = comparison.by_length("newstest").query("key == 'bleu'")

@@ -19,7 +19,7 @@ class NllPerWord(Ratio):
     """
 
     key = "nll_per_word"
-    title = "NLL a word"
+    title = "NLL per word"
     unit = "nats"
     digits = 3
     higher_is_better = False
@@ -34,7 +34,7 @@ class NllPerSentence(NllPerWord):
     """Of a sentence with its `</s>`, as the paper's Table 2."""
 
     key = "nll_per_sentence"
-    title = "NLL a sentence"
+    title = "NLL per sentence"
     digits = 2
     by_length = False
 
@@ -43,7 +43,7 @@ class NllPerSentence(NllPerWord):
 
 
 class Perplexity(NllPerWord):
-    """exp of the NLL a word."""
+    """exp of the NLL per word."""
 
     key = "perplexity"
     title = "Perplexity"

@@ -130,7 +130,7 @@ def test_the_matrix_is_of_the_chosen_score(page: Any) -> None:
     page.select_option("#tested", "nll_per_word")
     assert cell().get_attribute("class") == "better"
     assert re.fullmatch(r"−\d\.\d{3}\*+\np [<\d.]+", cell().inner_text())
-    assert "NLL a word (nats)" in cell().get_attribute("aria-label")
+    assert "NLL per word (nats)" in cell().get_attribute("aria-label")
     page.select_option("#tested", "attention_entropy")
     assert page.locator("#significance tbody tr").count() == 2
 

@@ -123,7 +123,7 @@ def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> Non
     assert len(text.split()) > 2
     rows = live.locator("#live-table tbody tr")
     assert rows.last.locator("th").inner_text() == str(len(text.split()))
-    assert rows.last.locator("td").count() == 3  # nats a word of both, words not read of one
+    assert rows.last.locator("td").count() == 3  # nats per word of both, words not read of one
     count = rows.count()
     translated_after(live, lambda: live.click("#live-shorter"))
     assert live.input_value("#live-text") == "the agreement"

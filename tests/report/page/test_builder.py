@@ -74,7 +74,7 @@ def test_the_charts_have_the_scores_of_the_frame(page: Elements, runs: list[Fini
         [wanted] = frame[frame["subset"] == subset].to_dict("records")
         assert row[key] == pytest.approx([wanted[e] for e in ("value", "low", "high", "sentences")])
     assert overview["scores"]["nll_per_word"] == {
-        **{"title": "NLL a word (nats)", "digits": 3, "higher_is_better": False, "ratio": False}
+        **{"title": "NLL per word (nats)", "digits": 3, "higher_is_better": False, "ratio": False}
     }
     first, second, bucket, *numbers = overview["sets"]["newstest"]["significance"]["bleu"][0]
     assert [overview["runs"][n]["label"] for n in (first, second)] == [runs[0].label, runs[1].label]

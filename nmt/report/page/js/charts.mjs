@@ -60,7 +60,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     width,
     height: 46,
     data: { values: counts },
-    encoding: { x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: `${words} a sentence` } } },
+    encoding: { x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: `${words} per sentence` } } },
     layer: [
       { mark: { type: "bar", color: theme.bar }, encoding: { x2: { field: "end" }, y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } }, y2: { datum: 0 } } },
       { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { x: { ...end, field: "words" }, y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },

@@ -7,7 +7,7 @@ import { bucketCounts, caps, comparedRows, looks, passing, scoreRows, trainingRo
 import { matrix } from "./significance.mjs";
 import { sortable } from "./tables.mjs";
 
-const TRAINING = { train_nll_per_word: "Training NLL, nats a word", nll_per_word: "Development NLL, nats a word", bleu: "Development BLEU" };
+const TRAINING = { train_nll_per_word: "Training NLL, nats per word", nll_per_word: "Development NLL, nats per word", bleu: "Development BLEU" };
 
 const BANDED = 25; // lines whose bands are drawn at first: those of more hide them
 

@@ -47,7 +47,7 @@ export function column(model, { choose, force }) {
     ui.words.replaceChildren(...buttons.flatMap((button) => [button, " "]));
     const entropies = record.weights?.map(entropy);
     const figures = [
-      ["log-probability a word", `${fixed(record.perWord)} nats`],
+      ["log-probability per word", `${fixed(record.perWord)} nats`],
       ["words not read", record.unread === null ? "– (no attention)" : unread(record)],
       ["attention entropy", entropies ? `${fixed(entropies.reduce((a, b) => a + b, 0) / entropies.length)} nats` : "–"],
       ["written in", `${fixed(record.seconds)} s${record.finished ? "" : ", without an end"}`],

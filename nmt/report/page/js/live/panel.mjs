@@ -129,7 +129,7 @@ export async function startLive(live) {
     state.labels = labels;
     state.history = [...state.history.slice(1 - KEPT), { text, records }];
     const head = h("tr", {}, h("th", { scope: "col", text: "Source words" }), state.columns.flatMap(({ model }) => [
-      h("th", { scope: "col", text: `${model.label}: nats a word` }),
+      h("th", { scope: "col", text: `${model.label}: nats per word` }),
       model.attends ? h("th", { scope: "col", text: `${model.label}: words not read` }) : null,
     ]));
     const rows = state.history.map((entry) => h("tr", {}, h("th", { scope: "row", text: entry.records[0].source.length - 1, title: entry.text }), entry.records.flatMap((record) => [
