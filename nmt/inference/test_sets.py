@@ -36,7 +36,7 @@ from nmt.inference.force_decoding import ForcedDecoding, ScoredSentence, force_d
 from nmt.inference.model import Model
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError
-from nmt.utils.progress import Stage, counted, timed
+from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,6 @@ def evaluate_model(model: Model, sets: Sets, folder: Path) -> list[Row]:
     config, (rank, world) = model.config, rank_and_world()
     shown, rows = config.trainer["enable_progress_bar"], []
     for name, examples in sets.items():
-        log.info("translating %s: %s", name, counted(len(examples), "sentence"))
         stage = Stage(f"translating {name}", len(examples), "sentence", shown=shown)
         with timed(f"{name} translated"), stage:
             translated, alignments = run_test_set(

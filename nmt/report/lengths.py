@@ -238,7 +238,8 @@ def _draw_score(axes: Axes, comparison: Comparison, test_set: str, key: str) -> 
         axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
     low, high = axes.get_ylim()
     if comparison.about[key]["unit"] != "ratio":  # a ratio is read against 1
-        axes.set_ylim(min(0, low), high)
+        bottom = min(0, low)
+        axes.set_ylim(bottom, high + 0.05 * (high - bottom))
     _finish(axes, comparison, heading(comparison.about[key]))
 
 

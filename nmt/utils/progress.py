@@ -42,7 +42,8 @@ class Stage:
             unit = f" {self.unit}s"
             self._bar = tqdm(total=self.total, desc=self.title, unit=unit, dynamic_ncols=True)
         elif self._shown:
-            log.info("%s", self.title)
+            amount = "" if self.total is None else f": {counted(self.total, self.unit)}"
+            log.info("%s%s", self.title, amount)
         return self
 
     def __exit__(self, *_: object) -> None:
