@@ -29,7 +29,7 @@ def test_a_stage_logs_its_title_and_its_counts(lines):
         known.advance(24)  # an estimate for two ranks, where the first has done all
         unknown.advance(3000)
     assert lines.messages == [
-        "translating",
+        "translating: 12 sentences",
         "reading",
         "translating: 2 of 12 sentences",
         "translating: 12 of 12 sentences",
