@@ -28,7 +28,7 @@ LINKS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
 
 def runs_of(rows: pd.DataFrame) -> dict[str, list[FinishedRun]]:
     """The runs on record by group, with the records of their sentences."""
-    groups: dict[str, dict[Any, dict[Any, list[dict[str, Any]]]]] = {}
+    groups: dict[str, dict[Any, dict[str, list[dict[str, Any]]]]] = {}
     correct = rows[[f"bleu_correct_{n}" for n in range(1, 5)]].to_numpy()
     known = rows[[f"no_unk_correct_{n}" for n in range(1, 5)]].to_numpy()
     links = rows[list(LINKS)].to_numpy()
@@ -42,10 +42,10 @@ def runs_of(rows: pd.DataFrame) -> dict[str, list[FinishedRun]]:
         if not np.isnan(links[place]).any():
             record["alignment_counts"] = links[place].tolist()
         sets = groups.setdefault(row.group, {}).setdefault(row.seed, {})
-        sets.setdefault(("translations", row.set), []).append(record)
+        sets.setdefault(row.set, []).append(record)
     return {
         group: [
-            FinishedRun(f"{group} {seed}", {"seed": seed}, lines=sets)
+            FinishedRun(f"{group} {seed}", {"seed": seed}, records=sets)
             for seed, sets in seeds.items()
         ]
         for group, seeds in groups.items()

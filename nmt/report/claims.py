@@ -99,8 +99,8 @@ class Claim:
     @property
     def part(self) -> str:
         """The lengths that are measured."""
+        first, last = self.lengths
         if self.statistic == "score":
-            first, last = self.lengths
             return f"{first or 1} to {last or '…'} words"
         return f"{self.long} against {self.short} words"
 
@@ -158,28 +158,6 @@ class Verdict:
         decided = self.verdict in (SUPPORTED, REFUTED)
         return f"{self.verdict}, {THESE}" if few and decided else self.verdict
 
-    @property
-    def row(self) -> dict[str, Any]:
-        """The claim with its verdict, its figure and the values of the seeds, for a table."""
-        claim, estimate = self.claim, self.estimate
-        ((rule, margin),) = claim.rule.items()
-        score = score_of_name(claim.score, "claims: score")
-        digits = max(2, score.digits) if claim.statistic == "score" else 3
-        ends = (None, None) if estimate is None else estimate.interval(CONFIDENCE)
-        values = [", ".join(number(value, digits).text for value in each) for each in self.seeds]
-        return {
-            "claim": claim.claim,
-            "who says it": claim.source,
-            "verdict": self.shown,
-            "figure": number(estimate and estimate.score, digits, *ends),
-            "seeds": " less ".join(values),
-            "p": number(self.p, 3),
-            "p, Holm": number(self.corrected, 3),
-            "measured": f"{STATISTICS[claim.statistic].format(score.title)} of "
-            f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
-            f"{RULES[rule].format(f'{margin:g}')}",
-        }
-
 
 @dataclass(frozen=True)
 class Decided:
@@ -189,37 +167,50 @@ class Decided:
     verdicts: Sequence[Verdict]
 
     @property
-    def summary(self) -> str:
-        """How many claims have which verdict."""
-        counts = Counter(each.shown for each in self.verdicts)
-        return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-
-    @property
     def commands(self) -> list[str]:
         """The commands that make all missing runs."""
         return list(dict.fromkeys(line for each in self.verdicts for line in each.commands))
 
     @property
     def table(self) -> Table:
-        """A row for each claim."""
+        """A row for each claim; the title counts the verdicts."""
+        rows = []
+        for each in self.verdicts:
+            claim, estimate = each.claim, each.estimate
+            ((rule, margin),) = claim.rule.items()
+            score = score_of_name(claim.score, "claims: score")
+            digits = max(2, score.digits) if claim.statistic == "score" else 3
+            ends = estimate.interval(CONFIDENCE) if estimate else (None, None)
+            seeds = [", ".join(number(value, digits).text for value in of) for of in each.seeds]
+            rows.append(
+                {
+                    "claim": claim.claim,
+                    "who says it": claim.source,
+                    "verdict": each.shown,
+                    "figure": number(estimate and estimate.score, digits, *ends),
+                    "seeds": " less ".join(seeds),
+                    "p": number(each.p, 3),
+                    "p, Holm": number(each.corrected, 3),
+                    "measured": f"{STATISTICS[claim.statistic].format(score.title)} of "
+                    f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
+                    f"{RULES[rule].format(f'{margin:g}')}",
+                }
+            )
+        counts = Counter(each.shown for each in self.verdicts).most_common()
+        title = ", ".join(f"{count} {verdict}" for verdict, count in counts)
         notes = [f"{each.name}: {each.reason}" for each in self.verdicts if each.reason]
-        rows = [each.row for each in self.verdicts]
-        return Table("claims", self.summary, pd.DataFrame(rows), notes)
+        return Table("claims", title, pd.DataFrame(rows), notes)
 
     def markdown(self) -> str:
         """The report: a table of all claims, and the commands for missing runs."""
-        return "\n".join(
-            [
-                f"# {self.file.title}\n",
-                f"File `{self.file.name}`, sha256 `{self.file.sha256}`. Intervals are 95 %: over seeds",
-                f"and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict",
-                "is of its claim by itself; p with Holm's correction is of all claims together.\n",
-                self.table.markdown(),
-                *(["## Missing runs\n"] if self.commands else []),
-                *(f"    {line}" for line in self.commands),
-                "",
-            ]
+        missing = ["## Missing runs\n", *(f"    {line}" for line in self.commands)]
+        text = (
+            f"# {self.file.title}\n\n"
+            f"File `{self.file.name}`, sha256 `{self.file.sha256}`. Intervals are 95 %: over seeds\n"
+            f"and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict\n"
+            "is of its claim by itself; p with Holm's correction is of all claims together.\n\n"
         )
+        return "\n".join([text + self.table.markdown(), *(missing if self.commands else []), ""])
 
 
 def read_claims(path: Path) -> ClaimFile:

@@ -1,4 +1,4 @@
-"""Curves over sentence length, and what long sentences keep of a score, as frames.
+"""Curves over sentence length, and what long sentences keep of a score, as rows of tidy tables.
 
 Every group of seeds has a curve (`nmt.evaluation.curves`). Two groups have the curves of their
 difference and of their ratio: what makes long sentences hard for both cancels in them.
@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from nmt.evaluation.curves import LONG, LOST, SHORT, Curve, difference, ratio
-from nmt.evaluation.summary import Measured, length_curves
 
 MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs
 CURVES = [
@@ -24,25 +23,21 @@ CURVES = [
 """Columns of the curves. `kind` is `score`, `constant` (a system of a constant error rate), `seed`
 (one run of a group, without a band), `difference` or `ratio`; `name` a group or run, `other` the group
 that it is compared with; `sentences` the effective number."""
-RETENTION = [
-    *("set", "key", "name", "short", "long", "score_short", "score_long", "value", "low", "high"),
-    *("interval", "longest", "constant", "above", "above_low", "above_high"),
-    *(
-        f"lost_{share:.2f}{end}".replace(".", "_")
-        for share in LOST
-        for end in ("", "_low", "_high")
-    ),
-]
-"""Columns of what is kept: the score at `short` and at `long` words, `value` their ratio, `constant`
-that of a system of a constant error rate, `above` the first less the second, `longest` the last length of
-the curve, and the first lengths at which shares of the score at `short` are lost."""
-_TEXTS = ("set", "key", "kind", "name", "other", "interval")
+RETENTION = ["set", "key", "name", "statistic", "value", "low", "high", "interval", "longest"]
+"""Columns of what long sentences keep. `statistic` is the score `at 10 words` and `at 50 words` (or the
+last length of the curve, `longest`), their difference (`points`), the share that is `left`, that of a
+system with a `constant error rate`, the first of these `less that`, and the length at which a share is
+lost (`10% lost at`; NaN: not reached)."""
+LEFT, CONSTANT, ABOVE, POINTS = "left", "constant error rate", "left less that", "points"
+
+Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # by key, then by kind and name
 
 
-def curve_frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def tidy(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
     """A frame of the columns `CURVES` or `RETENTION`."""
-    numbers = {name: "float64" for name in columns if name not in _TEXTS}
-    return pd.DataFrame(list(rows), columns=list(columns)).astype(numbers)
+    numbers = ("words", "value", "low", "high", "sentences", "longest")
+    frame = pd.DataFrame(list(rows), columns=list(columns))
+    return frame.astype({name: "float64" for name in columns if name in numbers})
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
@@ -53,84 +48,66 @@ def resampled_words(frame: pd.DataFrame) -> str:
     )
 
 
-class SetCurves:
-    """The curves of one test set.
+def curve_rows(curves: Curves, groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """Rows of the columns `CURVES`, without the set.
 
     Args:
-        test_set: its name.
-        groups: runs that differ in their seed alone, by the name of the group.
-        constant: for a group a system of a constant error rate with the score of its first run.
-        keys: of scores.
+        curves: of one test set.
+        groups: labels of the runs of each group, in the order of its curve's samples.
     """
+    for key, of_key in curves.items():
+        for (kind, name), curve in of_key.items():
+            yield from _points(curve, key=key, kind=kind, name=name, other="")
+            runs = groups[name] if kind == "score" and len(groups[name]) > 1 else ()
+            for run, values in zip(runs, curve.samples[0][:, 0], strict=False):
+                for words, value in zip(curve.lengths, values, strict=True):
+                    if np.isfinite(value):
+                        head = {"key": key, "kind": "seed", "name": run}
+                        yield head | {"words": words, "value": value}
+        names = [name for kind, name in of_key if kind == "score"][:MAX_COMPARED]
+        for a, b in combinations(names, 2):
+            pair = of_key["score", a], of_key["score", b]
+            for kind, compared in (("difference", difference(*pair)), ("ratio", ratio(*pair))):
+                yield from _points(compared, key=key, kind=kind, name=a, other=b)
 
-    def __init__(
-        self,
-        test_set: str,
-        groups: Mapping[str, Mapping[str, Measured]],
-        constant: Mapping[str, Measured],
-        keys: Sequence[str],
-    ) -> None:
-        self.test_set, self.groups = test_set, groups
-        members = {("score", name): list(runs.values()) for name, runs in groups.items()}
-        members |= {("constant", name): [measured] for name, measured in constant.items()}
-        self.curves = length_curves(members, keys)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Rows of the columns `CURVES`."""
-        for key, curves in self.curves.items():
-            for (kind, name), curve in curves.items():
-                yield from self._rows(curve, key, kind, name)
-                runs = self.groups[name] if kind == "score" else {}
-                for n, run in enumerate(runs if len(runs) > 1 else ()):
-                    alone = {"key": key, "kind": "seed", "name": run}
-                    for words, value in zip(curve.lengths, curve.samples[0][n, 0], strict=True):
-                        if np.isfinite(value):
-                            yield {"set": self.test_set, **alone, "words": words, "value": value}
-            names = [name for kind, name in curves if kind == "score"][:MAX_COMPARED]
-            for a, b in combinations(names, 2):
-                pair = curves["score", a], curves["score", b]
-                yield from self._rows(difference(*pair), key, "difference", a, b)
-                yield from self._rows(ratio(*pair), key, "ratio", a, b)
+def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
+    columns = curve.lengths, curve.estimates, *curve.band()
+    for words, estimate, low, high in zip(*columns, strict=True):
+        if np.isfinite(estimate.score):
+            ends = {"words": words, "value": estimate.score, "low": low, "high": high}
+            drawn = estimate.drawn if np.isfinite(low) else ""
+            yield head | ends | {"sentences": estimate.sentences, "interval": drawn}
 
-    def _rows(
-        self, curve: Curve, key: str, kind: str, name: str, other: str = ""
-    ) -> Iterator[dict[str, Any]]:
-        columns = curve.lengths, curve.estimates, *curve.band()
-        for words, estimate, low, high in zip(*columns, strict=True):
-            if np.isfinite(estimate.score):
-                yield {
-                    **{"set": self.test_set, "key": key, "kind": kind, "name": name},
-                    **{"other": other, "words": words, "value": estimate.score},
-                    **{"low": low, "high": high, "sentences": estimate.sentences},
-                    "interval": estimate.drawn if np.isfinite(low) else "",
-                }
 
-    def retention(self, keys: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Rows of the columns `RETENTION` of some scores, which are better when higher.
+def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Rows of the columns `RETENTION`, without the set, of some scores, which are better when higher.
 
-        There are none if sentences of `SHORT` words are too few.
-        """
-        for key in filter(keys.__contains__, self.curves):
-            for (kind, name), curve in self.curves[key].items():
-                longest = float(curve.lengths[-1])
-                long = LONG if longest >= LONG else int(longest)
-                first, last = curve.at(SHORT), curve.at(long)
-                kept = curve.retention(SHORT, long) if long > SHORT else None
-                if kind != "score" or first is None or last is None or kept is None:
-                    continue
-                if not np.isfinite([first.score, last.score, kept.score]).all():
-                    continue
-                low, high = kept.interval()
-                row = {"set": self.test_set, "key": key, "name": name, "short": SHORT, "long": long}
-                row |= {"score_short": first.score, "score_long": last.score, "longest": longest}
-                row |= {"value": kept.score, "low": low, "high": high, "interval": kept.drawn}
-                constant = self.curves[key].get(("constant", name))
-                own, flat = curve.relative(SHORT), constant and constant.relative(SHORT)
-                if own and flat and (above := difference(own, flat).at(long)) is not None:
-                    row |= {"constant": kept.score - above.score, "above": above.score}
-                    row |= zip(("above_low", "above_high"), above.interval(), strict=True)
-                for share in LOST:
-                    name = f"lost_{share:.2f}".replace(".", "_")
-                    names = (name + end for end in ("", "_low", "_high"))
-                    row |= zip(names, curve.lost(share, SHORT), strict=True)
-                yield row
+    There are none if sentences of `SHORT` words are too few.
+    """
+    for key, of_key in curves.items():
+        for (kind, name), curve in of_key.items():
+            longest = float(curve.lengths[-1])
+            long = LONG if longest >= LONG else int(longest)
+            first, last = curve.at(SHORT), curve.at(long)
+            kept = curve.retention(SHORT, long) if long > SHORT else None
+            if key not in keys or kind != "score" or not (first and last and kept):
+                continue
+            if not np.isfinite([first.score, last.score, kept.score]).all():
+                continue
+            values: dict[str, tuple[float | None, ...]] = {
+                f"at {SHORT} words": (first.score,),
+                f"at {long} words": (last.score,),
+                LEFT: (kept.score, *kept.interval()),
+            }
+            constant = of_key.get(("constant", name))
+            own, flat = curve.relative(SHORT), constant and constant.relative(SHORT)
+            if own and flat and (above := difference(own, flat).at(long)):
+                values[CONSTANT] = (kept.score - above.score,)
+                values[ABOVE] = (above.score, *above.interval())
+            values[POINTS] = (last.score - first.score,)
+            values |= {f"{share:.0%} lost at": curve.lost(share, SHORT) for share in LOST}
+            head = {"key": key, "name": name, "interval": kept.drawn, "longest": longest}
+            for statistic, numbers in values.items():
+                ends = zip(("value", "low", "high"), numbers, strict=False)
+                yield head | {"statistic": statistic} | dict(ends)

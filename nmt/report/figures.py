@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from nmt.report.comparison import Comparison, without_unknown
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import (
     caption,
+    control_of,
     details_figure,
     differences_caption,
     differences_figure,
@@ -25,10 +25,10 @@ from nmt.report.style import PAPER, draw_figure, file_name
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage
 
-log = logging.getLogger(__name__)
-
 FOLDER = "figures"
 TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
+
+Drawings = dict[str, Callable[[], Figure | None]]  # by the name of the file
 
 
 def draw_run(comparison: Comparison, report: ReportConfig, shown: bool = False) -> list[Path]:
@@ -43,37 +43,15 @@ def draw_run(comparison: Comparison, report: ReportConfig, shown: bool = False) 
     """
     (run,) = comparison.runs
     assert run.folder is not None
-    folder = run.folder / FOLDER
     drawings = _curves(comparison)
     for test_set in run.sets if report.heatmaps else []:
-        if rows := attended(run, test_set):
-            four = four_of(run, test_set, rows)
-            drawings[f"{test_set}-four"] = partial(four_figure, four)
-            for row in spread_over_lengths(rows, report.heatmaps):
-                title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
-                name = f"{test_set}-heatmap-{row['id']}"
-                drawings[name] = partial(heatmap_figure, row, title)
-    written: list[Path] = []
-    with Stage("drawing", len(drawings), "figure", shown=shown) as stage:
-        for name, make in drawings.items():
-            written += draw_figure(make, folder / name, report.figures)
-            stage.advance()
-    return written
-
-
-def _curves(comparison: Comparison, **options: Any) -> dict[str, Callable[[], Figure | None]]:
-    """What draws the figures over length, by their names."""
-    makers: dict[str, Callable[..., Figure | None]] = {
-        "bleu-by-length": lengths_figure,
-        "by-length-details": details_figure,
-        "differences-by-length": differences_figure,
-    }
-    return {
-        f"{test_set}-{name}": partial(make, comparison, test_set, **options)
-        for test_set in comparison.sets
-        if len(comparison.by_length(test_set))
-        for name, make in makers.items()
-    }
+        rows = _attended(run, test_set)
+        if rows:
+            drawings[f"{test_set}-four"] = partial(four_figure, _four(run, test_set, rows))
+        for row in spread_over_lengths(rows, report.heatmaps):
+            title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
+            drawings[f"{test_set}-heatmap-{row['id']}"] = partial(heatmap_figure, row, title)
+    return _draw(drawings, run.folder / FOLDER, report.figures, shown=shown)
 
 
 def draw_for_papers(comparison: Comparison, folder: Path, formats: Sequence[str]) -> list[Path]:
@@ -84,39 +62,64 @@ def draw_for_papers(comparison: Comparison, folder: Path, formats: Sequence[str]
     <set>-differences-by-length, seeds as one line, and <set>-<run>-four (the paper's Figure 3) of
     each run with attention.
     """
-    drawings = _curves(comparison, width=TEXT_WIDTH, captioned=False)
+    drawings = _curves(comparison, TEXT_WIDTH)
     for test_set in comparison.sets:
         for number, run in enumerate(comparison.present(test_set), 1):
-            if rows := attended(run, test_set):
-                four = four_of(run, test_set, rows)
+            if rows := _attended(run, test_set):
                 name = file_name(f"{test_set}-{run.label}-four")
-                name += (
-                    f"-{number}" if name in drawings else ""
-                )  # labels that differ in signs alone
-                drawings[name] = partial(four_figure, four, TEXT_WIDTH)
-    written: list[Path] = []
-    for name, make in drawings.items():
-        written += draw_figure(make, folder / name, formats, PAPER)
-    texts = [
-        f"{file.stem}: {words(comparison, test_set)}\n"
+                if name in drawings:  # labels that differ in signs alone
+                    name += f"-{number}"
+                drawings[name] = partial(four_figure, _four(run, test_set, rows), TEXT_WIDTH)
+    written = _draw(drawings, folder, formats, PAPER)
+    control = control_of(comparison)
+    captions = {
+        f"{name}-{ending}": text
+        for name in comparison.sets
+        for ending, text in (
+            ("bleu-by-length", caption(comparison, name)),
+            ("differences-by-length", differences_caption(comparison, name, control)),
+        )
+    }
+    stems = {file.stem for file in written}
+    lines = [f"{stem}: {text}\n" for stem, text in captions.items() if stem in stems]
+    write_text(folder / "captions.txt", "".join(lines))
+    return [*written, folder / "captions.txt"]
+
+
+def _curves(comparison: Comparison, width: float | None = None) -> Drawings:
+    """The figures over length."""
+    return {
+        f"{test_set}-{name}": partial(make, comparison, test_set, width)
         for test_set in comparison.sets
-        for words, ending in ((caption, "bleu"), (differences_caption, "differences"))
-        for file in written[:: len(formats)]
-        if file.stem == f"{test_set}-{ending}-by-length"
-    ]
-    if texts:
-        written.append(folder / "captions.txt")
-        write_text(written[-1], "".join(texts))
+        if len(comparison.by_length(test_set))
+        for name, make in (
+            ("bleu-by-length", lengths_figure),
+            ("by-length-details", details_figure),
+            ("differences-by-length", differences_figure),
+        )
+    }
+
+
+def _draw(
+    drawings: Drawings,
+    folder: Path,
+    formats: Sequence[str],
+    changes: Mapping[str, Any] | None = None,
+    shown: bool = False,
+) -> list[Path]:
+    written = []
+    with Stage("drawing", len(drawings), "figure", shown=shown) as stage:
+        for name, make in drawings.items():
+            written += draw_figure(make, folder / name, formats, changes)
+            stage.advance()
     return written
 
 
-def attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
+def _attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
     """The rows of alignments/<set>.jsonl that have weights: none of a model without attention."""
     return [row for row in run.alignments(test_set) if row["weights"] is not None]
 
 
-def four_of(
-    run: FinishedRun, test_set: str, rows: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The sentences of a run's four-panel figure, of `rows`; see `choose_four`."""
+def _four(run: FinishedRun, test_set: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The sentences of a run's four-panel figure."""
     return choose_four(rows, without_unknown(run, test_set) or None)

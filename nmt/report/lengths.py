@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from nmt.evaluation.curves import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
-from nmt.report.comparison import Comparison, search_settings
+from nmt.report.comparison import LEVEL, Comparison, search_settings
 from nmt.report.curves import resampled_words
 from nmt.report.style import GREY, run_style, shown
 from nmt.report.tables import heading
@@ -28,82 +28,68 @@ TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words
 MAX_LABEL = 60  # letters of a label that are shown
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
-DOTS = (0, (2, 2))
 
 
-def lengths_figure(
-    comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
-) -> Figure:
+def lengths_figure(comparison: Comparison, test_set: str, width: float | None = None) -> Figure:
     """BLEU by length beside its two factors, brevity penalty and precisions; counts underneath.
 
     Args:
-        width: of the figure in inches; None: what its panels take.
-        captioned: whether `caption` is written below.
+        width: of the figure in inches, without its caption; None: what its panels take, with it.
     """
-    keys = [key for key in BLEU_PARTS if key in comparison.by_length(test_set)["key"].unique()]
-    figure, panels = _panels(
-        comparison, keys, 2 if len(keys) == 4 else len(keys), width, counts=True
-    )
-    for key, axes in zip(keys, panels, strict=False):
-        _draw_score(axes, comparison, test_set, key)
+    keys = [key for key in BLEU_PARTS if key in set(comparison.by_length(test_set)["key"])]
+    columns = 2 if len(keys) == 4 else len(keys)
+    figure, panels = _panels(comparison, len(keys), columns, width, counts=True)
+    _draw_scores(panels, comparison, test_set, keys)
     for axes in panels[len(keys) :]:
         _draw_counts(axes, comparison, test_set)
     panels[0].set_ylabel("BLEU")
     panels[len(keys)].set_ylabel("sentences")
-    if captioned:
-        _write_caption(figure, caption(comparison, test_set))
+    _write_caption(figure, "" if width else caption(comparison, test_set))
     return figure
 
 
 def details_figure(
-    comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
+    comparison: Comparison, test_set: str, width: float | None = None
 ) -> Figure | None:
     """Small curves over length of the other scores; None without any. Arguments as above."""
     present = set(comparison.by_length(test_set)["key"])
     keys = [key for key in comparison.about if key in present and key not in BLEU_PARTS]
     if not keys:
         return None
-    figure, panels = _panels(comparison, keys, min(3, len(keys)), width)
-    for key, axes in zip(keys, panels, strict=False):
-        _draw_score(axes, comparison, test_set, key)
+    figure, panels = _panels(comparison, len(keys), min(3, len(keys)), width)
+    _draw_scores(panels, comparison, test_set, keys)
     for axes in panels[len(keys) :]:
         axes.remove()
-    if captioned:
-        _write_caption(figure, caption(comparison, test_set, "each score"))
+    _write_caption(figure, "" if width else caption(comparison, test_set, "each score"))
     return figure
 
 
 def differences_figure(
-    comparison: Comparison, test_set: str, *, width: float | None = None, captioned: bool = True
+    comparison: Comparison, test_set: str, width: float | None = None
 ) -> Figure | None:
     """BLEU of each group less that of the control, and divided by it; None without a second group.
 
     The control is the first other system, or the first group of runs.
     """
     control = control_of(comparison)
-    pairs = {
-        kind: {
-            name: pair_curve(comparison, test_set, "bleu", kind, name, control)
-            for name in comparison.groups
-        }
+    curves = {
+        (kind, name): curve
         for kind in ("difference", "ratio")
+        for name in comparison.groups
+        if len(curve := pair_curve(comparison, test_set, kind, name, control))
     }
-    if not any(len(curve) for curve in pairs["difference"].values()):
+    if not curves:
         return None
-    names = [name for name, curve in pairs["difference"].items() if len(curve)]
-    figure, panels = _panels(comparison, list(pairs), 2, width, names=names)
-    titles = {
-        "difference": f"BLEU less that of {control}",
-        "ratio": f"BLEU divided by that of {control}",
-    }
-    for axes, (kind, curves) in zip(panels, pairs.items(), strict=False):
-        for number, (name, curve) in enumerate(curves.items()):
-            if len(curve):
-                _draw_curve(axes, curve, number, name)
-        axes.axhline(0 if kind == "difference" else 1, color=GREY, lw=0.7)
-        _finish(axes, comparison, shown(titles[kind], 50))
-    if captioned:
-        _write_caption(figure, differences_caption(comparison, test_set))
+    names = list(dict.fromkeys(name for _, name in curves))
+    figure, panels = _panels(comparison, 2, 2, width, names=names)
+    words = {"difference": ("less", 0), "ratio": ("divided by", 1)}
+    for axes, (kind, (word, alike)) in zip(panels, words.items(), strict=False):
+        for place, name in enumerate(comparison.groups):
+            if (kind, name) in curves:
+                _draw_curve(axes, curves[kind, name], place)
+        axes.axhline(alike, color=GREY, lw=0.7)
+        _finish(axes, comparison, shown(f"BLEU {word} that of {control}", 50))
+    _write_caption(figure, "" if width else differences_caption(comparison, test_set, control))
     return figure
 
 
@@ -114,45 +100,36 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
     curves = comparison.curves[comparison.curves["set"] == test_set]
     text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
     if len(curves):
-        drawn = resampled_words(curves[curves["kind"] == "score"])
-        text += f"Line: {score} of sentences of about that length ({kernel_words()}). "
         text += (
-            f"Band: {comparison.level} bootstrap interval over {drawn}, at each length. "
-            if drawn
-            else ""
+            f"Line: {score} of sentences of about that length (Gaussian kernel over log length with "
+            f"standard deviation {WIDTH}; at least {FEWEST} effective sentences). "
         )
+        if drawn := resampled_words(curves[curves["kind"] == "score"]):
+            text += f"Band: {LEVEL} bootstrap interval over {drawn}, at each length. "
         if "constant" in set(curves["kind"]):
             text += "Dashed: a system with the same error rate per word at every length. "
     else:
         text += f"No curve: fewer than {FEWEST} sentences of similar length. "
-    text += f"Points: buckets of lengths. {_cap_words(comparison)}"
     searches = dict.fromkeys(search_settings(run) for run in comparison.present(test_set))
     known = " or ".join(filter(None, searches))
+    text += f"Points: buckets of lengths. {_cap_words(comparison)}"
     return text + (f"Search: {known}." if known else "")
 
 
-def differences_caption(comparison: Comparison, test_set: str, control: str | None = None) -> str:
-    """What the figure of differences from a control shows; None: that of `control_of`."""
-    control = control or control_of(comparison)
+def differences_caption(comparison: Comparison, test_set: str, control: str) -> str:
+    """What the figure of differences from a control shows."""
     return (
         f"How much better or worse than {control} each system is at each length on "
         f"{shown(test_set, 60)}: what makes long sentences hard for both cancels. Band: "
-        f"{comparison.level} bootstrap interval that holds at all lengths together; where it leaves "
+        f"{LEVEL} bootstrap interval that holds at all lengths together; where it leaves "
         f"the line of {control}, at 0 and at 1, the systems differ. {_cap_words(comparison)}"
     ).strip()
 
 
 def _write_caption(figure: Figure, text: str) -> None:
     wrapped = "\n".join(textwrap.wrap(text, int(18 * figure.get_figwidth())))
-    figure.supxlabel(wrapped, fontsize=6.5, color=GREY)
-
-
-def kernel_words() -> str:
-    """What a curve averages over."""
-    return (
-        f"Gaussian kernel over log length with standard deviation {WIDTH}; "
-        f"at least {FEWEST} effective sentences"
-    )
+    if text:
+        figure.supxlabel(wrapped, fontsize=6.5, color=GREY)
 
 
 def control_of(comparison: Comparison) -> str:
@@ -162,18 +139,18 @@ def control_of(comparison: Comparison) -> str:
 
 
 def pair_curve(
-    comparison: Comparison, test_set: str, key: str, kind: str, name: str, control: str
+    comparison: Comparison, test_set: str, kind: str, name: str, control: str
 ) -> pd.DataFrame:
-    """The curve of `difference` or `ratio` of a group to the control, whichever was computed first."""
-    curves = comparison.curves
-    curves = curves[(curves["set"] == test_set) & (curves["key"] == key) & (curves["kind"] == kind)]
+    """The curve of BLEU of a group less (`difference`) or divided by (`ratio`) that of the control."""
+    curves = comparison.curves.query("set == @test_set and key == 'bleu' and kind == @kind")
     curve = curves[(curves["name"] == name) & (curves["other"] == control)]
     if len(curve):
         return curve
+    # it was computed the other way round
     curve = curves[(curves["name"] == control) & (curves["other"] == name)]
     turned = curve[["value", "high", "low"]].to_numpy(dtype=float)
     turned = -turned if kind == "difference" else 1 / turned
-    return curve.assign(value=turned[:, 0], low=turned[:, 1], high=turned[:, 2])
+    return curve.assign(**dict(zip(("value", "low", "high"), turned.T, strict=True)))
 
 
 def training_caps(comparison: Comparison) -> list[int]:
@@ -182,10 +159,11 @@ def training_caps(comparison: Comparison) -> list[int]:
     return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
 
 
-def bucket_places(buckets: pd.DataFrame) -> pd.Series:
-    """Where each bucket's point stands: the middle of its lengths; of the open one, a tenth further."""
-    last = buckets["to"].astype(float).fillna(buckets["from"].astype(float) * 1.2)
-    return (buckets["from"].astype(float) + last) / 2
+def _with_places(buckets: pd.DataFrame) -> pd.DataFrame:
+    """Buckets with the `place` of their point: the middle of the lengths; of the open one, further."""
+    first = buckets["from"].astype(float)
+    last = buckets["to"].astype(float).fillna(first * 1.2)
+    return buckets.assign(place=(first + last) / 2)
 
 
 def _cap_words(comparison: Comparison) -> str:
@@ -194,14 +172,14 @@ def _cap_words(comparison: Comparison) -> str:
 
 def _panels(
     comparison: Comparison,
-    keys: Sequence[str],
+    count: int,
     columns: int,
     width: float | None,
     counts: bool = False,
     names: Sequence[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel a key, a row of panels for counts, and a legend of the groups."""
-    rows = -(-len(keys) // columns)
+    """A figure with some panels, a row of panels for counts, and a legend of the groups."""
+    rows = -(-count // columns)
     width = width or 2.8 * columns
     names = list(names or comparison.groups)
     room = 0.45 + LETTER * min(MAX_LABEL, max(map(len, names)))  # a line's sample and its name
@@ -211,9 +189,8 @@ def _panels(
     ratios = [4] * rows + [1] * counts
     grid = figure.subplots(len(ratios), columns, squeeze=False, sharex=True, height_ratios=ratios)
     handles = []
-    for number in map(list(comparison.groups).index, names):
-        (line,) = grid[0, 0].plot([], [], **run_style(number))
-        handles.append(line)
+    for place in map(list(comparison.groups).index, names):
+        handles += grid[0, 0].plot([], [], **run_style(place))
     labels = [shown(name, MAX_LABEL) for name in names]
     figure.legend(handles, labels, loc="outside upper center", ncols=abreast)
     for axes in grid[-1]:
@@ -221,33 +198,36 @@ def _panels(
     return figure, list(grid.flat)
 
 
-def _draw_score(axes: Axes, comparison: Comparison, test_set: str, key: str) -> None:
-    """The curves and buckets of all groups by one score."""
-    buckets = comparison.by_length(test_set)
-    buckets = buckets[buckets["key"] == key]
-    curves = comparison.curves
-    curves = curves[(curves["set"] == test_set) & (curves["key"] == key)]
-    for number, (name, runs) in enumerate(comparison.groups.items()):
-        look = run_style(number)
-        points = buckets[buckets["run"].isin([run.label for run in runs])]
-        points = points.assign(place=bucket_places(points)).groupby("place")["value"].mean()
-        axes.plot(points.index, points, **look | {"linestyle": "", "markersize": 3})
-        of_group = curves[curves["name"] == name]
-        _draw_curve(axes, of_group[of_group["kind"] == "score"], number, name)
-        constant = of_group[of_group["kind"] == "constant"]
-        axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
-    low, high = axes.get_ylim()
-    if comparison.about[key]["unit"] != "ratio":  # a ratio is read against 1
-        bottom = min(0, low)
-        axes.set_ylim(bottom, high + 0.05 * (high - bottom))
-    _finish(axes, comparison, heading(comparison.about[key]))
+def _draw_scores(
+    panels: Sequence[Axes], comparison: Comparison, test_set: str, keys: Sequence[str]
+) -> None:
+    """The curves and buckets of all groups, a panel a score."""
+    buckets = _with_places(comparison.by_length(test_set))
+    curves = comparison.curves[comparison.curves["set"] == test_set]
+    for axes, key in zip(panels, keys, strict=False):
+        of_key, points = curves[curves["key"] == key], buckets[buckets["key"] == key]
+        for place, (name, runs) in enumerate(comparison.groups.items()):
+            look = run_style(place)
+            own = points[points["run"].isin([run.label for run in runs])]
+            means = own.groupby("place")["value"].mean()
+            axes.plot(means.index, means, **look | {"linestyle": "", "markersize": 3})
+            curve = of_key[of_key["name"] == name]
+            _draw_curve(axes, curve[curve["kind"] == "score"], place)
+            constant = curve[curve["kind"] == "constant"]
+            axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
+        low, high = axes.get_ylim()
+        if comparison.about[key]["unit"] != "ratio":  # a ratio is read against 1
+            bottom = min(0, low)
+            axes.set_ylim(bottom, high + 0.05 * (high - bottom))
+        _finish(axes, comparison, heading(comparison.about[key]))
 
 
-def _draw_curve(axes: Axes, curve: pd.DataFrame, number: int, name: str) -> None:
-    look = run_style(number) | {"marker": ""}
-    axes.plot(curve["words"], curve["value"], label=name, **look)
-    ends = curve[["words", "low", "high"]].to_numpy(dtype=float).T
-    axes.fill_between(*ends, color=look["color"], alpha=0.2, lw=0)
+def _draw_curve(axes: Axes, curve: pd.DataFrame, place: int) -> None:
+    look = run_style(place) | {"marker": ""}
+    axes.plot(curve["words"], curve["value"], **look)
+    axes.fill_between(
+        curve["words"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0
+    )
 
 
 def _finish(axes: Axes, comparison: Comparison, title: str) -> None:
@@ -258,23 +238,22 @@ def _finish(axes: Axes, comparison: Comparison, title: str) -> None:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
     for cap in training_caps(comparison):
-        axes.axvline(cap, color=GREY, lw=0.7, linestyle=DOTS, zorder=0)
+        axes.axvline(cap, color=GREY, lw=0.7, linestyle=(0, (2, 2)), zorder=0)
 
 
 def _draw_counts(axes: Axes, comparison: Comparison, test_set: str) -> None:
     """Bars of the sentences in each bucket; where runs differ, the range is written."""
-    frame = comparison.by_length(test_set)
-    frame = frame[frame["key"] == "bleu"]
-    buckets = frame.assign(place=bucket_places(frame)).groupby("place")
-    counts = buckets["sentences"].agg(["min", "max"]).astype(np.int64)
-    first = buckets["from"].min().astype(float)
-    widths = 2 * (counts.index.to_numpy() - first.to_numpy()) + 1
-    bars = axes.bar(counts.index, counts["max"], color="#BBBBBB", width=0.9 * widths)
+    frame = _with_places(comparison.by_length(test_set).query("key == 'bleu'"))
+    counts = frame.groupby("place").agg(
+        least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
+    )
+    widths = 2 * (counts.index - counts["first"].astype(float)) + 1
+    bars = axes.bar(counts.index, counts["most"].astype(int), color="#BBBBBB", width=0.9 * widths)
     names = [
-        f"{most:,}" if most == least else f"{least:,}–{most:,}"
-        for least, most in counts.itertuples(index=False)
+        f"{row.most:,}" if row.most == row.least else f"{row.least:,}–{row.most:,}"
+        for row in counts.itertuples()
     ]
     axes.bar_label(bars, names, fontsize=5, padding=1, color=GREY, rotation=30)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the numbers
-    axes.set_xlim(left=0.7 * min(counts.index.min(), comparison.curves["words"].min()))
+    axes.set_xlim(left=0.7 * np.nanmin([counts.index.min(), comparison.curves["words"].min()]))
     axes.tick_params(axis="y", labelsize=6)

@@ -24,6 +24,7 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import Comparison, only
+from nmt.report.curves import LEFT
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.runs import FinishedRun
 from nmt.report.style import style
@@ -257,7 +258,7 @@ def retention_of(comparison: Comparison) -> dict[str, float]:
     frame = comparison.retention
     return {
         f"test/{row.set}/bleu_retention{ending}": value
-        for row in frame[frame["key"] == "bleu"].itertuples()
+        for row in frame[(frame["key"] == "bleu") & (frame["statistic"] == LEFT)].itertuples()
         for ending, value in (("", row.value), ("_low", row.low), ("_high", row.high))
         if not pd.isna(value)
     }

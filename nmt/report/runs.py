@@ -1,4 +1,4 @@
-"""Run folders read back: found by path, glob or sweep folder, with labels that tell them apart.
+"""Run folders read back, with labels that tell the runs apart.
 
 Nothing here imports a model: a report is made from files alone, on any machine.
 """
@@ -22,13 +22,11 @@ from nmt.config.keys import flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.config.validation import check_set_name
 from nmt.evaluation import records, results
-from nmt.evaluation.stress import POSITION
+from nmt.evaluation.buckets import Bucket
+from nmt.evaluation.records import Record
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
-
-MISSING = object()
-"""Stands for a key that a run's configuration does not have."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,8 @@ class FinishedRun:
         results: content of `results.json`.
         folder: the run's folder; None for another system.
         name: label without seed and path, the name of the run's group; empty: the label.
-        lines: sentence records held in memory, by (subfolder, test set). Others are read from the
-            folder.
-        table: scores held in memory, with the columns of `scores.csv`; None: read from the folder.
+        records: sentences by test set, read from the folder when they are first needed.
+        table: scores with the columns of `scores.csv`; None: read from the folder.
         stored: file names in the folder of the test sets that have another name here.
     """
 
@@ -50,12 +47,9 @@ class FinishedRun:
     results: dict[str, Any]
     folder: Path | None = None
     name: str = ""
-    lines: Mapping[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)
     table: pd.DataFrame | None = None
     stored: Mapping[str, str] = field(default_factory=dict)
-    _read: dict[str, list[dict[str, Any]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def external(self) -> bool:
@@ -68,11 +62,6 @@ class FinishedRun:
         return self.results.get("config") or {}
 
     @property
-    def evaluation(self) -> dict[str, Any]:
-        """The section `evaluation` of the configuration."""
-        return self.config.get("evaluation") or {}
-
-    @property
     def seed(self) -> int | None:
         return self.results.get("seed", self.config.get("seed"))
 
@@ -82,32 +71,23 @@ class FinishedRun:
         languages = self.flat.get("data.languages") or self.results.get("languages")
         return languages[1] if languages else None
 
-    @property
-    def scores(self) -> pd.DataFrame:
-        """The scores of the run in the columns of `scores.csv`, after the column `run`."""
-        return self._rows[self._rows["subset"] != POSITION]
-
-    @property
-    def position_losses(self) -> pd.DataFrame:
-        """The rows of `scores.csv` of what sentences lose in longer inputs (`+stress=position`)."""
-        return self._rows[self._rows["subset"] == POSITION]
-
     @cached_property
-    def _rows(self) -> pd.DataFrame:
+    def scores(self) -> pd.DataFrame:
+        """The scores of the run in the columns of `scores.csv`, and `run`, `key` and `bucket`."""
         if self.table is not None:
             frame = self.table.assign(run=self.label)
         elif self.folder is not None:
             frame = read_scores({self.label: self.folder})
         else:
             frame = score_table([]).assign(run=pd.Series(dtype="str"))
-        return frame.assign(set=frame["set"].replace({o: n for n, o in self.stored.items()}))
+        return named(frame.assign(set=frame["set"].replace({o: n for n, o in self.stored.items()})))
 
     @cached_property
     def sets(self) -> list[str]:
         """Names of the test sets, in the order of the configuration."""
-        names = {old: new for new, old in self.stored.items()}
-        held = [names.get(name, name) for kind, name in self.lines if kind == "translations"]
-        return [check_set_name(name) for name in dict.fromkeys([*self.scores["set"], *held])]
+        return [
+            check_set_name(name) for name in dict.fromkeys([*self.scores["set"], *self.records])
+        ]
 
     @cached_property
     def flat(self) -> dict[str, Any]:
@@ -116,9 +96,9 @@ class FinishedRun:
         A checkpoint that training started from is replaced by its configuration: each seed has
         another file.
         """
-        found = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
+        flat = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)
-        return found if initial is None else found | {INITIAL_CHECKPOINT: initial["configuration"]}
+        return flat if initial is None else flat | {INITIAL_CHECKPOINT: initial["configuration"]}
 
     @cached_property
     def group(self) -> str:
@@ -129,29 +109,39 @@ class FinishedRun:
         same["text"] = (self.results.get("text") or {}).get("training")
         return json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
 
-    def translations(self, test_set: str) -> list[dict[str, Any]]:
-        """The sentence records of a test set (`nmt.evaluation.records`), read once; [] without any.
+    def translations(self, test_set: str) -> list[Record]:
+        """The sentence records of a test set (`nmt.evaluation.records`); [] without any.
 
         Raises:
             InputError: naming the file and line that cannot be read.
         """
-        if test_set not in self._read:
-            self._read[test_set] = self._lines("translations", test_set, records.read_translations)
-        return self._read[test_set]
+        if test_set not in self.records:
+            self.records[test_set] = self._read(test_set, "translations", records.read_translations)
+        return self.records[test_set]
 
-    def alignments(self, test_set: str) -> list[dict[str, Any]]:
+    def alignments(self, test_set: str) -> list[Record]:
         """The records of the sentences whose decoding was kept step by step, as `translations`."""
-        return self._lines("alignments", test_set, records.read_alignments)
+        return self._read(test_set, "alignments", records.read_alignments)
 
-    def _lines(
-        self, subfolder: str, test_set: str, read: Callable[[Path, str], list[dict[str, Any]]]
-    ) -> list[dict[str, Any]]:
+    def _read(
+        self, test_set: str, kind: str, read: Callable[[Path, str], list[Record]]
+    ) -> list[Record]:
         name = self.stored.get(test_set, test_set)
-        if (subfolder, name) in self.lines:
-            return self.lines[subfolder, name]
-        if self.folder is None or not (self.folder / subfolder / f"{name}.jsonl").is_file():
+        if self.folder is None or not (self.folder / kind / f"{name}.jsonl").is_file():
             return []
         return read(self.folder, name)
+
+
+def named(frame: pd.DataFrame) -> pd.DataFrame:
+    """Scores with `key` (`bleu_no_unk` for BLEU in the subset `no_unk`) and `bucket` (such as `1-10`)."""
+    pairs = zip(frame["from"], frame["to"], strict=True)
+    buckets = [
+        "all" if pd.isna(first) else Bucket(int(first), None if pd.isna(last) else int(last)).name
+        for first, last in pairs
+    ]
+    everyone = frame["subset"] == "all"
+    key = frame["score"].where(everyone, frame["score"] + "_" + frame["subset"])
+    return frame.assign(key=key, bucket=pd.Series(buckets, index=frame.index, dtype="str"))
 
 
 def read_run(folder: str | Path) -> FinishedRun:
@@ -160,9 +150,8 @@ def read_run(folder: str | Path) -> FinishedRun:
     Raises:
         InputError: if the run has not finished, or `results.json` cannot be read.
     """
-    folder = Path(folder)
     content = results.read(folder)
-    return FinishedRun(printable(str(content.get("name") or folder.name)), content, folder)
+    return FinishedRun(printable(str(content.get("name"))), content, Path(folder))
 
 
 def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
@@ -221,37 +210,38 @@ def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
 
 def label_apart(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """The same runs with unique labels: settings that differ, then the seed, then the path."""
-    apart = _with_suffixes(runs, _by_settings)
-    apart = [replace(run, name=run.label) for run in apart]
+    apart = [replace(run, name=run.label) for run in _with_suffixes(runs, _by_settings)]
     return _with_suffixes(_with_suffixes(apart, _by_seed), _by_path)
 
 
 def _with_suffixes(
     runs: Sequence[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
 ) -> list[FinishedRun]:
-    apart = list(runs)
-    for label, count in Counter(run.label for run in runs).items():
-        if count > 1:
-            places = [place for place, run in enumerate(runs) if run.label == label]
-            suffixes = distinguish([runs[place] for place in places])
-            for place, suffix in zip(places, suffixes, strict=True):
-                apart[place] = replace(runs[place], label=f"{label}{suffix}")
-    return apart
+    """The runs, those of equal labels with suffixes that tell them apart."""
+    alike: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        alike.setdefault(run.label, []).append(run)
+    suffixes = {label: iter(distinguish(each)) for label, each in alike.items() if len(each) > 1}
+    return [
+        replace(run, label=f"{run.label}{next(suffixes[run.label])}")
+        if run.label in suffixes
+        else run
+        for run in runs
+    ]
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
     """The few keys that tell the runs apart: each separates some that the others do not."""
-    few: dict[str, list[Any]] = {}
+    frame = differing_settings(runs)
+    keys: list[str] = []
     kinds = 1
-    for key, values in differing_keys(runs).items():
-        if is_incidental(key):
-            continue
-        columns = [*few.values(), values]
-        told = {tuple(_comparable(column[n]) for column in columns) for n in range(len(runs))}
-        if len(told) > kinds:
-            few[key], kinds = values, len(told)
+    for key in frame:
+        divided = len(frame[[*keys, key]].drop_duplicates())
+        if divided > kinds and not is_incidental(key):
+            keys, kinds = [*keys, key], divided
     parts = [
-        ", ".join(setting(k, values[n]) for k, values in few.items()) for n in range(len(runs))
+        ", ".join(_setting(key, value) for key, value in zip(keys, values, strict=True))
+        for values in frame[keys].itertuples(index=False, name=None)
     ]
     return [f" ({part})" if part else "" for part in parts]
 
@@ -268,41 +258,32 @@ def _by_path(runs: list[FinishedRun]) -> list[str]:
     return [f" [{os.path.relpath(folder, common)}]" for folder in folders]
 
 
-def differing_keys(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
-    """Keys whose values are not the same in all runs: {key: [value of each run, or MISSING]}.
+def differing_settings(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """The configuration keys whose values differ: a row a run, a column a key, cells as text.
 
-    Other systems, which have no configuration, are MISSING everywhere.
+    A run without a key has a dash.
     """
-    configured = [run for run in runs if not run.external]
-    keys = dict.fromkeys(key for run in configured for key in run.flat)
-    return {
-        key: [run.flat.get(key, MISSING) for run in runs]
-        for key in keys
-        if len({_comparable(run.flat.get(key, MISSING)) for run in configured}) > 1
-    }
+    frame = pd.DataFrame([run.flat for run in runs], dtype=object).map(str, na_action="ignore")
+    frame = frame.fillna("–").set_axis([run.label for run in runs])
+    return frame.loc[:, frame.nunique() > 1]
 
 
-def setting(key: str, value: Any) -> str:
+def _setting(key: str, value: str) -> str:
     """A key and its value in few letters; a class goes by its own name and its section's.
 
-    >>> setting("optimizer.lr", 0.1), setting("model.scoring._target_", "mine.scores.Bilinear")
+    >>> _setting("optimizer.lr", "0.1"), _setting("model.scoring._target_", "mine.scores.Bilinear")
     ('lr 0.1', 'scoring Bilinear')
     """
-    *section, name = key.split(".")
-    shown = "–" if value is MISSING else str(value)
+    section, _, name = key.rpartition(".")
     if name == "_target_" and section:
-        name, shown = section[-1], shown.rpartition(".")[2]
-    return f"{name} {shown}"
+        name, value = section.rpartition(".")[2], value.rpartition(".")[2]
+    return f"{name} {value}"
 
 
 def is_incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment."""
     optional = key.startswith("data.test.") and key.endswith(".optional")
     return optional or is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
-
-
-def _comparable(value: Any) -> str:
-    return "" if value is MISSING else json.dumps(value, sort_keys=True, default=str)
 
 
 def separate_texts(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
@@ -314,23 +295,24 @@ def separate_texts(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     digests: dict[str, list[str]] = {}
     apart = []
     for run in runs:
-        stored = dict(run.stored)
+        stored, sentences = dict(run.stored), {}
         for name in run.sets:
             texts = digests.setdefault(name, [])
-            text = _text_digest(run, name)
+            text = _text_digest(run.translations(name))
             if text and text not in texts:
                 texts.append(text)
-            if text and texts.index(text):
-                stored[f"{name}-{texts.index(text) + 1}"] = name
-        apart.append(run if stored == run.stored else replace(run, stored=stored))
+            new = f"{name}-{texts.index(text) + 1}" if text and texts.index(text) else name
+            sentences[new] = run.translations(name)
+            if new != name:
+                stored[new] = run.stored.get(name, name)
+        apart.append(replace(run, stored=stored, records=sentences))
     return apart
 
 
-def _text_digest(run: FinishedRun, test_set: str) -> str:
-    """A digest of the letters of a test set, which no tokeniser changes; empty without records."""
+def _text_digest(sentences: Sequence[Record]) -> str:
+    """A digest of the letters of a test set, which no tokeniser changes; empty without sentences."""
     digest = hashlib.sha256()
-    rows = run.translations(test_set)
-    for row in rows:
+    for row in sentences:
         text = "".join([*row["source"], "\n", *row["reference"]])
         digest.update("".join(filter(str.isalnum, text)).encode(errors="replace"))
-    return digest.hexdigest() if rows else ""
+    return digest.hexdigest() if sentences else ""

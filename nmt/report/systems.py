@@ -6,6 +6,8 @@ or a source file with its references.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,14 +56,12 @@ class TestText:
 
     Attributes:
         records: its sentences, without a translation (`nmt.evaluation.records`).
-        tokenise: text of the target language -> tokens, as the references were tokenised.
-        detokenise: tokens -> text; None if the systems' output is ordinary text.
+        read: line of a system's output -> its tokens, as the references were tokenised, and its text.
         languages: of source and reference; None if unknown.
     """
 
     records: list[Record]
-    tokenise: Callable[[str], list[str]]
-    detokenise: Callable[[list[str]], str] | None = None
+    read: Callable[[str], tuple[list[str], str]]
     languages: tuple[str, str] | None = None
 
 
@@ -72,7 +72,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         InputError: naming the key, if a file cannot be read, has another number of lines than its
             test set, or belongs to no test set.
     """
-    own = _read_source(config) if config.source else None
+    own = _source_text(config) if config.source else None
     sets = [own[0]] if own else list(dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
     for system, given in config.systems.items():
@@ -81,17 +81,16 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         if isinstance(given, str) and len(sets) != 1:
             known = ", ".join(sets) or "none; source and reference are missing"
             raise InputError(f"systems.{system}: of which test set? systems.{system}.SET; {known}")
-        files = {sets[0]: given} if isinstance(given, str) else dict(given)
-        lines = {}
-        languages = None
-        for name, path in files.items():
-            key = f"systems.{system}" + ("" if isinstance(given, str) else f".{name}")
+        records, languages = {}, None
+        for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
+            key = f"systems.{system}.{name}"
             if name not in sets:
                 raise InputError(f"{key}: no such test set; there is {', '.join(sets)}")
             text = own[1] if own else _text_of(runs, name)
-            lines["translations", name] = _translated(text, read_texts(path, key, OUTPUT), key)
+            records[name] = _translated(text, read_texts(path, key, OUTPUT), key)
             languages = text.languages
-        systems.append(FinishedRun(system, {"name": system, "languages": languages}, lines=lines))
+        about = {"name": system, "languages": languages}
+        systems.append(FinishedRun(system, about, records=records))
     return systems
 
 
@@ -109,12 +108,10 @@ def _translated(text: TestText, output: Sequence[str], key: str) -> list[Record]
             f"{key}: {len(output)} lines, but the test set has {sentences} sentences"
             f" (to line {places[-1] + 1} of its source); one translation a line is expected"
         )
-    records = []
-    for line, sentence in zip(output, text.records, strict=True):
-        tokens = text.tokenise(line)
-        plain = text.detokenise(tokens) if text.detokenise else line
-        records.append(system_record(sentence, tokens, plain))
-    return records
+    return [
+        system_record(sentence, *text.read(line))
+        for line, sentence in zip(output, text.records, strict=True)
+    ]
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
@@ -124,19 +121,21 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
         raise InputError(f"systems: no run kept its translations of {test_set}")
     run = max(scored, key=lambda run: run.translations(test_set)[0].get("no_unk") is not None)
     flat = run.flat
-    moses = tokeniser(
-        run.language or "en",
-        bool(flat.get("tokenizer.normalise", True)),
-        bool(flat.get("tokenizer.characters")),
+    normalise, characters = (
+        bool(flat.get(f"tokenizer.{key}", default))
+        for key, default in (("normalise", True), ("characters", False))
     )
-    records = in_order(run.translations(test_set))
-    languages = flat.get("data.languages")
-    if any(flat.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar")):
-        return TestText(records, split, moses.detokenise, languages)
-    return TestText(records, moses.tokenise, languages=languages)
+    moses = tokeniser(run.language or "en", normalise, characters)
+    tokenised = any(flat.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar"))
+
+    def read(line: str) -> tuple[list[str], str]:
+        tokens = split(line) if tokenised else moses.tokenise(line)
+        return tokens, moses.detokenise(tokens) if tokenised else line
+
+    return TestText(in_order(run.translations(test_set)), read, flat.get("data.languages"))
 
 
-def _read_source(config: CompareConfig) -> tuple[str, TestText]:
+def _source_text(config: CompareConfig) -> tuple[str, TestText]:
     """The name and the sentences of the test set that `source` and `reference` make."""
     assert config.source is not None
     if not config.reference:
@@ -151,29 +150,24 @@ def _read_source(config: CompareConfig) -> tuple[str, TestText]:
     first, second = config.languages or [_language(config.source), _language(paths[0])]
     moses = {each: tokeniser(each, characters=each in UNSPACED) for each in (first, second)}
     tokens = [moses[first].tokenise(line) for line in source]
-    if config.lengths == "tokens":
-        lengths = [len(each) for each in tokens]
-    elif config.lengths == "words":
-        lengths = [len(line.split()) for line in source]
+    if config.lengths in ("tokens", "words"):
+        words = tokens if config.lengths == "tokens" else [line.split() for line in source]
+        lengths = [len(each) for each in words]
     else:
         column = read_table(config.source, "source", config.lengths)[config.lengths]
         lengths = column.astype(int).tolist()
     records = []
     for number, (length, *texts) in enumerate(zip(lengths, *references, strict=True)):
-        tokenised = [moses[second].tokenise(text) for text in texts]
-        records.append(
-            {
-                "id": number,
-                "source": tokens[number],
-                "length": length,
-                "reference": tokenised[0],
-                "raw_reference": texts[0],
-                "more_references": tokenised[1:],
-                "more_raw_references": texts[1:],
-            }
-        )
+        reference, *others = [moses[second].tokenise(text) for text in texts]
+        record = {"id": number, "source": tokens[number], "length": length, "reference": reference}
+        record |= {"raw_reference": texts[0]}
+        records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
-    return name, TestText(records, moses[second].tokenise, languages=(first, second))
+
+    def read(line: str) -> tuple[list[str], str]:
+        return moses[second].tokenise(line), line
+
+    return name, TestText(records, read, (first, second))
 
 
 def _language(path: str) -> str:
@@ -199,21 +193,21 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
         InputError: if it cannot be read, or has none of the columns `names`.
     """
     file = check_file(path, key)
-    lines = list(read_lines(file))
     if ".jsonl" in file.suffixes:
         rows = []
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(read_lines(file), 1):
             try:
                 rows.append(dict(json.loads(line)))
             except (ValueError, TypeError) as error:
                 raise InputError(f"{path}:{number}: no object: {first_line(error)}") from error
         table = pd.DataFrame(rows)
     else:
-        cells = [line.split("\t") for line in lines]
-        for number, row in enumerate(cells, 1):
-            if len(row) != len(cells[0]):
-                raise InputError(f"{path}:{number}: {len(row)} columns, not {len(cells[0])}")
-        table = pd.DataFrame(cells[1:], columns=cells[0] if cells else [])
+        text = io.StringIO("\n".join(read_lines(file)))
+        options = {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "na_values": [""]}
+        try:
+            table = pd.read_csv(text, sep="\t", dtype=str, skip_blank_lines=False, **options)
+        except ValueError as error:
+            raise InputError(f"{path}: {first_line(error)}") from error
     if not set(names) & set(table):
         raise InputError(f"{key}={path}: no column {' or '.join(names)}")
     return table
@@ -228,37 +222,33 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
             column `set` the test set, where there are several. Or by the name of each system, its
             own table.
     """
-    scores = []
     for name, given in files.items():
-        score = FromFile(name)
-        tables = {None: given} if isinstance(given, str) else dict(given)
-        filled = 0
-        for system, path in tables.items():
+        added = 0
+        for system, path in ({None: given} if isinstance(given, str) else given).items():
             key = f"scores.{name}" + (f".{system}" if system else "")
             table = read_table(path, key, name)
-            if system is None and "system" not in table and len(runs) > 1:
+            if system or (len(runs) == 1 and "system" not in table):
+                table["system"] = system or runs[0].label
+            if "system" not in table:
                 raise InputError(f"{key}={path}: no column system; or give scores.{name}.SYSTEM=F")
             try:
-                values = pd.to_numeric(table[name].replace("", None))
+                table[name] = pd.to_numeric(table[name])
             except ValueError as error:
                 raise InputError(f"{path}: column {name}: {first_line(error)}") from error
             for run in runs:
-                if system in (None, run.label):
-                    filled += _add_column(run, table.assign(value=values), score, f"{key}={path}")
-        if not filled:
+                own = table[table["system"] == run.label]
+                added += _add_column(run, own, name, f"{key}={path}")
+        if not added:
             labels = ", ".join(run.label for run in runs)
             raise InputError(f"scores.{name}: no row names one of {labels}")
-        scores.append(score)
-    return scores
+    return [FromFile(name) for name in files]
 
 
-def _add_column(run: FinishedRun, table: pd.DataFrame, score: FromFile, where: str) -> int:
+def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -> int:
     """Adds the values of one run to its records; returns how many."""
-    if "system" in table:
-        table = table[table["system"] == run.label]
     added = 0
     for name in run.sets:
-        values = (table[table["set"] == name] if "set" in table else table)["value"]
+        values = (table[table["set"] == name] if "set" in table else table)[score]
         records = in_order(run.translations(name))
         if not len(values) or not records:
             continue
@@ -269,7 +259,6 @@ def _add_column(run: FinishedRun, table: pd.DataFrame, score: FromFile, where: s
             )
         for record, value in zip(records, values, strict=True):
             if pd.notna(value):
-                stored = record.setdefault("statistics", {})
-                stored[score.key] = [float(value), 1.0]
+                record.setdefault("statistics", {})[score] = [float(value), 1.0]
                 added += 1
     return added

@@ -45,7 +45,7 @@ def write_comparison(
         draw_for_papers(comparison, folder / "figures", figures)
     if claims is not None:
         write_text(folder / CLAIMS, claims.markdown())
-        log.info("claims: %s: %s", claims.summary, folder / CLAIMS)
+        log.info("claims: %s: %s", claims.table.title, folder / CLAIMS)
     page = build_page(comparison, folder / PAGE, report, title=title, claims=claims)
     table = terminal_table(comparison)
     runs = counted(len(comparison.runs), "run")

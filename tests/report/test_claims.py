@@ -67,7 +67,7 @@ def run_of(name, seed, wrong, *, text=40):
              "source": reference, "reference": reference, "hypothesis": written}
         )  # fmt: skip
     results = {"config": {"model": {"title": name}}, "seed": seed, "test": {"test": {}}}
-    return FinishedRun(f"{name} {seed}", results, lines={("translations", "test"): records})
+    return FinishedRun(f"{name} {seed}", results, records={"test": records})
 
 
 def corpus_bleu(run, lengths):

@@ -11,7 +11,7 @@ import pytest
 from nmt.evaluation.scores import choose_scores
 from nmt.report import comparison as module
 from nmt.report.comparison import Comparison, compare_runs, only, smallest_bucket
-from nmt.report.runs import FinishedRun, find_runs, read_run
+from nmt.report.runs import FinishedRun, read_run
 from tests.helpers.run_folders import bleu, make_run
 
 
@@ -29,7 +29,7 @@ def narrow(run: FinishedRun, step: int) -> FinishedRun:
     rows = [dict(row) for row in run.translations("newstest")]
     for row in rows[::step]:
         row |= {"no_unk": False, "bleu_stats_no_unk": None}
-    return replace(run, label=f"narrow {step}", lines={("translations", "newstest"): rows})
+    return replace(run, label=f"narrow {step}", records={"newstest": rows})
 
 
 def test_the_frame_has_the_scores_of_every_run(comparison: Comparison, runs: list) -> None:
@@ -52,23 +52,6 @@ def test_scores_without_unknown_words_are_of_the_sentences_that_all_cover(tmp_pa
     for run in found.runs:
         assert bleu_of(found, run.label, "no_unk") == pytest.approx(wanted)
     assert f"No UNK: {len(rows)} sentences covered by the shortlists" in found.notes["newstest"][0]
-
-
-def test_buckets_are_those_of_the_first_run(tmp_path: Path) -> None:
-    make_run(tmp_path / "0", seed=1, pairs=90, kept=2)
-    make_run(tmp_path / "1", seed=2, pairs=90, kept=2)
-    runs, _ = find_runs([tmp_path])
-    config = {**runs[0].config, "evaluation": {"edges": [15, 30]}}
-    first = replace(runs[0], results={**runs[0].results, "config": config})
-    found = compare_runs([first, runs[1]], resamples=0)
-    buckets = found.scores.query("set == 'newstest'").query(
-        f"run == {runs[1].label!r} and bucket != 'all'"
-    )
-    assert set(buckets["bucket"]) == {"1-15", "16-30", "31+"}
-    rows = [r for r in runs[1].translations("newstest") if 16 <= r["length"] <= 30]
-    wanted = bleu(np.array([row["bleu_stats"] for row in rows]))
-    assert bleu_of(found, runs[1].label, first=16) == pytest.approx(wanted)
-    assert any(runs[1].label in note for note in found.notes["newstest"])
 
 
 def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: list) -> None:
@@ -108,9 +91,9 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
 
 
 def test_unknown_words_are_counted(comparison: Comparison, runs: list) -> None:
-    frame = comparison.unknown_words.query(f"run == {runs[0].label!r} and set == 'newstest'")
+    frame = comparison.subset("newstest", "unknown_words").query(f"run == {runs[0].label!r}")
     rows = [r for r in runs[0].translations("newstest") if sum(r["unknown_words"]) == 2]
-    row = frame[frame["unknown"] == "2"].iloc[0]
+    row = frame[frame["from"] == 2].iloc[0]
     assert row["sentences"] == len(rows)
     assert row["value"] == pytest.approx(bleu(np.array([r["bleu_stats"] for r in rows])))
 

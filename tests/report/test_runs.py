@@ -103,7 +103,7 @@ def test_test_sets_of_other_text_get_names_of_their_own(tmp_path: Path) -> None:
         rows = [
             {**r, "source": list(map(change, r["source"]))} for r in found.translations("newstest")
         ]
-        runs.append(replace(found, label=str(number), lines={("translations", "newstest"): rows}))
+        runs.append(replace(found, label=str(number), records={"newstest": rows}))
     apart = separate_texts(runs)
     assert [each.sets for each in apart] == [["newstest"], ["newstest"], ["newstest-2"]]
     assert len(apart[2].translations("newstest-2")) == 12

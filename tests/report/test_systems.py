@@ -138,7 +138,10 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"source": "gone.de"}, "source=gone.de: no such file"),
         ({"reference": None}, "reference: must be given"),
         ({"reference": "short.txt"}, "1 lines, source has 3"),
-        ({"systems": {"mine": "short.txt"}}, r"systems\.mine: 1 lines, but the test set has 3"),
+        (
+            {"systems": {"mine": "short.txt"}},
+            r"systems\.mine\.news: 1 lines, but the test set has 3",
+        ),
         ({"systems": {"mine": {"other": "short.txt"}}}, "no such test set; there is news"),
         ({"lengths": "chars"}, "no column chars"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),

@@ -7,6 +7,7 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -66,19 +67,24 @@ def test_buckets_ascend(comparison: Comparison) -> None:
 
 def test_the_headline_and_the_table_say_how_much_is_left(comparison: Comparison) -> None:
     frame = comparison.retention.query("set == 'newstest' and name == 'RNNencdec-50'")
-    kept = frame.set_index("key").loc["bleu"]
+    kept = frame[frame["key"] == "bleu"].set_index("statistic")
     curve = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
     curve = curve[curve["name"] == "RNNencdec-50"].set_index("words")["value"]
-    short, long = (curve.iloc[abs(curve.index - words).argmin()] for words in (10, kept["long"]))
-    assert kept["score_short"] == pytest.approx(short)
-    assert kept["value"] == pytest.approx(long / short, rel=0.1)
-    assert kept["low"] < kept["value"] < kept["high"]
+    short, long = (curve.iloc[abs(curve.index - words).argmin()] for words in (10, 50))
+    assert kept.loc["at 10 words", "value"] == pytest.approx(short)
+    assert kept.loc["points", "value"] == pytest.approx(long - short, rel=0.1)
+    left = kept.loc["left"]
+    assert left["value"] == pytest.approx(long / short, rel=0.1)
+    assert left["low"] < left["value"] < left["high"]
+    lost = kept.loc["50% lost at", "value"]
+    assert np.interp(lost, curve.index, curve) == pytest.approx(short / 2, rel=0.02)
     said = headline(comparison, "newstest")
-    assert said.startswith(f"RNNencdec-50: BLEU {short:.0f} at 10 words, ")
-    assert f": {100 * kept['value']:.0f}\xa0% [{100 * kept['low']:.0f}, " in said
+    assert said.startswith(f"RNNencdec-50: BLEU {short:.0f} at 10 words, {long:.0f} at 50 words: ")
+    assert f": {100 * left['value']:.0f}\xa0% [{100 * left['low']:.0f}, " in said
     table = tables.retention_table(comparison, "newstest").frame
-    left = table[table["Score"] == "BLEU, all"].set_index("Runs")["Left, %"]
-    assert left["RNNencdec-50"].value == pytest.approx(100 * kept["value"])
+    row = table[table["Score"] == "BLEU, all"].set_index("Runs").loc["RNNencdec-50"]
+    assert row["Left, %"] == number(100 * left["value"], 0, 100 * left["low"], 100 * left["high"])
+    assert row["50% lost at"].value == lost
     assert headline(only(FinishedRun("bare", {})), "newstest") == ""
 
 

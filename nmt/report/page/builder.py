@@ -9,7 +9,7 @@ from typing import Any
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report.claims import Decided
-from nmt.report.comparison import Comparison
+from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import decoding, fitted_sentences, overview, undecoded
@@ -17,7 +17,6 @@ from nmt.report.tables import (
     headline,
     lengths_table,
     names_of,
-    paired_note,
     paper_table,
     retention_table,
     scores_table,
@@ -97,7 +96,7 @@ def build_page(
         notes=_notes(comparison),
         left_out=models.left_out,
         fewest=FEWEST,
-        level=comparison.level,
+        level=LEVEL,
         least=_shortest_shown(comparison),
         training=training_table(runs),
         published=paper_table(),
@@ -146,7 +145,6 @@ def _tables(comparison: Comparison, test_set: str) -> dict[str, Any]:
     return {
         "name": test_set,
         "headline": headline(comparison, test_set),
-        "paired": paired_note(comparison, test_set),
         "retention": retention_table(comparison, test_set),
         "lengths": lengths_table(comparison, test_set, ["bleu"]),
         "scores": scores_table(comparison, test_set),

@@ -16,7 +16,7 @@ import pandas as pd
 from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
 from nmt.evaluation.bleu import bleu as bleu_of_statistics
-from nmt.report.comparison import Comparison
+from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.lengths import caption, differences_caption
 from nmt.report.page.embed import packed
 from nmt.report.runs import FinishedRun
@@ -120,7 +120,7 @@ def _set(comparison: Comparison, test_set: str) -> dict[str, Any]:
         "curves": _curves(curves),
         "scores": [key for key in comparison.about if key in present],
         "significance": _significance(comparison, test_set),
-        "level": comparison.level,
+        "level": LEVEL,
         "caption": caption(comparison, test_set, "a score"),
         "compared": {name: differences_caption(comparison, test_set, name) for name in controls},
     }

@@ -22,10 +22,10 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def built(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    records = {("translations", "newstest"): runs[0].translations("newstest")}
+    records = {"newstest": runs[0].translations("newstest")}
     scores = runs[0].scores
     table = scores[scores["set"] == "newstest"].drop(columns="run")
-    moses = FinishedRun(f"Moses {MARKUP}", {}, lines=records, table=table)
+    moses = FinishedRun(f"Moses {MARKUP}", {}, records=records, table=table)
     path = tmp_path_factory.mktemp("page") / "comparison.html"
     return build_page(compare_runs([*runs, moses], resamples=100), path)
 

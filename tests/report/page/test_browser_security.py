@@ -1,5 +1,6 @@
 """A page made of what a stranger wrote runs nothing but its own two scripts."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,22 +32,16 @@ def test_markup_in_every_field_is_text(
     written = dict.fromkeys(("name", "command", "model", "scoring"), IMAGE)
     results = {**run.results, "train": train, **written}
     results |= {"overrides": [f"x={IMAGE}"], "config": {**run.config, IMAGE: IMAGE}}
-    lines: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for folder, rows in (
-        ("translations", run.translations("newstest")),
-        ("alignments", run.alignments("newstest")),
-    ):
-        lines[folder, "newstest"] = [
-            {
-                **row,
-                "source": [IMAGE, *row["source"][1:]],
-                "reference": [IMAGE],
-                "hypothesis": [IMAGE],
-            }
-            for row in rows
-        ]
+    words = {"reference": [IMAGE], "hypothesis": [IMAGE]}
+    for kind in ("translations", "alignments"):
+        rows = (run.translations if kind == "translations" else run.alignments)("newstest")
+        rows = [{**row, "source": [IMAGE, *row["source"][1:]], **words} for row in rows]
+        (tmp_path / kind).mkdir()
+        text = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (tmp_path / kind / "newstest.jsonl").write_text(text)
     table = run.scores.query("set == 'newstest'").drop(columns="run")
-    hostile = replace(run, label=IMAGE, name=IMAGE, results=results, lines=lines, table=table)
+    changes = {"results": results, "records": {}, "table": table, "folder": tmp_path}
+    hostile = replace(run, label=IMAGE, name=IMAGE, **changes)
     page = build_page(compare_runs([runs[0], hostile], resamples=20), tmp_path / "p.html")
     opened = Opened(chromium, page)
     opened.page.select_option("#set", "newstest")

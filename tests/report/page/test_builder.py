@@ -83,7 +83,8 @@ def test_the_charts_have_the_scores_of_the_frame(page: Elements, runs: list[Fini
 
 def test_headline_tables_commands_and_unfinished_runs_stand_in_the_page(page: Elements) -> None:
     assert re.search(
-        r"RNNsearch-50: BLEU \d+ at 10 words, \d+ at 50: \d+\xa0% \[\d+, \d+\] left", page.text
+        r"RNNsearch-50: BLEU \d+ at 10 words, \d+ at 50 words: \d+\xa0% \[\d+, \d+\] left",
+        page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
     assert "Not finished, so not here: sweep/4" in page.text
@@ -129,9 +130,9 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
     assert "<p>1 run</p>" in text
     assert "How to make it again" in text
     assert 'href="#significance-section"' not in text
-    records = {("translations", "mine"): runs[0].translations("mine")}
+    records = {"mine": runs[0].translations("mine")}
     table = runs[0].scores.query("set == 'mine'").drop(columns="run")
-    moses = FinishedRun("Moses", {}, lines=records, table=table)
+    moses = FinishedRun("Moses", {}, records=records, table=table)
     elements = built([runs[0], moses], tmp_path / "p.html")
     assert "1 run and 1 other system on newstest, mine" in elements.text
     assert "<p>1 system on mine</p>" in built([moses], tmp_path / "s.html").text
