@@ -31,7 +31,8 @@ from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import Score, score_of_name
 from nmt.evaluation.significance import holm
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import Table, number
+from nmt.report.table import Table, number
+from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError, first_line
 
 SUPPORTED, REFUTED, UNDECIDED, MISSING = "supported", "refuted", "undecided", "runs missing"
@@ -135,7 +136,6 @@ class Verdict:
         verdict: `SUPPORTED`, `REFUTED`, `UNDECIDED` or `MISSING`.
         estimate: the statistic; None without one.
         p: two-sided, that the truth is the number of the rule; for `within`, that it lies outside.
-        corrected: p with Holm's correction for the number of claims decided together.
         seeds: the statistic of each run, by group.
         reason: why there is no verdict.
         commands: the commands that make its missing runs.
@@ -146,7 +146,6 @@ class Verdict:
     verdict: str
     estimate: Estimate | None = None
     p: float | None = None
-    corrected: float | None = None
     seeds: Sequence[Sequence[float]] = ()
     reason: str = ""
     commands: Sequence[str] = ()
@@ -167,15 +166,11 @@ class Decided:
     verdicts: Sequence[Verdict]
 
     @property
-    def commands(self) -> list[str]:
-        """The commands that make all missing runs."""
-        return list(dict.fromkeys(line for each in self.verdicts for line in each.commands))
-
-    @property
     def table(self) -> Table:
         """A row for each claim; the title counts the verdicts."""
         rows = []
-        for each in self.verdicts:
+        corrected = holm([each.p for each in self.verdicts])  # they are decided together
+        for each, p in zip(self.verdicts, corrected, strict=True):
             claim, estimate = each.claim, each.estimate
             ((rule, margin),) = claim.rule.items()
             score = score_of_name(claim.score, "claims: score")
@@ -190,7 +185,7 @@ class Decided:
                     "figure": number(estimate and estimate.score, digits, *ends),
                     "seeds": " less ".join(seeds),
                     "p": number(each.p, 3),
-                    "p, Holm": number(each.corrected, 3),
+                    "p, Holm": number(p, 3),
                     "measured": f"{STATISTICS[claim.statistic].format(score.title)} of "
                     f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
                     f"{RULES[rule].format(f'{margin:g}')}",
@@ -203,14 +198,15 @@ class Decided:
 
     def markdown(self) -> str:
         """The report: a table of all claims, and the commands for missing runs."""
-        missing = ["## Missing runs\n", *(f"    {line}" for line in self.commands)]
         text = (
             f"# {self.file.title}\n\n"
             f"File `{self.file.name}`, sha256 `{self.file.sha256}`. Intervals are 95 %: over seeds\n"
             f"and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict\n"
             "is of its claim by itself; p with Holm's correction is of all claims together.\n\n"
         )
-        return "\n".join([text + self.table.markdown(), *(missing if self.commands else []), ""])
+        lines = dict.fromkeys(line for each in self.verdicts for line in each.commands)
+        missing = ["## Missing runs\n", *(f"    {line}" for line in lines)] if lines else []
+        return "\n".join([text + self.table.markdown(), *missing, ""])
 
 
 def read_claims(path: Path) -> ClaimFile:
@@ -251,11 +247,7 @@ def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000
         InputError: as `read_claims`, or for an unknown score.
     """
     file = read_claims(path)
-    verdicts = [_decide(file, name, runs, resamples) for name in file.claims]
-    corrected = holm([each.p for each in verdicts])
-    return Decided(
-        file, [replace(each, corrected=p) for each, p in zip(verdicts, corrected, strict=True)]
-    )
+    return Decided(file, [_decide(file, name, runs, resamples) for name in file.claims])
 
 
 def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
@@ -269,12 +261,12 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}
     wanted = {key: value for key, value in default.items() if key in known} | dict(where)
-    return all(_accepts(value, known.get(key)) for key, value in wanted.items())
 
+    def accepts(accepted: Any, value: Any) -> bool:
+        names = [value, value.rpartition(".")[2]] if isinstance(value, str) else [value]
+        return any(each in names for each in as_list(accepted))
 
-def _accepts(wanted: Any, value: Any) -> bool:
-    names = (value, value.rpartition(".")[2]) if isinstance(value, str) else (value,)
-    return any(each in names for each in (wanted if isinstance(wanted, list) else [wanted]))
+    return all(accepts(value, known.get(key)) for key, value in wanted.items())
 
 
 def _runs_of(
@@ -369,16 +361,13 @@ def measure(
     score = score_of_name(claim.score, "claims: score")
     scored = [[_scored(run, claim.set, score) for run in group] for group in groups]
     ids = sorted(set.intersection(*(set(each) for group in scored for each in group)))
-    records = [[[each[identity] for identity in ids] for each in group] for group in scored]
-    lengths = np.array([row["length"] for row in records[0][0]], dtype=np.int64)
-    part = _part(claim, lengths)
+    part = _part(claim, np.array([scored[0][0][identity]["length"] for identity in ids]))
     if part is None:
         return f"too few sentences that all runs have {claim.score} of, {claim.part}"
-    tables = [[[score.table(rows)] for rows in group] for group in records]
-    if claim.statistic == "constant_error":
-        for group, given in zip(tables, records, strict=True):
-            for pair, rows in zip(group, given, strict=True):
-                pair.append(score.table(constant_error_records(rows)))
+    tables = [
+        [_tables(claim, score, [each[identity] for identity in ids]) for each in group]
+        for group in scored
+    ]
     pairs = paired and len(groups) == 2 and len(groups[0]) == len(groups[1])
     for factor in RESAMPLES:
         samples = [_samples(claim, score, part, group, factor * resamples) for group in tables]
@@ -401,6 +390,14 @@ def _scored(run: FinishedRun, name: str, score: Score) -> dict[int, Record]:
     return {row["id"]: row for row, has in zip(records, known, strict=True) if has}
 
 
+def _tables(claim: Claim, score: Score, records: list[Record]) -> list[np.ndarray]:
+    """Statistics (N, F) of a run, and of its system of constant rates where that is needed."""
+    systems = [records]
+    if claim.statistic == "constant_error":
+        systems.append(constant_error_records(records))
+    return [score.table(rows) for rows in systems]
+
+
 def _part(claim: Claim, lengths: np.ndarray) -> Kernel | None:
     """The weights of the sentences that a claim is about; None if it is about too few."""
     if claim.statistic == "score":
@@ -419,11 +416,7 @@ def _samples(
     tables: Sequence[Sequence[np.ndarray]],
     resamples: int,
 ) -> np.ndarray:
-    """The statistic of the runs of a group, of the sentences and of resamples: (n, 1 + R).
-
-    Args:
-        tables: statistics (N, F) of each run, and of its system of constant rates where that is needed.
-    """
+    """The statistic of the runs of a group, of the sentences and of resamples: (n, 1 + R)."""
     sums = [[part.sums(table, resamples) for table in run] for run in tables]
     if claim.statistic == "score":
         return np.stack([score.combine(own)[:, 0] for (own,) in sums])

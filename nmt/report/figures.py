@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from nmt.config import ReportConfig
-from nmt.report.comparison import Comparison, without_unknown
+from nmt.report.comparison import Comparison
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
 from nmt.report.lengths import (
     caption,
@@ -122,4 +122,4 @@ def _attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
 
 def _four(run: FinishedRun, test_set: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The sentences of a run's four-panel figure."""
-    return choose_four(rows, without_unknown(run, test_set) or None)
+    return choose_four(rows, run.covered(test_set) or None)

@@ -20,9 +20,8 @@ from nmt.report.style import shown
 CELL = 0.145  # inches: a line of 7-point type and the space between two
 LETTER = 0.062  # inches: mean width of a letter at 7 points
 DRAWN = (10, 20)  # words of the sentences that the paper draws at random
-TITLE = 0.1  # inches between a title and what it is the title of
-SCALE = (0.09, 1.2)  # inches: width and height of the scale of weights
-ROOM = 0.65  # inches that the scale takes beside the cells, with its gap, numbers and name
+GAP = 0.35  # inches between panels
+SCALE = 0.65  # inches: the scale of the weights, with its numbers and name
 LARGEST = 30.0  # inches: a side of a figure; larger ones are shrunk, for memory holds the picture
 LEGIBLE = 2.5  # points: smaller words are left out
 SEED = "Figure 3"
@@ -37,9 +36,9 @@ def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
     Raises:
         ValueError: the model has no attention.
     """
-    figure = _panels([row], [""])
+    figure = _panels([row])
     title = title or f"Attention: sentence {row['id']}"
-    figure.text(0, 1 + TITLE / figure.get_figheight(), title, fontsize=8, va="bottom")
+    figure.text(0, 1 + 0.1 / figure.get_figheight(), title, fontsize=8, va="bottom")
     return figure
 
 
@@ -49,7 +48,11 @@ def four_figure(rows: Sequence[dict[str, Any]], width: float | None = None) -> F
     Args:
         width: inches that the figure is shrunk to, letters with cells; none: as wide as it is.
     """
-    return _panels(rows, "abcd"[: len(rows)], width)
+    figure = _panels(rows, width)
+    for axes, letter in zip(figure.axes, "abcd"[: len(rows)], strict=False):
+        size = axes.xaxis.get_tick_params()["labelsize"]
+        axes.set_xlabel(f"({letter})", labelpad=4 / 7 * size, fontsize=8 / 7 * size)
+    return figure
 
 
 def choose_four(
@@ -66,18 +69,15 @@ def choose_four(
         rows: lines of alignments/<set>.jsonl.
         known: ids of the sentences without unknown words; none: those without `<unk>`.
     """
-    if not rows:
-        return []
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
 
     def rank(row: dict[str, Any]) -> tuple[bool, bool, str]:
-        has_unknown = row["id"] not in known
         outside = not DRAWN[0] <= row["length"] <= DRAWN[1]
         draw = hashlib.sha256(f"{SEED}\n{' '.join(row['source'])}".encode(errors="replace"))
-        return outside, has_unknown, draw.hexdigest()
+        return outside, row["id"] not in known, draw.hexdigest()
 
-    return [rows[0], *sorted(rows[1:], key=rank)[:3]]
+    return [*rows[:1], *sorted(rows[1:], key=rank)[:3]]
 
 
 def spread_over_lengths(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
@@ -87,83 +87,56 @@ def spread_over_lengths(rows: Sequence[dict[str, Any]], count: int) -> list[dict
     return [ordered[place] for place in places]
 
 
-def _panels(
-    rows: Sequence[dict[str, Any]], letters: Sequence[str], most: float | None = None
-) -> Figure:
+def _panels(rows: Sequence[dict[str, Any]], most: float | None = None) -> Figure:
     """One panel a row in two columns (one for a single row); all cells have the same size.
 
-    A figure wider than `most` inches, or with a side above `LARGEST`, is shrunk to them.
+    Each panel is a cell of a grid, in inches: room for the words, then the squares. A figure wider
+    than `most` inches, or with a side above `LARGEST`, is shrunk to them.
     """
     for row in rows:
         if row["weights"] is None:
             raise ValueError(f"sentence {row['id']}: this model has no attention to draw")
     columns = min(2, len(rows))
-    labels = [_label_room(row) for row in rows]
-    widths = [CELL * len(row["source"]) + left for row, (left, _) in zip(rows, labels, strict=True)]
-    heights = [CELL * len(row["target"]) + top for row, (_, top) in zip(rows, labels, strict=True)]
-    gap = 0.35
-    lines = [
-        range(start, min(start + columns, len(rows))) for start in range(0, len(rows), columns)
+    lines = -(-len(rows) // columns)
+    # (N, 2): of each panel, across and down: squares, and the words beside and above them
+    cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
+    words = [
+        [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows
     ]
-    column_widths = [max(widths[column::columns]) for column in range(columns)]
-    line_heights = [max(heights[place] for place in line) for line in lines]
-    width = sum(column_widths) + gap * (columns - 1) + ROOM
-    height = sum(line_heights) + gap * (len(lines) - 1)
+    room = LETTER * np.array(words) + 0.1
+    sizes = cells + room
+    widths = [sizes[column::columns, 0].max() for column in range(columns)]
+    heights = [sizes[columns * line : columns * (line + 1), 1].max() for line in range(lines)]
+    lefts = np.cumsum([0, *(width + GAP for width in widths)])
+    tops = np.cumsum([0, *(height + GAP for height in heights)])
+    width, height = lefts[-1] - GAP + SCALE, tops[-1] - GAP
     scale = min(1.0, LARGEST / width, LARGEST / height, (most or width) / width)
     figure = Figure(figsize=(width * scale, height * scale))
-    top_edge = height
-    for line, line_height in zip(lines, line_heights, strict=True):
-        left_edge = 0.0
-        for place, column_width in zip(line, column_widths, strict=False):
-            row, (left, top) = rows[place], labels[place]
-            across, down = CELL * len(row["source"]), CELL * len(row["target"])
-            axes = figure.add_axes(
-                (
-                    (left_edge + left) / width,
-                    (top_edge - top - down) / height,
-                    across / width,
-                    down / height,
-                )
-            )
-            _draw_cells(axes, row, 7 * scale)
-            if letters[place]:
-                axes.set_xlabel(f"({letters[place]})", labelpad=4 * scale, fontsize=8 * scale)
-            left_edge += column_width + gap
-        top_edge -= line_height + gap
-    _draw_scale(figure, scale, 8 * scale)
+
+    def place(left: float, top: float, across: float, down: float) -> Axes:
+        corner = left / width, 1 - (top + down) / height
+        return figure.add_axes((*corner, across / width, down / height))
+
+    for number, row in enumerate(rows):
+        line, column = divmod(number, columns)
+        corner = lefts[column] + room[number, 0], tops[line] + room[number, 1]
+        _draw_cells(place(*corner, *cells[number]), row, 7 * scale)
+    right = max(lefts[n % columns] + sizes[n, 0] for n in range(len(rows)))
+    bar = place(right + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
+    figure.colorbar(figure.axes[0].images[0], cax=bar, ticks=[0, 0.5, 1])
+    bar.tick_params(labelsize=8 * scale, length=2 * scale, pad=1)
+    bar.set_ylabel("attention weight", fontsize=8 * scale, labelpad=1)
     return figure
-
-
-def _label_room(row: dict[str, Any]) -> tuple[float, float]:
-    """Inches for the longest target word on the left and the longest source word at the top."""
-    longest = [max(len(shown(word)) for word in row[side]) for side in ("target", "source")]
-    return longest[0] * LETTER + 0.1, longest[1] * LETTER + 0.1
-
-
-def _draw_scale(figure: Figure, scale: float, points: float) -> None:
-    """The scale of the weights right of the panels, level with the top of the upper cells."""
-    first = figure.axes[0]
-    width, height = (inches * scale for inches in SCALE)
-    right = max(axes.get_position().x1 for axes in figure.axes)
-    top = max(axes.get_position().y1 for axes in figure.axes)
-    height = min(height, first.get_position().height * figure.get_figheight())
-    across, down = figure.get_size_inches()
-    place = (right + 0.15 * scale / across, top - height / down, width / across, height / down)
-    bar = figure.colorbar(first.images[0], cax=figure.add_axes(place), ticks=[0, 0.5, 1])
-    bar.ax.tick_params(labelsize=points, length=2 * scale, pad=1)
-    bar.set_label("attention weight", fontsize=points, labelpad=1)
 
 
 def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:
     weights = np.array(row["weights"], dtype=float)  # (T, S)
     axes.imshow(weights, cmap="gray", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
+    source, target = ([shown(word) for word in row[side]] for side in ("source", "target"))
+    axes.set_xticks(range(len(source)), source, rotation=90)
+    axes.set_yticks(range(len(target)), target)
     if points < LEGIBLE:
         axes.set(xticks=[], yticks=[])
-    else:
-        axes.set_xticks(
-            range(len(row["source"])), [shown(word) for word in row["source"]], rotation=90
-        )
-        axes.set_yticks(range(len(row["target"])), [shown(word) for word in row["target"]])
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=2, labelsize=points)
     axes.spines[:].set_visible(True)

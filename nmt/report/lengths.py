@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from nmt.evaluation.curves import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
-from nmt.report.comparison import LEVEL, Comparison, search_settings
+from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.curves import resampled_words
 from nmt.report.style import GREY, run_style, shown
 from nmt.report.tables import heading
@@ -110,7 +110,7 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
             text += "Dashed: a system with the same error rate per word at every length. "
     else:
         text += f"No curve: fewer than {FEWEST} sentences of similar length. "
-    searches = dict.fromkeys(search_settings(run) for run in comparison.present(test_set))
+    searches = dict.fromkeys(run.search for run in comparison.present(test_set))
     known = " or ".join(filter(None, searches))
     text += f"Points: buckets of lengths. {_cap_words(comparison)}"
     return text + (f"Search: {known}." if known else "")

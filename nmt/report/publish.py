@@ -21,7 +21,6 @@ from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import length_curve
 from nmt.utils.environment import rank
-from nmt.utils.files import NO_ROOM
 from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
@@ -49,16 +48,14 @@ def publish(
         return
     shown = config.trainer["enable_progress_bar"]
     table = score_table(scores)
-    known = set(table["score"])
     chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
-    described = {each.key: each.description() for each in chosen if each.key in known}
+    described = {s.key: s.description() for s in chosen if s.key in set(table["score"])}
     content = results.as_json({**about, "scores": described})
     write_scores(folder, table)
     run = FinishedRun(config.name, content, folder)
+    comparison = only(run)
     figures: list[Path] = []
     page: Path | None = None
-    comparison = only(run)
-    # results are written even if a figure or the page fails
     with left_out("curves over length"), timed("curves"):
         comparison = compare_runs([run])
     with left_out("figures"), timed("figures"):
@@ -69,29 +66,16 @@ def publish(
     with Stage("logging the test", shown=shown):
         log_run(loggers, comparison, figures, page)
     results.write(folder, content)
-    written = ["results", *(["figures"] if figures else []), *([PAGE] if page else [])]
     if curve := length_curve(run):
         log.info("%s", curve)
+    written = ["results", *(["figures"] if figures else []), *([PAGE] if page else [])]
     log.info("%s: %s", ", ".join(written), folder)
 
 
 @contextlib.contextmanager
 def left_out(what: str) -> Iterator[None]:
-    """Logs an error inside, and continues without what was to be made there."""
+    """Logs an error inside: results are written even if the figures or the page fail."""
     try:
         yield
-    except ModuleNotFoundError as missing:
-        log.warning("%s is left out: %s is not installed", what, missing.name)
-    except Exception as error:
-        full = full_disk(error)
-        if full is None:
-            log.exception("%s: not all could be made; the run continues without them", what)
-        else:
-            log.error("%s: %s; the run continues without all of them", what, full.strerror)
-
-
-def full_disk(error: BaseException | None) -> OSError | None:
-    """The error of a full disk in the chain of causes of an error, or None."""
-    while error is not None and not (isinstance(error, OSError) and error.errno in NO_ROOM):
-        error = error.__cause__ or error.__context__
-    return error
+    except Exception:
+        log.exception("%s: failed; the run continues without them", what)

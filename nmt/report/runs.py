@@ -109,6 +109,27 @@ class FinishedRun:
         same["text"] = (self.results.get("text") or {}).get("training")
         return json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
 
+    @property
+    def search(self) -> str:
+        """The settings of the search behind the translations, such as `beam 12`; empty if unknown."""
+        search = self.config.get("search") or {}
+        if not search:
+            return ""
+        beam = search.get("beam_size")
+        words = ["greedy" if beam == 1 else f"beam {beam}"]
+        keys = [key for key in ("length_penalty", "max_ratio", "min_ratio") if search.get(key)]
+        words += [f"{key.replace('_', ' ')} {search[key]:g}" for key in keys]
+        if search.get("replace_unk", "none") != "none":
+            words.append(f"<unk> replaced ({search['replace_unk']})")
+        return ", ".join(words)
+
+    def covered(self, test_set: str) -> set[int] | None:
+        """Sentences that the shortlists cover; None without shortlists, as with subwords."""
+        rows = [] if self.external else self.translations(test_set)
+        if all(row.get("no_unk") is None for row in rows):
+            return None
+        return {row["id"] for row in rows if row["no_unk"]}
+
     def translations(self, test_set: str) -> list[Record]:
         """The sentence records of a test set (`nmt.evaluation.records`); [] without any.
 

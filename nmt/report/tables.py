@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -14,110 +15,29 @@ from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.stress import POSITION
 from nmt.evaluation.table import COLUMNS
-from nmt.report.comparison import LEVEL, UNKNOWN_WORDS, Comparison, only
+from nmt.report.comparison import LEVEL, Comparison, only
 from nmt.report.curves import ABOVE, CONSTANT, LEFT, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
+from nmt.report.set_comparison import UNKNOWN_WORDS
+from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
-from nmt.utils.printable import printable
 from nmt.utils.progress import enumeration
 
-NONE = "–"
 MAX_HEADLINES = 6  # groups with a sentence each in the headline
 TERMINAL_WIDTH = 70  # columns for the scores; names of runs stand behind them
 RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables give in per cent
-
-
-class Cell(NamedTuple):
-    """A number as people read it.
-
-    Attributes:
-        text: the number; a dash if there is none.
-        beside: its interval or deviation.
-        value: the number by which a page sorts; None if there is none.
-    """
-
-    text: str = NONE
-    beside: str = ""
-    value: float | None = None
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.beside}".strip()
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for people.
-
-    Attributes:
-        frame: texts and `Cell`s; a column of cells is set to the right.
-        notes: what a reader must know to read the numbers, a sentence each.
-    """
-
-    name: str
-    title: str
-    frame: pd.DataFrame
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def texts(self) -> pd.DataFrame:
-        """The cells as text."""
-        return self.frame.map(lambda cell: printable(str(cell)))
-
-    def is_text(self, column: str) -> bool:
-        return not any(isinstance(cell, Cell) for cell in self.frame[column])
-
-    def markdown(self) -> str:
-        """The table with its title and notes in Markdown."""
-        rules = ["---" if self.is_text(column) else "---:" for column in self.frame]
-        rows = [list(self.frame), *self.texts.to_numpy().tolist()]
-        lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
-        lines.insert(1, f"|{'|'.join(rules)}|")
-        notes = [f"\n{_markdown(note)}" for note in self.notes]
-        return "\n".join([f"### {_markdown(self.title)}\n", *lines, *notes]) + "\n"
-
-    def latex(self) -> str:
-        """The table as a LaTeX `tabular` with the rules of booktabs; notes are comments."""
-        columns = "".join("l" if self.is_text(column) else "r" for column in self.frame)
-        body = self.texts.to_latex(index=False, escape=True, column_format=columns)
-        comments = "".join(f"% {' '.join(line.split())}\n" for line in (self.title, *self.notes))
-        for sign, written in (
-            ("\N{MINUS SIGN}", "$-$"),
-            ("±", r"$\pm$"),
-            ("–", "--"),
-            ("\u202f", r"\,"),
-        ):
-            body = body.replace(sign, written)
-        return printable(comments + body)
-
-    def terminal(self) -> str:
-        """The table for a terminal: text to the left, numbers to the right."""
-        rows = [list(self.frame), *self.texts.to_numpy().tolist()]
-        columns = []
-        for name, cells in zip(self.frame, zip(*rows, strict=True), strict=True):
-            width = max(map(len, cells))
-            pad = str.ljust if self.is_text(name) else str.rjust
-            columns.append([pad(cell, width) for cell in cells])
-        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
-
-
-def _markdown(text: str) -> str:
-    text = printable(text).replace("\\", "\\\\").replace("|", "\\|")
-    return text.replace("<", "&lt;").replace("\n", " ")
-
-
-def number(value: Any, digits: int = 2, low: Any = None, high: Any = None) -> Cell:
-    """A number, and its interval if it has one, with a true minus sign and thin spaces.
-
-    >>> str(number(-1234.5, 1)), str(number(None)), str(number(2, 1, 1.5, 2.5))
-    ('−1\u202f234.5', '–', '2.0 [1.5, 2.5]')
-    """
-    if value is None or pd.isna(value):
-        return Cell()
-    text = f"{value:z,.{digits}f}".replace(",", "\u202f").replace("-", "\N{MINUS SIGN}")
-    if low is None or high is None or pd.isna(low) or pd.isna(high):
-        return Cell(text, value=float(value))
-    ends = f"[{number(low, digits).text}, {number(high, digits).text}]"
-    return Cell(text, ends, float(value))
+SUBSETS = {
+    UNKNOWN_WORDS: (
+        *("by_unknown_words", "BLEU by unknown words on"),
+        f"BLEU with {LEVEL} bootstrap intervals over sentences, by the number of words of a pair, "
+        "source and reference together, that the run's own shortlists lack.",
+    ),
+    POSITION: (
+        *("positions", "Loss by position in"),
+        "BLEU of sentences alone less BLEU of the same sentences in inputs, by position there.",
+    ),
+}
+"""Name, title and note of the tables of subsets of `scores.csv`."""
 
 
 def heading(about: Mapping[str, Any]) -> str:
@@ -140,20 +60,6 @@ def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
     ]
     titles = [heading(about[key]) for key in frame["key"]]
     return frame.assign(title=titles, cell=pd.Series(cells, index=frame.index, dtype=object))
-
-
-def pivot(frame: pd.DataFrame, rows: Mapping[str, str], columns: str) -> pd.DataFrame:
-    """The column `cell` of a frame as a table, in the order in which rows and columns come.
-
-    Args:
-        rows: the titles of the columns whose values name the rows.
-        columns: the column whose values become columns.
-    """
-    order = frame[list(rows)].drop_duplicates().set_index(list(rows)).index
-    table = frame.pivot(index=list(rows), columns=columns, values="cell")
-    table = table.reindex(index=order, columns=list(dict.fromkeys(frame[columns])))
-    table = table.map(lambda cell: cell if isinstance(cell, Cell) else Cell())
-    return table.reset_index().rename(columns=dict(rows)).rename_axis(columns=None)
 
 
 def scores_table(comparison: Comparison, test_set: str) -> Table:
@@ -205,35 +111,12 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
     return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
 
 
-def unknown_words_table(comparison: Comparison, test_set: str) -> Table:
-    """BLEU of every run by the number of unknown words of a pair."""
-    frame = with_cells(comparison.subset(test_set, UNKNOWN_WORDS).assign(key="bleu"), comparison)
-    counts = frame.groupby("bucket", sort=False)["sentences"].max()
-    listed = enumeration([f"{count:,} with {name}" for name, count in counts.items()])
-    return Table(
-        f"by_unknown_words_{test_set}",
-        f"BLEU by unknown words on {test_set}",
-        pivot(frame, {"run": "Run"}, "bucket"),
-        [
-            f"BLEU with {LEVEL} bootstrap intervals over sentences, by the number of words of a "
-            "pair, source and reference together, that the run's own shortlists lack.",
-            f"Pairs, at most: {listed}.",
-        ],
-    )
-
-
-def positions_table(comparison: Comparison, test_set: str) -> Table:
-    """BLEU that sentences lose as parts of longer inputs, by their position (`+stress=position`)."""
-    frame = with_cells(comparison.subset(test_set, POSITION).assign(key="bleu"), comparison)
-    places = frame["bucket"].map(
-        lambda name: "all positions" if name == "all" else f"position {name}"
-    )
-    return Table(
-        f"positions_{test_set}",
-        f"Loss by position in {test_set}",
-        pivot(frame.assign(place=places), {"run": "Run"}, "place"),
-        ["BLEU of sentences alone less BLEU of the same sentences in inputs, by position there."],
-    )
+def subset_table(comparison: Comparison, test_set: str, subset: str) -> Table:
+    """BLEU by unknown words, or what is lost by position (`+stress=position`); see `SUBSETS`."""
+    name, title, note = SUBSETS[subset]
+    frame = with_cells(comparison.subset(test_set, subset).assign(key="bleu"), comparison)
+    table = pivot(frame, {"run": "Run"}, "bucket")
+    return Table(f"{name}_{test_set}", f"{title} {test_set}", table, [note])
 
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
@@ -370,7 +253,7 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 def all_tables(comparison: Comparison) -> list[Table]:
     """Every table that has rows, in the order people read them."""
     makers = [scores_table, retention_table, seeds_table, lengths_table]
-    makers += [unknown_words_table, positions_table]
+    makers += [partial(subset_table, subset=subset) for subset in SUBSETS]
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
     return [table for table in tables if len(table.frame)]

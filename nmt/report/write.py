@@ -17,9 +17,6 @@ from nmt.utils.progress import counted
 
 log = logging.getLogger(__name__)
 
-PAGE = "comparison.html"
-CLAIMS = "claims.md"
-
 
 def write_comparison(
     comparison: Comparison,
@@ -30,23 +27,21 @@ def write_comparison(
     figures: Sequence[str] = (),
     claims: Decided | None = None,
 ) -> Path:
-    """Writes comparison.html, tables/ and figures/, logs a table, and returns the page's path.
+    """Writes comparison.html, tables/, figures/ and claims.md, logs a table, and returns the page's path.
 
     Args:
-        folder: is made if it does not exist.
         report: what the page shows.
         title: of the page; the names of the runs if None.
         figures: formats of figures for papers; none are drawn if empty.
-        claims: written to claims.md and shown on the page.
+        claims: also shown on the page.
     """
-    report = report or PageConfig()
     write_tables(comparison, folder / "tables")
     if figures:
         draw_for_papers(comparison, folder / "figures", figures)
     if claims is not None:
-        write_text(folder / CLAIMS, claims.markdown())
-        log.info("claims: %s: %s", claims.table.title, folder / CLAIMS)
-    page = build_page(comparison, folder / PAGE, report, title=title, claims=claims)
+        write_text(folder / "claims.md", claims.markdown())
+        log.info("claims: %s: %s", claims.table.title, folder / "claims.md")
+    page = build_page(comparison, folder / "comparison.html", report, title=title, claims=claims)
     table = terminal_table(comparison)
     runs = counted(len(comparison.runs), "run")
     log.info("%s compared: %s\n%s:\n%s", runs, page, table.title, table.terminal())

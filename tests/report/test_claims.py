@@ -144,7 +144,7 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
     found = decide(runs, statistic="retention", rule={"above": 0})
     assert [each.claim.score for each in found.verdicts] == ["bleu", "bleu_precisions"]
     p = [each.p for each in found.verdicts]
-    assert [each.corrected for each in found.verdicts] == holm(p)
+    assert [cell.value for cell in found.table.frame["p, Holm"]] == holm(p)
     assert "BLEU without brevity penalty" in found.markdown()
 
 
@@ -159,7 +159,7 @@ def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs):
 def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs):
     found = decide(runs[:3], rule={"above": 0})
     assert found.verdicts[0].verdict == "runs missing"
-    assert found.commands == ["python -m nmt.train regime=tiny model=b seed=2"]
+    assert found.verdicts[0].commands == ["python -m nmt.train regime=tiny model=b seed=2"]
     assert (
         "    python -m nmt.train -m regime=tiny model=a seed=1,2\n"
         in decide(runs[2:], rule={"above": 0}).markdown()

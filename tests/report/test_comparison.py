@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nmt.evaluation.scores import choose_scores
-from nmt.report import comparison as module
+from nmt.report import set_comparison
 from nmt.report.comparison import Comparison, compare_runs, only, smallest_bucket
 from nmt.report.runs import FinishedRun, read_run
 from tests.helpers.run_folders import bleu, make_run
@@ -81,7 +81,7 @@ def test_scores_that_runs_lack_are_computed_when_asked_for(runs: list) -> None:
 def test_of_many_runs_the_best_are_compared_in_pairs(
     runs: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_PAIRED", 2)
+    monkeypatch.setattr(set_comparison, "MAX_PAIRED", 2)
     found = compare_runs(runs, resamples=10)
     assert {run.results["model"] for run in found.paired("newstest")} == {"RNNsearch"}
     assert (

@@ -14,15 +14,8 @@ import pytest
 from nmt.report import tables
 from nmt.report.comparison import Comparison, compare_runs, only
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import (
-    Cell,
-    Table,
-    all_tables,
-    headline,
-    number,
-    terminal_table,
-    write_tables,
-)
+from nmt.report.table import Cell, Table, number
+from nmt.report.tables import all_tables, headline, terminal_table, write_tables
 
 
 def cell(table: Table, run: str, column: str) -> Cell:

@@ -13,6 +13,7 @@ from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import decoding, fitted_sentences, overview, undecoded
+from nmt.report.set_comparison import UNKNOWN_WORDS
 from nmt.report.tables import (
     headline,
     lengths_table,
@@ -22,8 +23,8 @@ from nmt.report.tables import (
     scores_table,
     seeds_table,
     settings_table,
+    subset_table,
     training_table,
-    unknown_words_table,
 )
 from nmt.utils.progress import counted
 
@@ -149,7 +150,7 @@ def _tables(comparison: Comparison, test_set: str) -> dict[str, Any]:
         "lengths": lengths_table(comparison, test_set, ["bleu"]),
         "scores": scores_table(comparison, test_set),
         "seeds": seeds_table(comparison, test_set),
-        "unknown_words": unknown_words_table(comparison, test_set),
+        "unknown_words": subset_table(comparison, test_set, UNKNOWN_WORDS),
     }
 
 

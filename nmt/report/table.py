@@ -1,0 +1,120 @@
+"""A table for people: written as Markdown, LaTeX, for a terminal, and by the templates of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from nmt.utils.printable import printable
+
+NONE = "–"
+
+
+class Cell(NamedTuple):
+    """A number as people read it.
+
+    Attributes:
+        text: the number; a dash if there is none.
+        beside: its interval or deviation.
+        value: the number by which a page sorts; None if there is none.
+    """
+
+    text: str = NONE
+    beside: str = ""
+    value: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.beside}".strip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for people.
+
+    Attributes:
+        frame: texts and `Cell`s; a column of cells is set to the right.
+        notes: what a reader must know to read the numbers, a sentence each.
+    """
+
+    name: str
+    title: str
+    frame: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def texts(self) -> pd.DataFrame:
+        """The cells as text."""
+        return self.frame.map(lambda cell: printable(str(cell)))
+
+    def is_text(self, column: str) -> bool:
+        return not any(isinstance(cell, Cell) for cell in self.frame[column])
+
+    def markdown(self) -> str:
+        """The table with its title and notes in Markdown."""
+        rules = ["---" if self.is_text(column) else "---:" for column in self.frame]
+        rows = [list(self.frame), *self.texts.to_numpy().tolist()]
+        lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
+        lines.insert(1, f"|{'|'.join(rules)}|")
+        notes = [f"\n{_markdown(note)}" for note in self.notes]
+        return "\n".join([f"### {_markdown(self.title)}\n", *lines, *notes]) + "\n"
+
+    def latex(self) -> str:
+        """The table as a LaTeX `tabular` with the rules of booktabs; notes are comments."""
+        columns = "".join("l" if self.is_text(column) else "r" for column in self.frame)
+        body = self.texts.to_latex(index=False, escape=True, column_format=columns)
+        comments = "".join(f"% {' '.join(line.split())}\n" for line in (self.title, *self.notes))
+        for sign, written in (
+            ("\N{MINUS SIGN}", "$-$"),
+            ("±", r"$\pm$"),
+            ("–", "--"),
+            ("\u202f", r"\,"),
+        ):
+            body = body.replace(sign, written)
+        return printable(comments + body)
+
+    def terminal(self) -> str:
+        """The table for a terminal: text to the left, numbers to the right."""
+        rows = [list(self.frame), *self.texts.to_numpy().tolist()]
+        columns = []
+        for name, cells in zip(self.frame, zip(*rows, strict=True), strict=True):
+            width = max(map(len, cells))
+            pad = str.ljust if self.is_text(name) else str.rjust
+            columns.append([pad(cell, width) for cell in cells])
+        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def _markdown(text: str) -> str:
+    text = printable(text).replace("\\", "\\\\").replace("|", "\\|")
+    return text.replace("<", "&lt;").replace("\n", " ")
+
+
+def number(value: Any, digits: int = 2, low: Any = None, high: Any = None) -> Cell:
+    """A number, and its interval if it has one, with a true minus sign and thin spaces.
+
+    >>> str(number(-1234.5, 1)), str(number(None)), str(number(2, 1, 1.5, 2.5))
+    ('−1\u202f234.5', '–', '2.0 [1.5, 2.5]')
+    """
+    if value is None or pd.isna(value):
+        return Cell()
+    text = f"{value:z,.{digits}f}".replace(",", "\u202f").replace("-", "\N{MINUS SIGN}")
+    if low is None or high is None or pd.isna(low) or pd.isna(high):
+        return Cell(text, value=float(value))
+    ends = f"[{number(low, digits).text}, {number(high, digits).text}]"
+    return Cell(text, ends, float(value))
+
+
+def pivot(frame: pd.DataFrame, rows: Mapping[str, str], columns: str) -> pd.DataFrame:
+    """The column `cell` of a frame as a table, in the order in which rows and columns come.
+
+    Args:
+        rows: the titles of the columns whose values name the rows.
+        columns: the column whose values become columns.
+    """
+    order = frame[list(rows)].drop_duplicates().set_index(list(rows)).index
+    table = frame.pivot(index=list(rows), columns=columns, values="cell")
+    table = table.reindex(index=order, columns=list(dict.fromkeys(frame[columns])))
+    table = table.map(lambda cell: cell if isinstance(cell, Cell) else Cell())
+    return table.reset_index().rename(columns=dict(rows)).rename_axis(columns=None)
