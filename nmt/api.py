@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.utils.arguments import as_list
-from nmt.utils.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,23 +37,20 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     from hydra import compose, initialize_config_dir
 
     from nmt.cli.composition import conf_folder, register_configs, with_plus
-    from nmt.cli.errors import COMPOSING, explain
+    from nmt.cli.errors import explaining
     from nmt.config import TrainConfig
-    from nmt.config.validation import load
-    from nmt.data.sources import leave_out_absent
+    from nmt.config.loading import load
 
     register_configs(["train"])
     typed = with_plus(list(overrides))
     if searchpath:
         typed.append(f"hydra.searchpath=[{','.join(as_list(searchpath))}]")
-    try:
-        with _ONE_AT_A_TIME, initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            composed = compose("train", overrides=typed)
-            config = load(composed)
-            leave_out_absent(config.data)
-    except (*COMPOSING, ValueError) as error:
-        raise InputError(explain(error, TrainConfig)) from error
-    assert isinstance(config, TrainConfig)
+    with (
+        explaining(TrainConfig),
+        _ONE_AT_A_TIME,
+        initialize_config_dir(str(conf_folder()), version_base="1.3"),
+    ):
+        config: TrainConfig = load(compose("train", overrides=typed))
     return config
 
 

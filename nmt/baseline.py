@@ -1,33 +1,38 @@
 """Trains a phrase-based system on the text of a training run and tests it in the same way.
 
 python -m nmt.baseline
-python -m nmt.baseline data.train.pairs=20000 phrase_based.alignment=fast_align
+python -m nmt.baseline data.train.pairs=20000 phrase_based.reordering=6
 python -m nmt.baseline phrase_based.tune_sentences=0
 """
 
 from __future__ import annotations
 
-from omegaconf import DictConfig
-
 from nmt.cli.command import command
+from nmt.config import BaselineConfig
+
+# The part of the configuration that applies to a phrase-based system
+SECTIONS = (
+    *("name", "experiment", "regime", "seed", "data", "tokenizer", "evaluation", "report"),
+    "phrase_based",
+)
 
 
 @command("baseline")
-def main(composed: DictConfig) -> None:
+def main(composed: BaselineConfig) -> None:
     """A run from training text to results.json."""
-    from nmt.config.schema import BaselineConfig, to_containers
+    from nmt.config.schema import to_containers
     from nmt.inference.test_sets import evaluate_system, read_examples
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.report.publish import publish
-    from nmt.training import start
     from nmt.training.outcome import Outcome, describe_run
+    from nmt.training.run import start_baseline
 
-    run = start.without_model(composed)
+    run = start_baseline(composed)
     check_installed()
-    text = start.prepare_text(run)
+    text = run.prepare_text()
     tables = run.folder.path / "phrase_based"
-    with start.at_work(run), tuned_system(run.config, text, tables) as (system, train, valid):
+    with run.at_work(), tuned_system(run.config, text, tables) as (system, train, valid):
         vocabularies = text.source_vocabulary, text.target_vocabulary
         sets = read_examples(run.config, text.test.values())
         scores = evaluate_system(run.config, run.folder.path, sets, vocabularies, system.translate)
@@ -39,7 +44,7 @@ def main(composed: DictConfig) -> None:
             model="PhraseBased",
             scoring="none",
             parameters=None,
-            config={section: config[section] for section in BaselineConfig.sections},
+            config={section: config[section] for section in SECTIONS},
         )
         publish(run.folder.path, run.config, about, scores, run.loggers)
 

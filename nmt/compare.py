@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from omegaconf import DictConfig, OmegaConf
-
 from nmt.api import compare_runs
 from nmt.cli.command import command
 from nmt.cli.composition import chosen_file
@@ -33,16 +31,13 @@ sys.modules[__name__].__class__ = _Callable
 
 
 @command("compare")
-def main(composed: DictConfig) -> None:
+def main(config: CompareConfig) -> None:
     from nmt.report.claims import decide_claims
     from nmt.report.comparison import compare
     from nmt.report.write import write_comparison
     from nmt.utils.files import locked
     from nmt.utils.progress import Stage
 
-    OmegaConf.resolve(composed)
-    config = OmegaConf.to_object(composed)
-    assert isinstance(config, CompareConfig)
     output = Path(config.output)
     if config.wandb is not None:
         from nmt.report import dashboards

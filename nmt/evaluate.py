@@ -10,28 +10,28 @@ python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 
 from __future__ import annotations
 
-from omegaconf import DictConfig
-
 from nmt.cli.command import command
+from nmt.config import EvaluateConfig
 
 
 @command("evaluate")
-def main(composed: DictConfig) -> None:
+def main(composed: EvaluateConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.inference.live_export import export_live
+    from nmt.inference.load import from_checkpoints
     from nmt.inference.test_sets import evaluate_model, held_out_splits, read_examples
     from nmt.report.publish import publish
-    from nmt.training import start
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import Outcome, describe_model, describe_run
+    from nmt.training.run import start_evaluation
     from nmt.training.trainer import make_trainer
 
-    run = start.evaluation(composed)
-    model = start.model_of(run)
+    run = start_evaluation(composed)
+    run.trainer = make_trainer(run.config.trainer, run.folder.path)
+    model = from_checkpoints(run.members, run.config)
     vocabularies = model.codec.source, model.codec.target
     sets = read_examples(run.config, held_out_splits(run.config, vocabularies, composed.sets))
-    with start.at_work(run):
-        run.trainer = make_trainer(run.config, run.folder.path)
+    with run.at_work():
         scores = on_every_rank(
             run.trainer, model.network, lambda: evaluate_model(model, sets, run.folder.path)
         )

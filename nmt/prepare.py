@@ -8,17 +8,13 @@ python -m nmt.prepare data=text data.train.source=train.en data.train.target=tra
 
 from __future__ import annotations
 
-from omegaconf import DictConfig
-
 from nmt.cli.command import command
-from nmt.config.schema import named_initial
-from nmt.config.validation import load
+from nmt.config import TrainConfig
 
 
 @command("prepare")
-def main(composed: DictConfig) -> None:
+def main(composed: TrainConfig) -> None:
     from nmt.data.prepare import prepare
-    from nmt.data.sources import leave_out_absent
     from nmt.utils.errors import InputError
 
     if composed.resume not in (None, "auto"):
@@ -26,17 +22,13 @@ def main(composed: DictConfig) -> None:
             f"resume={composed.resume}: the text of a run that is resumed is prepared by nmt.train; "
             "type the line that the run was started with"
         )
-    config = load(composed)
-    leave_out_absent(config.data)
     vocabularies = None
-    if named_initial(config) is not None:  # for which alone Lightning is imported
-        from nmt.training.initial import given_vocabularies, initial_checkpoint
+    if composed.initial_checkpoint is not None:  # for which alone Lightning is imported
+        from nmt.training.run import given_vocabularies, initial_checkpoint
 
-        vocabularies = given_vocabularies(config, initial_checkpoint(config))
-    prepared = prepare(
-        config.data, config.tokenizer, config.trainer["enable_progress_bar"], vocabularies
-    )
-    print(prepared.summary())
+        vocabularies = given_vocabularies(composed, initial_checkpoint(composed))
+    shown = composed.trainer["enable_progress_bar"]
+    print(prepare(composed.data, composed.tokenizer, shown, vocabularies).summary())
 
 
 if __name__ == "__main__":

@@ -15,23 +15,21 @@ import math
 from itertools import islice
 from typing import Any
 
-from omegaconf import DictConfig
-
 from nmt.cli.command import command
+from nmt.config import ScoreConfig
 
 log = logging.getLogger(__name__)
 
 
 @command("score")
-def main(composed: DictConfig) -> None:
-    from nmt.config import ScoreConfig
+def main(composed: ScoreConfig) -> None:
     from nmt.data.lines import check_file, read_parallel
     from nmt.inference.lines import pair_line
     from nmt.inference.load import load_for_command
     from nmt.utils.progress import Stage
 
-    files = [check_file(composed[side], side) for side in ("source", "target")]
-    model = load_for_command(composed, ScoreConfig)
+    files = [check_file(getattr(composed, side), side) for side in ("source", "target")]
+    model = load_for_command(composed)
     config = model.config
     attention = bool(composed.page or composed.alignments)
     rows: list[dict[str, Any]] = []

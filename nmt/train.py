@@ -9,20 +9,19 @@ python -m nmt.train +experiment=rnnsearch50 initial_checkpoint=outputs/2026-01-3
 
 from __future__ import annotations
 
-from omegaconf import DictConfig
-
 from nmt.cli.command import command
+from nmt.config import TrainConfig
 from nmt.training.signals import Stop, stoppable
 from nmt.utils.environment import output_folder
 
 
 @command("train")
-def main(composed: DictConfig) -> float | None:
+def main(composed: TrainConfig) -> float | None:
     with stoppable(output_folder(), requeue=composed.resume == "auto") as stop:
         return train(composed, stop)
 
 
-def train(composed: DictConfig, stop: Stop) -> float | None:
+def train(composed: TrainConfig, stop: Stop) -> float | None:
     """A run from its start, or from its last checkpoint, to results.json.
 
     Returns the score of the best checkpoint, which a sweeper may aim at.
@@ -32,17 +31,17 @@ def train(composed: DictConfig, stop: Stop) -> float | None:
         from nmt.inference.test_sets import evaluate_model, read_examples
         from nmt.report.loggers import log_heatmaps
         from nmt.report.publish import publish
-        from nmt.training import fit, resume, start
+        from nmt.training.fit import Training
         from nmt.training.on_every_rank import on_every_rank
         from nmt.training.outcome import describe_model, describe_run
+        from nmt.training.run import start_training
 
-    run = start.training(composed, stop)
-    text = start.prepare_text(run)
-    resume.refuse_other_text(run, text)
+    run = start_training(composed)
+    training = Training(run, stop, log_heatmaps)
+    text = run.prepare_text()
     sets = read_examples(run.config, text.test.values())
-    with start.at_work(run):
-        training = fit.Training(run, text, log_heatmaps)
-        training.fit()
+    with run.at_work():
+        training.fit(text)
         if run.config.trainer.get("fast_dev_run"):
             return None
         model, outcome = training.finish()

@@ -17,16 +17,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
 from nmt.cli.command import command
+from nmt.config import TranslateConfig
 
 log = logging.getLogger(__name__)
 
 
 @command("translate")
-def main(composed: DictConfig) -> None:
-    from nmt.config import TranslateConfig
+def main(composed: TranslateConfig) -> None:
     from nmt.inference.lines import batches_of_lines, translation_lines
     from nmt.inference.load import load_for_command
     from nmt.utils.errors import InputError
@@ -34,7 +32,7 @@ def main(composed: DictConfig) -> None:
 
     if sys.stdin is None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
-    model = load_for_command(composed, TranslateConfig)
+    model = load_for_command(composed)
     config = model.config
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")

@@ -17,10 +17,9 @@ from filelock import FileLock
 from omegaconf import DictConfig
 
 from nmt.cli.composition import with_plus
-from nmt.cli.errors import COMPOSING, exit_code, explain
+from nmt.cli.errors import exiting, explaining
+from nmt.config.loading import load
 from nmt.config.schema import SCHEMAS
-from nmt.config.validation import load, validate_keys
-from nmt.utils.errors import InputError
 from tests.helpers.composition import compose, register_once, share_compositions
 from tests.helpers.processes import Ended, Process, run, start
 from tests.helpers.server import WORKER, launch_server
@@ -37,7 +36,6 @@ LONGEST = [
     )
 ]
 SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do
-CHECKS = dict.fromkeys(("compare", "translate", "score"), validate_keys)
 
 
 class Said(NamedTuple):
@@ -108,14 +106,13 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
     """check(*overrides, command="train"): how that command takes its configuration."""
 
     def checked(*overrides: str, command: str = "train") -> Said:
-        def application() -> None:
-            try:
-                CHECKS.get(command, load)(composer(*with_plus(overrides), command=command))
-            except (*COMPOSING, ValueError) as error:
-                raise InputError(explain(error, SCHEMAS[command])) from error
-
+        code = 0
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
-            code = exit_code(application)
+            try:
+                with exiting(), explaining(SCHEMAS[command]):
+                    load(composer(*with_plus(overrides), command=command))
+            except SystemExit as ended:
+                code = int(ended.code or 0)
         return Said(code, stderr.getvalue())
 
     return checked

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import nmt
-from nmt.config.validation import load
+from nmt.config.loading import load
 from nmt.evaluation.table import COLUMNS
 from tests.helpers import ROOT
 from tests.helpers.run_folders import make_run

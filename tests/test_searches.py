@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from nmt.config.validation import load
+from nmt.config.loading import load
 from nmt.evaluation.scores import REGISTERED
 from nmt.report.loggers import summary_of
 from nmt.report.runs import FinishedRun

@@ -15,14 +15,14 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs, with_plus
-from nmt.cli.errors import COMPOSING, exit_code, explain
-from nmt.cli.help import choices
-from nmt.cli.sweep import pages
+from nmt.cli.errors import COMPOSING, exiting, explain, explaining
+from nmt.cli.reference import choices
+from nmt.cli.sweep import comparison_pages
+from nmt.config.loading import load
 from nmt.config.schema import SCHEMAS
-from nmt.config.validation import validate_keys
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
@@ -31,17 +31,17 @@ from nmt.utils.threads import set_up_threads
 
 log = logging.getLogger(__name__)
 
-WITHOUT_FOLDER = ("prepare", "translate", "score", "compare")
+WITH_FOLDER = ("train", "evaluate", "baseline")
 
 
-def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
+def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     """Turns `main(config)` into a command line program composed from `conf/<name>.yaml`.
 
-    Its exit codes are those of `nmt.cli.errors.exit_code`. In a sweep the sweeper gets what `main`
-    returns.
+    `main` gets the checked object of the command's schema. The exit codes are those of
+    `nmt.cli.errors.exiting`. In a sweep the sweeper gets what `main` returns.
     """
 
-    def decorate(main: Callable[[DictConfig], Any]) -> Callable[[], None]:
+    def decorate(main: Callable[[Any], Any]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
             set_up_threads()  # before anything imports torch
@@ -54,58 +54,43 @@ def command(name: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], N
             OmegaConf.register_new_resolver("command", lambda: name, replace=True)
             OmegaConf.register_new_resolver("choices", choices, replace=True)
             os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
-            sys.exit(exit_code(lambda: run_hydra(main, name)))
+            with exiting():
+                run_hydra(main, name)
 
         return program
 
     return decorate
 
 
-def run_hydra(main: Callable[[DictConfig], Any], name: str) -> None:
+def run_hydra(main: Callable[[Any], Any], name: str) -> None:
     """Composes the configuration and runs `main`, or the jobs of a sweep.
 
     Raises:
-        InputError: what Hydra raises before `main` begins, in one or two lines; and those of `main`.
+        InputError: what Hydra raises before `main` begins, in one or two lines.
     """
     begun = False
-    refused: list[InputError] = []
 
     @functools.wraps(main)
-    def job(config: DictConfig) -> Any:
+    def job(composed: DictConfig) -> Any:
         nonlocal begun
+        # Hydra would print lines of its own about an error of a single run
         single = HydraConfig.get().mode is RunMode.RUN
-        try:
-            check_keys(name, config)
-            own_folder = rank() == 0 and name not in WITHOUT_FOLDER
+        own_folder = rank() == 0 and name in WITH_FOLDER
+        with exiting() if single else nullcontext():
+            with explaining(SCHEMAS[name]):
+                config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 begun = True
                 raise_at_interrupt()
                 if own_folder:  # the libraries take seconds to import
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)
-        except InputError as error:
-            if not single:
-                raise
-            refused.append(error)  # past Hydra, which would print lines of its own
-            return None
 
     entry = hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)
     try:
-        with pages():
+        with comparison_pages():
             entry(job)()
-    except (*COMPOSING, ValueError, OSError) as error:
+    except COMPOSING as error:
         if begun:
             raise
         raise InputError(explain(error, SCHEMAS[name])) from error
-    if refused:
-        raise refused[0]
-
-
-def check_keys(name: str, config: DictConfig) -> None:
-    """Checks single keys before `main` imports any library; raises InputError."""
-    if name in WITHOUT_FOLDER and HydraConfig.get().mode is RunMode.MULTIRUN:
-        raise InputError(f"-m: nmt.{name} cannot be swept; run it once for each value")
-    missing = sorted(OmegaConf.missing_keys(config))
-    if missing:
-        raise InputError(explain(MissingMandatoryValue(missing[0]), SCHEMAS[name]))
-    validate_keys(config)

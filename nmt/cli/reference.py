@@ -1,4 +1,4 @@
-"""Generates docs/configuration.md, the reference of all options and keys.
+"""What can be chosen and typed: the lists of `--help`, and docs/configuration.md.
 
 python -m nmt.cli.reference > docs/configuration.md
 """
@@ -6,18 +6,18 @@ python -m nmt.cli.reference > docs/configuration.md
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs
-from nmt.config import TextConfig, TrainConfig
-from nmt.config.keys import described, entries, inherited
-from nmt.config.schema import SCHEMAS
+from nmt.config.keys import described, entries
+from nmt.config.schema import SCHEMAS, TextConfig, TrainConfig
 
 HEAD = """\
 # Configuration
@@ -42,55 +42,73 @@ the wrong type or one out of its bounds ends the command with exit code 2 and on
   `'name="a=b"'`.
 - `null` unsets a value if the type allows it.
 """
-FROM_CHECKPOINT = "\nFrom a training run it also takes `trust` and: {}.\n"
+PLUS = ("experiment", "stress")  # groups without a default
+COLUMNS = "key | accepted | default | meaning"
 
 
-def reference(conf: Path) -> str:
-    """The whole page, in Markdown; `conf` is the folder of the options."""
-    with initialize_config_dir(str(conf), version_base="1.3"):
+def choices(command: str) -> str:
+    """Groups with their options, and the keys of a command, as `--help` prints them."""
+    loader = GlobalHydra.instance().config_loader()
+    groups = [
+        f"  {name}: {', '.join(loader.get_group_options(name))}" for name in groups_of(command)
+    ]
+    lines = ["Choose with group=option:", "", *groups]
+    lines += ["", "Set with key=value:", ""]
+    for entry in dataclasses.fields(SCHEMAS[command]):
+        dots = ".…" if dataclasses.is_dataclass(entry.default_factory) else ""
+        text = f"  {entry.name}{dots}: {entry.metadata['meaning']}"
+        lines += textwrap.wrap(text, 110, subsequent_indent="    ")
+    return "\n".join(lines).strip().replace("$", "$$")  # of string.Template
+
+
+def groups_of(command: str) -> list[str]:
+    """The groups that a command takes: those of its defaults, and those that add to its keys."""
+    groups, files = set(), [command]
+    while files:
+        for each in yaml.safe_load((conf_folder() / f"{files.pop()}.yaml").read_text())["defaults"]:
+            if isinstance(each, dict):
+                groups |= {name for name in each if (conf_folder() / name).is_dir()}
+            elif (conf_folder() / f"{each}.yaml").is_file():
+                files.append(each)
+    fields = {entry.name for entry in dataclasses.fields(SCHEMAS[command])}
+    return sorted(groups | fields.intersection(PLUS))
+
+
+def reference() -> str:
+    """docs/configuration.md."""
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         defaults = compose("train")
-    parts = [HEAD, "## Groups\n", *_table("group | option | what it is", _groups(conf))]
-    rows = (
-        _row(path, entry, OmegaConf.select(defaults, path)) for path, entry in entries(TrainConfig)
-    )
-    parts += ["## Keys\n", *_table("key | accepted | default | meaning", rows)]
-    rows = (_row(path, entry) for path, entry in entries(TextConfig))
-    parts += ["## Keys of `data.train`, `data.valid` and each `data.test.NAME`\n"]
-    parts += _table("key | accepted | default | meaning", rows)
+    keys = dict(entries(TrainConfig))
+    rows = [_row(path, entry, OmegaConf.select(defaults, path)) for path, entry in keys.items()]
+    texts = [_row(path, entry) for path, entry in entries(TextConfig)]
+    parts = [
+        HEAD,
+        *("## Groups\n", *_table("group | option | what it is", _options())),
+        *("## Keys\n", *_table(COLUMNS, rows)),
+        "## Keys of `data.train`, `data.valid` and each `data.test.NAME`\n",
+        *_table(COLUMNS, texts),
+    ]
     for command, schema in SCHEMAS.items():
-        own = [
-            _row(path, entry)
-            for path, entry in entries(schema)
-            if path.partition(".")[0] not in inherited(schema)
-        ]
         if schema is not TrainConfig:
-            parts += [
-                f"## Keys of nmt.{command}\n",
-                *_table("key | accepted | default | meaning", own),
-            ]
-        if taken := getattr(schema, "overridable", ()):
-            parts.append(FROM_CHECKPOINT.format(", ".join(f"`{name}`" for name in taken)))
+            own = [_row(path, entry) for path, entry in entries(schema) if path not in keys]
+            shared = sorted({path.partition(".")[0] for path, _ in entries(schema) if path in keys})
+            parts += [f"## Keys of nmt.{command}\n", *_table(COLUMNS, own)]
+            if shared:
+                parts.append(f"And of those above: {', '.join(f'`{each}`' for each in shared)}.\n")
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _groups(conf: Path) -> Iterator[str]:
+def _options() -> Iterator[str]:
     """A row for each option of each group, with the first comment of its file."""
-    base = yaml.safe_load((conf / "base.yaml").read_text())["defaults"]
-    known = {group for entry in base if isinstance(entry, dict) for group in entry}
-    for file in sorted(conf.glob("[!h]*/*.yaml")):
-        group = file.parent.name
-        plus = "" if group in known else "+"
-        yield f"`{plus}{group}` | `{file.stem}` | {_first_comment(file)}"
-
-
-def _first_comment(file: Path) -> str:
-    lines = []
-    for line in file.read_text().splitlines():
-        if not line.startswith("# "):
-            break
-        if not line.startswith(("# @package", "# python")):
-            lines.append(line[2:])
-    return " ".join(lines).replace("|", "\\|")
+    for file in sorted(conf_folder().glob("[!h]*/*.yaml")):
+        lines = []
+        for line in file.read_text().splitlines():
+            if not line.startswith("# "):
+                break
+            if not line.startswith(("# @package", "# python")):
+                lines.append(line[2:])
+        group, comment = file.parent.name, " ".join(lines).replace("|", "\\|")
+        yield f"`{'+' * (group in PLUS)}{group}` | `{file.stem}` | {comment}"
 
 
 def _row(path: str, entry: dataclasses.Field[Any], default: Any = MISSING) -> str:
@@ -113,4 +131,4 @@ def _table(head: str, rows: Iterable[str]) -> list[str]:
 
 if __name__ == "__main__":
     register_configs()
-    print(reference(conf_folder()), end="")
+    print(reference(), end="")

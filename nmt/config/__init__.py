@@ -1,25 +1,27 @@
-"""The configuration: every key with type, meaning and bounds; validation; overrides."""
+"""The configuration: every key with type, meaning and bounds; how it is checked and overridden."""
 
-from nmt.config.data import DataConfig, FilterConfig, TextConfig, TokenizerConfig
-from nmt.config.evaluation import (
-    EvaluationConfig,
-    PageConfig,
-    PhraseBasedConfig,
-    ReportConfig,
-    SearchConfig,
-    StressConfig,
-)
-from nmt.config.model import ModelConfig
 from nmt.config.schema import (
     BaselineConfig,
     CompareConfig,
     Config,
+    DataConfig,
     EvaluateConfig,
+    EvaluationConfig,
+    FilterConfig,
+    LinesConfig,
+    ModelConfig,
+    OptimizerConfig,
+    PageConfig,
+    PhraseBasedConfig,
+    ReportConfig,
     ScoreConfig,
+    SearchConfig,
+    StressConfig,
+    TextConfig,
+    TokenizerConfig,
     TrainConfig,
     TranslateConfig,
 )
-from nmt.config.training import OptimizerConfig
 
 __all__ = [
     "BaselineConfig",
@@ -29,6 +31,7 @@ __all__ = [
     "EvaluateConfig",
     "EvaluationConfig",
     "FilterConfig",
+    "LinesConfig",
     "ModelConfig",
     "OptimizerConfig",
     "PageConfig",

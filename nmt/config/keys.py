@@ -3,54 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any
-
-from omegaconf import ListConfig
 
 EDGES = (10, 20, 30, 40, 50, 60)  # last length of each bucket by default
 CONFIDENCE = 0.95  # share of the resamples inside an interval
 
+LIMITS = {
+    "minimum": (operator.ge, "at least"),
+    "above": (operator.gt, "above"),
+    "maximum": (operator.le, "at most"),
+    "below": (operator.lt, "below"),
+}
 
-def key(
-    default: Any,
-    meaning: str,
-    *,
-    choices: tuple[Any, ...] | None = None,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    runtime: bool = False,
-    resumable: bool = False,
-) -> Any:
+
+def key(default: Any, meaning: str, **bounds: Any) -> Any:
     """A configuration key: default, one-line meaning, and the values that `problem` accepts.
 
     Args:
-        runtime: what a run learns and scores does not depend on the key. Of a section: all its keys.
-        resumable: the key may change when a run is resumed, as every `runtime` key may.
+        default: its value; or the dataclass of a section.
+        bounds: `choices`, or any of `LIMITS`, for numbers and for the items of a list.
     """
-    bounds = {
-        "choices": choices,
-        "minimum": minimum,
-        "maximum": maximum,
-        "above": above,
-        "below": below,
-    }
-    metadata = {
-        "meaning": meaning,
-        **{name: bound for name, bound in bounds.items() if bound is not None},
-        "runtime": runtime,
-        "resumable": runtime or resumable,
-    }
+    metadata = {"meaning": meaning, **bounds}
     if isinstance(default, type):
-        return field(default_factory=default, metadata=metadata)
+        return dataclasses.field(default_factory=default, metadata=metadata)
     if isinstance(default, list | dict):
-        return field(default_factory=default.copy, metadata=metadata)
-    return field(default=default, metadata=metadata)
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
@@ -59,32 +40,26 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
     >>> problem(-1, {"minimum": 0}), problem("auto", {"minimum": 0}), problem(1, {"choices": (1, 2)})
     ('must be at least 0', None, None)
     """
-    if isinstance(value, ListConfig):
-        return next((found for item in value if (found := problem(item, accepts))), None)
+    if isinstance(value, list):
+        return next((wrong for item in value if (wrong := problem(item, accepts))), None)
     if "choices" in accepts and value not in accepts["choices"]:
         return "must be one of " + ", ".join(map(str, accepts["choices"]))
     if not isinstance(value, int | float):
         return None
     if not math.isfinite(value):
         return "must be a finite number"
-    if value < accepts.get("minimum", value):
-        return f"must be at least {accepts['minimum']}"
-    if value > accepts.get("maximum", value):
-        return f"must be at most {accepts['maximum']}"
-    if "above" in accepts and value <= accepts["above"]:
-        return f"must be above {accepts['above']}"
-    if "below" in accepts and value >= accepts["below"]:
-        return f"must be below {accepts['below']}"
+    for name, (holds, words) in LIMITS.items():
+        if name in accepts and not holds(value, accepts[name]):
+            return f"must be {words} {accepts[name]}"
     return None
 
 
 def described(entry: dataclasses.Field[Any]) -> str:
-    """Type and bounds of a key as text, such as `int, from 1`."""
+    """Type and bounds of a key as text, such as `int, at least 1`."""
     if "choices" in entry.metadata:
         return ", ".join(map(str, entry.metadata["choices"]))
-    words = {"minimum": "from", "above": "above", "maximum": "to", "below": "below"}
     bounds = [
-        f"{word} {entry.metadata[name]}" for name, word in words.items() if name in entry.metadata
+        f"{w} {entry.metadata[name]}" for name, (_, w) in LIMITS.items() if name in entry.metadata
     ]
     return ", ".join([str(entry.type), *bounds])
 
@@ -92,30 +67,11 @@ def described(entry: dataclasses.Field[Any]) -> str:
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any]]]:
     """The keys of a schema, in order: dotted name and field."""
     for entry in dataclasses.fields(schema):
-        factory = entry.default_factory
-        if isinstance(factory, type) and dataclasses.is_dataclass(factory):
-            yield from entries(factory, f"{path}{entry.name}.")
+        section = entry.default_factory
+        if isinstance(section, type) and dataclasses.is_dataclass(section):
+            yield from entries(section, f"{path}{entry.name}.")
         else:
             yield path + entry.name, entry
-
-
-def marked(schema: type, mark: str, path: str = "") -> Iterator[str]:
-    """The dotted names of the sections and keys that were declared with `key(..., mark=True)`.
-
-    Keys inside such a section are not listed.
-    """
-    for entry in dataclasses.fields(schema):
-        factory = entry.default_factory
-        if entry.metadata[mark]:
-            yield path + entry.name
-        elif isinstance(factory, type) and dataclasses.is_dataclass(factory):
-            yield from marked(factory, mark, f"{path}{entry.name}.")
-
-
-def inherited(schema: type) -> set[str]:
-    """Names of the fields that a schema has unchanged from the one it extends."""
-    names = {entry.name for entry in dataclasses.fields(schema)}
-    return names - set(inspect.get_annotations(schema))
 
 
 def is_within(path: str, prefixes: Iterable[str]) -> bool:

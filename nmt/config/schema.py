@@ -1,8 +1,8 @@
-"""The configuration schema of each command, put together from its sections.
+"""Every key of every command: type, meaning and bounds.
 
 Hydra checks a composed configuration against these dataclasses, so that a misspelt key or a value of
-the wrong type is refused; `nmt.config.validation` checks what types cannot express. A default given
-here holds where no file of `conf/` sets the key.
+the wrong type is refused; `nmt.config.loading` checks bounds and combinations. A default given here
+holds where no file of `conf/` sets the key.
 """
 
 from __future__ import annotations
@@ -10,70 +10,364 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from nmt.config.data import DataConfig, TokenizerConfig
-from nmt.config.evaluation import (
-    EvaluationConfig,
-    PageConfig,
-    PhraseBasedConfig,
-    ReportConfig,
-    SearchConfig,
-    StressConfig,
-)
-from nmt.config.keys import key, marked
-from nmt.config.model import ModelConfig
-from nmt.config.training import RUNTIME_ARGUMENTS, TRAINER, OptimizerConfig
+from nmt.config.keys import EDGES, entries, key
 
-# what may be asked of a trained model's attention, whatever is read with it
-ATTENTION_KEYS = ("evaluation.attention",)
-INITIAL_CHECKPOINT = "initial_checkpoint"
-# How a command computes that starts from a checkpoint
-COMPUTING = ("trainer.accelerator", "trainer.precision", "threads", "trainer.enable_progress_bar")
-CHECKPOINT = (
-    "file of the trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS; "
-    "several, as [a,b,c]: their ensemble"
-)
+# The text
 
 
 @dataclass
-class Config:
-    """A model, its text and its tests: the keys shared by the commands.
+class TextConfig:
+    """One parallel text: line-aligned files, or a published set fetched by a library."""
 
-    A command that starts from a checkpoint names in `overridable` what of the training run's
-    configuration may be typed; the rest is the checkpoint's.
-    """
+    source: str | None = key(None, "file of source sentences, one per line (plain or compressed)")
+    target: str | None = key(
+        None, "file of target sentences, line i the translation of line i of `source`"
+    )
+    alignment: str | None = key(
+        None,
+        "file of gold alignments in Pharaoh format (i-j sure, ipj possible); not for training text",
+    )
+    tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
+    files: list[str] | None = key(
+        None,
+        "files in data.root, read one after the other: train stands for train.en and train.fr, plain "
+        "or .gz, .bz2, .xz, .zst; if they are missing, hub or sacrebleu is used where it is given",
+    )
+    hub: dict[str, Any] | None = key(
+        None,
+        "arguments of datasets.load_dataset (path, name, split, revision, …); path may be a folder of "
+        "save_to_disk, and of several names the one that names data.languages is taken",
+    )
+    sacrebleu: list[str] | None = key(
+        None,
+        "sacrebleu test sets, such as [wmt12, wmt13], read one after the other; if they lack the "
+        "languages, hub is used where it is given",
+    )
+    grammar: str | None = key(
+        None,
+        "drawn from the built-in grammar: with natural lengths, or equally many per length bucket",
+        choices=("natural", "by_length"),
+    )
+    optional: bool = key(
+        False, "leave the test set out, with a line that says so, if one of its files is missing"
+    )
+    skip: int | None = key(
+        None, "number of pairs left out at the start, such as those of another set", minimum=1
+    )
+    pairs: int | None = key(
+        None, "read at most this many pairs (built-in grammar: draw exactly this many)", minimum=1
+    )
 
-    overridable: ClassVar[tuple[str, ...]] = ()
 
-    name: str = key(
-        "${class_name:${model._target_}}-${data.max_length}",
-        "the run's name in tables and figures",
-        resumable=True,
+@dataclass
+class FilterConfig:
+    """Filters of training pairs; all off by default."""
+
+    length_ratio: float = key(
+        0.0, "largest ratio of the words of the longer side to the shorter; 0: any", minimum=0
     )
-    experiment: str = key(
-        "custom",
-        "row of the paper's Table 1 that this run reproduces",
+    identical: bool = key(False, "leave out pairs whose sides are identical")
+    duplicates: str = key(
+        "none",
+        "leave out pairs whose source, target, or both (pair) occurred in an earlier pair",
+        choices=("none", "pair", "source", "target"),
     )
-    regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
-    seed: int = key(
-        1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
+
+
+@dataclass
+class HeldOutConfig:
+    """The text that a trained model is tested on."""
+
+    root: str | None = key(None, "folder of local copies, where relative file names start")
+    test: dict[str, Any] = key({}, "test sets by name, each with the keys of `data.train`")
+    cache: str = key("data", "folder of prepared (tokenised and encoded) text")
+
+
+@dataclass
+class DataConfig(HeldOutConfig):
+    """The text an experiment runs on, and how it is cut into batches."""
+
+    title: str = key("text", "the corpus' name in tables and figures")
+    languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
+    train: Any = key({}, "training pairs, with the keys of `TextConfig`")
+    valid: Any = key({}, "development pairs, with the same keys")
+    filters: FilterConfig = key(FilterConfig, "filters of training pairs")
+    max_length: int = key(
+        50,
+        "longest training sentence, in words of either side before any subword split",
+        minimum=1,
+        maximum=65534,  # lengths are kept in 16 bits
     )
+    batch_size: int = key(
+        80, "sentence pairs per update, over all devices and accumulated micro-batches", minimum=1
+    )
+    batch_tokens: int | None = key(
+        None,
+        "at most so many tokens per update, its sentences times the longest side of any, in place of "
+        "batch_size sentences; null: batch_size, as in the paper",
+        minimum=1,
+    )
+    pool: int = key(
+        20, "batches' worth of pairs that are sorted by length together (a maxi-batch)", minimum=1
+    )
+    reverse_source: bool = key(
+        False,
+        "the encoder reads the source words from the last to the first; alignments and figures keep "
+        "the order of the text",
+    )
+    pool_order: str = key(
+        "ascending",
+        "order of a pool's batches: by length, or random",
+        choices=("ascending", "random"),
+    )
+    workers: int = key(
+        0, "worker processes that prepare batches; 0: the training process itself", minimum=0
+    )
+
+
+@dataclass
+class TokenizerConfig:
+    """How a line is split into the symbols of the model."""
+
+    kind: str = key(
+        "words",
+        "words: shortlist of the most frequent words; bpe: subwords",
+        choices=("words", "bpe"),
+    )
+    source_size: int = key(
+        30000, "words (or subwords) of the source vocabulary, besides <unk> and </s>", minimum=1
+    )
+    target_size: int = key(
+        30000, "words (or subwords) of the target vocabulary, besides <unk> and </s>", minimum=1
+    )
+    joint: bool = key(False, "one vocabulary of source_size learnt from both languages")
+    normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
+    characters: bool = key(
+        False, "each character of scripts without spaces (Chinese, Japanese, Thai, …) is a token"
+    )
+
+
+# The model and its training
+
+INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
+
+
+@dataclass
+class ModelConfig:
+    """Which model is trained, and how its equations are run."""
+
+    _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
+    encoder: dict[str, Any] | None = key(
+        None, "the encoder (group `encoder`); null: bidirectional, of RNNencdec forward"
+    )
+    unit: dict[str, Any] | None = key(
+        None, "recurrent unit of encoder and decoder (group `unit`); null: gated"
+    )
+    attention: dict[str, Any] | None = key(
+        None, "where attention looks (group `attention`); null: everywhere, if the model attends"
+    )
+    scoring: dict[str, Any] | None = key(
+        None, "scoring function of the attention (group `scoring`)"
+    )
+    state_input: str = key(
+        "previous",
+        "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
+        choices=("previous", "current"),
+    )
+    init: str = key("glorot", "initialisation of the weights", choices=INITS)
+    dropout: float = key(
+        0.0, "share of embedding and readout entries dropped in training", minimum=0, below=1
+    )
+    recurrence: str = key(
+        "fused",
+        "plain: readable loop under autograd; fused: own backward over the whole sentence",
+        choices=("plain", "fused"),
+    )
+    kernels: bool | str = key(
+        "auto",
+        "auto: Triton kernels on a GPU on which they compile and are right (recurrence=fused)",
+        choices=("auto", False),
+    )
+    graphs: bool = key(True, "replay each update from a CUDA graph (recurrence=fused, on a GPU)")
+    hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
+    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
+    alignment: int | None = key(
+        None,
+        "entries of the space that queries and keys are compared in (n', 1000); null: no attention",
+        minimum=1,
+    )
+    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
+    options: dict[str, Any] = key({}, "keys of a model of your own, by name")
+
+
+@dataclass
+class OptimizerConfig:
+    """The optimizer and its learning rate."""
+
+    _target_: str = key("torch.optim.Adadelta", "class of the optimizer")
+    lr: float = key(1.0, "learning rate (1 for Adadelta, about 1e-3 for Adam)", above=0)
+    options: dict[str, Any] = key({}, "other arguments of the class, by name")
+    schedule: dict[str, Any] = key(
+        {"_target_": "nmt.models.optimizer.constant"},
+        "schedule of the learning rate (group `schedule`), with its arguments",
+    )
+
+
+# Arguments of `pytorch_lightning.Trainer`, under its names and with its values, of which any other can
+# be typed. `precision: auto` alone is not Lightning's: bf16-mixed where the device multiplies bf16
+# faster, otherwise 32-true.
+TRAINER: dict[str, Any] = {
+    "max_steps": 1000,
+    "val_check_interval": 200,  # batches between two validations
+    "log_every_n_steps": 20,
+    "gradient_clip_val": 1.0,  # largest L2 norm of the gradient (appendix B.2); null: no clipping
+    "accelerator": "auto",
+    "devices": 1,
+    "precision": "32-true",
+    "enable_progress_bar": True,
+}
+
+# Search, scores and figures
+
+INTERVENTIONS = ("as_trained", "uniform", "argmax", "shifted")
+
+
+@dataclass
+class SearchConfig:
+    """How the most probable translation is searched for."""
+
+    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
+    nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
+    max_ratio: float = key(
+        3.0, "longest translation, in symbols per source symbol, </s> included", above=0
+    )
+    min_ratio: float = key(
+        0.0,
+        "forbid </s> before this many words per source symbol, source </s> included",
+        minimum=0,
+    )
+    length_penalty: float = key(
+        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
+    )
+    batch_size: int = key(64, "sentences translated at a time", minimum=1)
+    replace_unk: str = key(
+        "none",
+        "replacement of <unk>: the attended source word (copy), or its translation in a dictionary "
+        "learnt from the attention",
+        choices=("none", "copy", "dictionary"),
+    )
+
+
+@dataclass
+class EvaluationConfig:
+    """What is measured on a test set."""
+
+    attention: str = key(
+        "as_trained",
+        "weights of attention, replaced at every step: the mean of the annotations, the largest alone, "
+        "one position on (nmt.evaluate, translate and score)",
+        choices=INTERVENTIONS,
+    )
+    valid_sentences: int = key(
+        200, "development sentences translated greedily for BLEU at each validation", minimum=0
+    )
+    scores: list[str] | None = key(
+        None,
+        "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "
+        "MODULE.NAME; null: default, which leaves out ter",
+    )
+    edges: list[int] | None = key(
+        None,
+        f"last length of each bucket; longer sentences form the open one; null: {list(EDGES)}",
+        minimum=1,
+    )
+    resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
+    train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
+
+    def __post_init__(self) -> None:
+        self.edges = list(EDGES) if self.edges is None else self.edges
+
+
+@dataclass
+class StressConfig:
+    """Neighbouring sentences concatenated into longer inputs (`+stress=lengths`, `position`)."""
+
+    lengths: list[int] = key([], "lengths of the concatenated inputs, in source words", minimum=1)
+    pairs: int = key(
+        100, "concatenated inputs per length; sentences in all for positions", minimum=1
+    )
+    positions: list[int] = key(
+        [],
+        "sentences per input, each compared with its translation alone, by position",
+        minimum=2,
+    )
+
+
+@dataclass
+class PageConfig:
+    """What a page and its figures show."""
+
+    sentences: int = key(60, "sentences per test set whose alignments are kept", minimum=0)
+    live: bool | str = key(
+        "auto",
+        "whether models translate in the page itself, one run a group; auto: as many as fit in 12 MB",
+        choices=("auto", True, False),
+    )
+    live_bits: int = key(
+        16, "bits of their weights in the page: 16, or 8 with a scale per row", choices=(16, 8)
+    )
+
+
+@dataclass
+class ReportConfig(PageConfig):
+    """What a run keeps and draws."""
+
+    heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
+    figures: list[str] = key(
+        ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
+    )
+
+
+# The commands
+
+
+@dataclass
+class ModelRunConfig:
+    """What every command that runs a model takes."""
+
     threads: int | str = key(
         "auto",
         "threads of one process on a CPU; auto: by the cores it may use and the size of the layers",
         minimum=1,
-        runtime=True,
     )
-    tags: list[str] = key([], "words to find the run by, in W&B", runtime=True)
     trust: list[str] = key(
         [],
         "modules outside nmt that a checkpoint's configuration may name, or single names of theirs",
-        runtime=True,
     )
+    trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer, by its names")
+    search: SearchConfig = key(SearchConfig, "the search for a translation")
+    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured")
+
+
+@dataclass
+class Config(ModelRunConfig):
+    """A model, its text, its training and its tests."""
+
+    name: str = key(
+        "${class_name:${model._target_}}-${data.max_length}",
+        "the run's name in tables and figures",
+    )
+    experiment: str = key("custom", "row of the paper's Table 1 that this run reproduces")
+    regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
+    seed: int = key(
+        1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
+    )
+    tags: list[str] = key([], "words to find the run by, in W&B")
     model: ModelConfig = key(ModelConfig, "the model")
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")
@@ -81,15 +375,10 @@ class Config:
     callbacks: dict[str, Any] = key(
         {}, "Lightning callbacks by name, each a `_target_` with its arguments (group `callbacks`)"
     )
-    trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer, by its names")
-    search: SearchConfig = key(SearchConfig, "the search for a translation", resumable=True)
-    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", resumable=True)
-    stress: StressConfig = key(StressConfig, "concatenated inputs", resumable=True)
-    report: ReportConfig = key(ReportConfig, "figures and kept sentences", runtime=True)
+    stress: StressConfig = key(StressConfig, "concatenated inputs")
+    report: ReportConfig = key(ReportConfig, "figures and kept sentences")
     logger: dict[str, Any] = key(
-        {},
-        "Lightning loggers by name, each a `_target_` with its arguments (group `logger`)",
-        runtime=True,
+        {}, "Lightning loggers by name, each a `_target_` with its arguments (group `logger`)"
     )
 
 
@@ -100,7 +389,6 @@ class TrainConfig(Config):
     resume: str | None = key(
         None,
         "run folder to resume; auto: hydra.run.dir if it holds a checkpoint, otherwise a new run",
-        runtime=True,
     )
     initial_checkpoint: str | None = key(
         None,
@@ -114,86 +402,77 @@ class TrainConfig(Config):
 
 
 @dataclass
-class EvaluateConfig(Config):
-    """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
+class PhraseBasedConfig:
+    """How a phrase-based system is trained and tuned."""
 
-    overridable: ClassVar = (
-        "name",
-        "search",
-        "evaluation",
-        "report",
-        "stress",
-        "logger",
-        *COMPUTING,
-        "trainer.devices",
-        "trainer.num_nodes",
-        "trainer.strategy",
-        "data.test",
-        "data.root",
-        "data.cache",
+    reordering: int = key(
+        0,
+        "source words that the search may skip over; 0: reordering only within phrases",
+        minimum=0,
     )
-
-    checkpoint: Any = key(MISSING, CHECKPOINT)
-    sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
+    tune_sentences: int = key(
+        300, "development sentences that the weights are tuned on; 0: no tuning", minimum=0
+    )
 
 
 @dataclass
 class BaselineConfig(Config):
-    """`nmt.baseline`: a phrase-based system on the text of a training run.
-
-    Of the keys it shares with a training run, those of `sections` apply to it.
-    """
-
-    sections: ClassVar = (
-        "name",
-        "experiment",
-        "regime",
-        "data",
-        "tokenizer",
-        "evaluation",
-        "report",
-        "seed",
-        "phrase_based",
-    )
+    """`nmt.baseline`: a phrase-based system on the text of a training run."""
 
     phrase_based: PhraseBasedConfig = key(PhraseBasedConfig, "the phrase-based system")
 
 
 @dataclass
-class TranslateConfig(Config):
-    """`nmt.translate`: what is printed for each line of standard input."""
+class CheckpointConfig(ModelRunConfig):
+    """A command that starts from a checkpoint: what is typed of these replaces what is stored."""
 
-    overridable: ClassVar = ("search", *COMPUTING, *ATTENTION_KEYS)
+    checkpoint: Any = key(
+        MISSING,
+        "file of the trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS; "
+        "several, as [a,b,c]: their ensemble",
+    )
 
-    checkpoint: Any = key(MISSING, CHECKPOINT)
-    scores: bool = key(False, "print the log-probability and a tab before each translation")
-    detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
+
+@dataclass
+class EvaluateConfig(CheckpointConfig):
+    """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
+
+    sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
+    name: str | None = key(None, "the run's name in tables and figures; null: that of the training")
+    data: HeldOutConfig = key(HeldOutConfig, "the test sets")
+    stress: StressConfig = key(StressConfig, "concatenated inputs")
+    report: ReportConfig = key(ReportConfig, "figures and kept sentences")
+    logger: dict[str, Any] = key({}, "Lightning loggers by name (group `logger`)")
+
+
+@dataclass
+class LinesConfig(CheckpointConfig):
+    """What is read and printed line by line."""
+
     tokenised: bool = key(False, "the input holds tokens separated by spaces")
     alignments: str | None = key(
         None,
-        "print the links after each translation (pharaoh), or one JSON object per line (json)",
+        "print the links after each line (pharaoh), or one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
-    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
     page: str | None = key(None, "HTML file for an alignment explorer of all lines")
 
 
 @dataclass
-class ScoreConfig(Config):
+class TranslateConfig(LinesConfig):
+    """`nmt.translate`: what is printed for each line of standard input."""
+
+    scores: bool = key(False, "print the log-probability and a tab before each translation")
+    detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
+    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
+
+
+@dataclass
+class ScoreConfig(LinesConfig):
     """`nmt.score`: what is printed for each pair of lines of two files."""
 
-    overridable: ClassVar = (*COMPUTING, "search.batch_size", *ATTENTION_KEYS)
-
-    checkpoint: Any = key(MISSING, CHECKPOINT)
     source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")
     target: str = key(MISSING, "file of their translations, line by line")
-    tokenised: bool = key(False, "the files hold tokens separated by spaces")
-    alignments: str | None = key(
-        None,
-        "print the links after each score (pharaoh), or one JSON object per pair (json)",
-        choices=("pharaoh", "json"),
-    )
-    page: str | None = key(None, "HTML file for an alignment explorer of all pairs")
 
 
 @dataclass
@@ -236,9 +515,6 @@ class CompareConfig:
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 
-# Keys that change neither what a run learns nor how it is scored: devices, folders, output.
-RUNTIME_KEYS = (*marked(TrainConfig, "runtime"), *RUNTIME_ARGUMENTS)
-
 SCHEMAS = {  # of each command; preparing takes the line that training will
     "train": TrainConfig,
     "prepare": TrainConfig,
@@ -248,27 +524,51 @@ SCHEMAS = {  # of each command; preparing takes the line that training will
     "compare": CompareConfig,
     "baseline": BaselineConfig,
 }
+INITIAL_CHECKPOINT = "initial_checkpoint"
 
+# The keys that each group sets
+GROUPS = {
+    "encoder": ["model.encoder"],
+    "unit": ["model.unit"],
+    "attention": ["model.attention"],
+    "scoring": ["model.scoring"],
+    "model": ["model"],
+    "size": [f"model.{key}" for key in ("hidden", "embedding", "alignment", "maxout")],
+    "tokenizer": ["tokenizer"],
+    "data": ["data", "tokenizer"],
+    "optimizer": ["optimizer"],
+    "schedule": ["optimizer.schedule"],
+    "callbacks": ["callbacks"],
+    "trainer": [f"trainer.{key}" for key in ("accelerator", "devices", "num_nodes", "strategy")],
+    "search": ["search"],
+    "logger": ["logger"],
+    "stress": ["stress"],
+}
 
-# Sections that take any key without a plus
-OPEN = (
-    *("data.train", "data.valid", "data.test", "trainer", "callbacks", "logger"),
-    *("optimizer.options", "optimizer.schedule", "model.options"),
+# Keys that change neither what a run learns nor how it is scored: devices, folders, output
+RUNTIME_KEYS = (
+    *("threads", "tags", "trust", "resume", "logger", "report"),
+    *("data.root", "data.cache", "data.workers", "model.kernels", "model.graphs"),
+    *("trainer.accelerator", "trainer.devices", "trainer.num_nodes", "trainer.strategy"),
+    *("trainer.log_every_n_steps", "trainer.enable_progress_bar", "trainer.enable_model_summary"),
+    *("trainer.profiler", "trainer.deterministic", "trainer.benchmark"),
+)
+# A resumed run may change these; the weights it ends with depend on none but the number of updates.
+RESUMABLE_KEYS = (
+    *RUNTIME_KEYS,
+    *("name", "data.test", "search", "evaluation", "stress"),
+    *("trainer.max_steps", "trainer.max_epochs", "trainer.max_time"),
 )
 
 
 def register(commands: Iterable[str] = SCHEMAS) -> None:
-    """Makes the schemas of these commands known to Hydra.
-
-    Hydra copies all that it knows once for each config group that `--help` lists.
-    """
-    store = ConfigStore.instance()
+    """Makes the schemas of these commands known to Hydra; dictionaries take new keys without a plus."""
     for command in commands:
         schema = OmegaConf.structured(SCHEMAS[command])
-        for path in OPEN:
-            if (node := OmegaConf.select(schema, path)) is not None:
+        for path, _ in entries(SCHEMAS[command]):
+            if isinstance(node := OmegaConf.select(schema, path), DictConfig):
                 OmegaConf.set_struct(node, False)
-        store.store(name=f"{command}_schema", node=schema)
+        ConfigStore.instance().store(name=f"{command}_schema", node=schema)
 
 
 def class_name(target: str) -> str:
@@ -283,18 +583,11 @@ def class_name(target: str) -> str:
 OmegaConf.register_new_resolver("class_name", class_name, replace=True)
 
 
-def scoring_of(model: ModelConfig | DictConfig) -> str | None:
+def scoring_of(model: ModelConfig) -> str | None:
     """Class of a model's scoring function; None where it has none."""
     return (model.scoring or {}).get("_target_")
 
 
-def named_initial(config: Config) -> str | None:
-    """The checkpoint that a training starts from; None of one that draws its weights, and of what is none."""
-    return config.initial_checkpoint if isinstance(config, TrainConfig) else None
-
-
 def to_containers(config: Any) -> dict[str, Any]:
     """A configuration, or a section of one, as dictionaries and lists, for files and checkpoints."""
-    if isinstance(config, DictConfig):
-        config = OmegaConf.to_object(config)
     return dataclasses.asdict(config)

@@ -1,15 +1,18 @@
-"""Code named by a configuration (`_target_`): the classes allowed in a checkpoint, and error messages."""
+"""Code that a configuration names (`_target_`, scores): what a checkpoint may name, and its errors."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hydra.errors import InstantiationException
+from hydra.utils import get_object
 
+from nmt.config.keys import is_within
+from nmt.config.schema import Config, to_containers
 from nmt.utils.errors import InputError, first_line
 
 # Code that any checkpoint may name: classes and schedules without an effect when they are made. Names
@@ -23,15 +26,52 @@ ALLOWED = re.compile(
 )
 
 
-def own_targets(config: Any) -> list[str]:
-    """Code that a configuration names that is not `ALLOWED` in every checkpoint.
+def own_code(config: Config) -> list[str]:
+    """Code that a configuration names that is not `ALLOWED` in every checkpoint, as `trust` does.
 
     Whoever typed a configuration, or trained with it, trusts it.
+    """
+    named = {
+        str(value) for path, value in _leaves(to_containers(config)) if _is_target(path, value)
+    }
+    modules = [name.rpartition(".")[0] for name in config.evaluation.scores or () if "." in name]
+    return [*sorted(name for name in named if not ALLOWED.fullmatch(name)), *modules]
+
+
+def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
+    """Refuses a stored configuration that names code that is neither `ALLOWED` nor of `trust`.
+
+    Instantiating a target would run its code, and a function could write a file.
 
     Args:
-        config: as dictionaries and lists.
+        stored: as dictionaries and lists.
+        trust: modules, or classes and functions by their full name.
+
+    Raises:
+        InputError: naming the key, the target, and what to type to allow it.
     """
-    return sorted({target for target in _targets(config) if not ALLOWED.fullmatch(target)})
+    for path, value in _leaves(stored):
+        if isinstance(value, str) and "${" in value:
+            raise InputError(
+                f"{path}: the checkpoint's configuration holds an interpolation, {value}"
+            )
+        if _is_target(path, value) and not _is_trusted(path, str(value), trust):
+            module = str(value).rpartition(".")[0]
+            add = value if is_within(module, trust) else module or value
+            raise InputError(
+                f"{path}={value}: the checkpoint names code outside nmt, which is not run; "
+                f"if you trust it, add trust=[{add}]"
+            )
+
+
+def reject_untrusted_scores(stored: Config, trust: Sequence[str]) -> None:
+    """Refuses scores of modules outside nmt that are not of `trust`; raises InputError."""
+    for name in stored.evaluation.scores or ():
+        if "." in name and not is_within(name, trust):
+            raise InputError(
+                f"evaluation.scores: the checkpoint names code outside nmt, {name}, which is not run; "
+                f"if you trust it, add trust=[{name.rpartition('.')[0]}], or choose scores yourself"
+            )
 
 
 @contextmanager
@@ -57,27 +97,37 @@ def named_by(key: str) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """One line on an error raised by code that a configuration names, or on why it was not found."""
-    while isinstance(error, InstantiationException) and error.__cause__:
-        error = error.__cause__  # Hydra wraps it in lines on Hydra
-    text = str(error).strip()
-    if text.startswith("Error loading"):
-        cause = error.__cause__
-        if cause is None or isinstance(cause, ModuleNotFoundError | AttributeError):
-            named = f" ({first_line(cause)})" if cause else ""
-            return f"there is no such class or function{named}; is its module importable from here?"
-        return f"its module cannot be imported ({type(cause).__name__}: {first_line(cause)})"
+    """One line on an error of code that a configuration names, without Hydra's lines around it."""
+    while error.__cause__ and (
+        isinstance(error, InstantiationException) or str(error).lstrip().startswith("Error loading")
+    ):
+        error = error.__cause__
     line = first_line(error)
-    clear = isinstance(error, ValueError | TypeError | ImportError | RuntimeError | InputError)
-    return line if clear or line == type(error).__name__ else f"{type(error).__name__}: {line}"
+    clear = isinstance(
+        error, ValueError | TypeError | ImportError | AttributeError | RuntimeError | InputError
+    )
+    return line if clear else f"{type(error).__name__}: {line}"
 
 
-def _targets(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if node.get("_target_"):
-            yield str(node["_target_"])
-        for child in node.values():
-            yield from _targets(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from _targets(child)
+def _is_target(path: str, value: Any) -> bool:
+    return path.rpartition(".")[2] == "_target_" and value is not None
+
+
+def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
+    if target in trust or ALLOWED.fullmatch(target):
+        return True
+    if not is_within(target, trust):
+        return False
+    with named_by(f"{path}={target}"):
+        home = getattr(get_object(target), "__module__", None) or ""
+    return is_within(home, trust)  # `mine.os.system` starts with mine, but is not of it
+
+
+def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested dictionaries and lists, by their dotted keys."""
+    if isinstance(node, dict | list):
+        children = node.items() if isinstance(node, dict) else enumerate(node)
+        for name, child in children:
+            yield from _leaves(child, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, node

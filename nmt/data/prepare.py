@@ -17,10 +17,9 @@ import datasets
 import numpy as np
 
 from nmt.config import DataConfig, TextConfig, TokenizerConfig
-from nmt.config.validation import check_text
 from nmt.data.encode import REASONS, EncodedText, encode_text
 from nmt.data.pairs import Pairs
-from nmt.data.sources import digest, text_sections
+from nmt.data.sources import digest, leave_out_absent, text_sections
 from nmt.data.tokenised import TokenisedText, tokenise_text
 from nmt.data.vocabulary import SPECIAL, UNKNOWN, WORDS, Vocabularies, Vocabulary
 from nmt.utils.environment import rank
@@ -111,7 +110,7 @@ def prepare(
         InputError: if the configuration or a text is wrong.
         RunError: if the disk is full.
     """
-    check_text(data, tokenizer)
+    leave_out_absent(data)
     with progress_bars(progress):
         texts = {
             key.removeprefix("data."): tokenise_text(section, data, key, tokenizer)

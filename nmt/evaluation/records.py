@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config.validation import check_set_name
+from nmt.config.loading import check_set_name
 from nmt.evaluation.buckets import assign
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_atomically

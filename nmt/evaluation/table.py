@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.validation import check_set_name
+from nmt.config.loading import check_set_name
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 

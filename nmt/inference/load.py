@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
 
-from nmt.config import Config, ScoreConfig, TranslateConfig
-from nmt.config.overrides import apply_typed, typed_paths
-from nmt.config.validation import load
+from nmt.config import Config, LinesConfig
+from nmt.config.loading import apply_typed
 from nmt.inference.force_decoding import Codec
 from nmt.inference.model import Model
 from nmt.inference.wandb_checkpoint import download
@@ -47,16 +46,14 @@ def load_model(
             several cannot be an ensemble.
     """
     members = read_members(as_list(path), as_list(trust))
-    config = members[0].config.copy()
-    check_accelerator(accelerator)
-    config.trainer["accelerator"] = accelerator
-    config.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
+    config = copy.deepcopy(members[0].config)
+    config.trainer["accelerator"], config.threads = accelerator, threads
     if precision is not None:
         config.trainer["precision"] = precision
-    return from_checkpoints(members, load(config, training=False))
+    return _on_this_machine(members, config, accelerator)
 
 
-def load_for_command(composed: DictConfig, command: type[TranslateConfig | ScoreConfig]) -> Model:
+def load_for_command(composed: LinesConfig) -> Model:
     """The model that `nmt.translate` or `nmt.score` applies.
 
     Its configuration is that of the checkpoint with what was typed.
@@ -65,15 +62,16 @@ def load_for_command(composed: DictConfig, command: type[TranslateConfig | Score
         InputError: as `read_members` and `from_checkpoints`, and naming a key that is wrong.
     """
     members = read_members(composed.checkpoint, composed.trust)
-    typed = HydraConfig.get().overrides.task
-    paths = typed_paths(typed, command)
-    config = load(apply_typed(members[0].config, composed, typed, command), training=False)
-    accelerator = config.trainer["accelerator"]
-    if "trainer.accelerator" in paths:  # the stored one need not exist here
-        check_accelerator(accelerator)
-    # the stored number of threads was chosen for another machine
-    threads = config.threads if "threads" in paths else "auto"
-    config.threads = resolve_threads(threads, accelerator, config.model.hidden, 1)
+    config = apply_typed(members[0].config, composed, HydraConfig.get().overrides.task)
+    return _on_this_machine(members, config, composed.trainer["accelerator"])
+
+
+def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
+    """The model, for the accelerator that was typed; the stored one need not exist here."""
+    check_accelerator(accelerator)
+    config.threads = resolve_threads(
+        config.threads, config.trainer["accelerator"], config.model.hidden, 1
+    )
     return from_checkpoints(members, config)
 
 

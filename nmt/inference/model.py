@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from nmt.config import Config, SearchConfig
-from nmt.config.validation import section
+from nmt.config.loading import section
 from nmt.data.batch import pad
 from nmt.data.batches import evaluation_batches
 from nmt.data.tokenise import split
@@ -206,10 +206,8 @@ class Model:
             for name, value in given.items()
             if value is not None
         }
-        try:
-            settings = section(SearchConfig, **(dataclasses.asdict(self.config.search) | changes))
-        except InputError as error:
-            raise InputError(f"search.{error}") from error
+        values = dataclasses.asdict(self.config.search) | changes
+        settings = section(SearchConfig, values, "search.")
         settings.beam_size = max(settings.beam_size, settings.nbest)
         if settings.replace_unk == "dictionary" and self.dictionary is None:
             raise InputError(

@@ -15,6 +15,7 @@ from typing import Any
 from nmt.config import Config
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import prepare_test_set
+from nmt.data.sources import leave_out_absent
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabularies, unknown_words
 from nmt.evaluation import records, summary
@@ -52,6 +53,7 @@ def held_out_splits(
     Raises:
         InputError: for an unknown name, or a text that cannot be read.
     """
+    leave_out_absent(config.data)
     known = config.data.test
     if not known:
         raise InputError(

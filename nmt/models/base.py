@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
-from nmt.config.validation import load_plain
+from nmt.config.loading import load_plain
+from nmt.config.targets import reject_untrusted_targets
 from nmt.data.batch import Batch, pad
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
@@ -27,7 +28,6 @@ from nmt.layers import Likelihood
 from nmt.models.metrics import HeldOutMetrics, exact_sum
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
-from nmt.models.trust import reject_untrusted_targets
 from nmt.search import beam_search
 
 

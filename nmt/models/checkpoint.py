@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config, TrainConfig
-from nmt.config.validation import load, validate
+from nmt.config.loading import load_plain
+from nmt.config.targets import reject_untrusted_targets
 from nmt.data.vocabulary import Vocabularies, Vocabulary, load_vocabulary
 from nmt.layers import Network
 from nmt.models.networks import build_network
-from nmt.models.trust import reject_untrusted_targets
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_atomically
 
@@ -42,7 +41,7 @@ class Checkpoint:
     """
 
     path: Path
-    config: DictConfig
+    config: TrainConfig
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     fingerprint: str
@@ -63,8 +62,7 @@ class Checkpoint:
         Raises:
             InputError: if the network cannot be built, or the weights do not fit it.
         """
-        config = config or load(self.config.copy())
-        network = build_network(config, *map(len, self.vocabularies))
+        network = build_network(config or self.config, *map(len, self.vocabularies))
         prefix = "network."
         weights = {
             name.removeprefix(prefix): weight
@@ -132,13 +130,10 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     )
 
 
-def stored_config(values: dict[str, Any], path: Path) -> DictConfig:
+def stored_config(values: dict[str, Any], path: Path) -> TrainConfig:
     """A stored configuration, checked against the schema like one that was typed."""
     try:
-        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), values)
-        assert isinstance(config, DictConfig)
-        validate(config)
+        return load_plain(values)
     except Exception as error:
         reason = first_line(error)
         raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
-    return config

@@ -27,6 +27,7 @@ STACK = 10  # hypotheses in each stack of the search
 MAX_PHRASE_WORDS = 20  # of the source; sil-machine extracts phrases of at most 10
 BATCH = 32  # sentences translated between two steps of a progress bar
 SIDES = ("source", "target")
+ALIGNER = "hmm"  # of words, for the extraction of phrases
 WEIGHTS = (
     "words",
     "language_model",
@@ -93,7 +94,7 @@ def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
     tempfile.tempdir = str(scratch)  # for the trainer's tables of gigabytes
     source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)
     corpus = source.align_rows(target)
-    with ThotSmtModelTrainer(config.alignment, corpus, _parameters(folder, config)) as trainer:
+    with ThotSmtModelTrainer(ALIGNER, corpus, _parameters(folder, config)) as trainer:
         trainer._model_weight_tuner = types.SimpleNamespace(tune=lambda parameters, *_: parameters)
         trainer.train()
         trainer.save()
@@ -118,7 +119,7 @@ class PhraseBased:
         from machine.translation.thot import ThotWordAlignmentModelType
         from machine.translation.thot.thot_utils import load_smt_decoder, load_smt_model
 
-        aligner = ThotWordAlignmentModelType[config.alignment.upper()]
+        aligner = ThotWordAlignmentModelType[ALIGNER.upper()]
         with tempfile.TemporaryDirectory(prefix="loaded-", dir=folder) as filtered:
             if sources is not None:
                 _filter_phrases(folder, Path(filtered), sources)

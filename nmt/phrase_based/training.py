@@ -64,7 +64,7 @@ def tuned_system(
 
 def _train_once(config: BaselineConfig, text: Prepared, folder: Path) -> float:
     """Makes the tables in a folder unless it has them; returns the hours that this took."""
-    about = {"text": text.fingerprint, "alignment": config.phrase_based.alignment}
+    about = {"text": text.fingerprint}
     complete = folder / "trained.json"  # written last
     if complete.is_file():
         stored = json.loads(complete.read_text())

@@ -15,6 +15,7 @@ from pytorch_lightning.strategies.launchers.subprocess_script import _Subprocess
 
 from nmt.config import Config
 from nmt.config.schema import scoring_of
+from nmt.config.targets import own_code
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
@@ -32,13 +33,13 @@ from nmt.inference.training_pairs import (
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
-from nmt.training.early_checks import own_code
 from nmt.training.heatmaps import Heatmaps, LogHeatmaps
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.outcome import Outcome
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
-from nmt.training.trainer import make_trainer
+from nmt.training.signals import Stop
+from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
 from nmt.utils.progress import Stage, counted, timed
 
@@ -50,47 +51,49 @@ DICTIONARY_SAMPLE = 20_000  # training pairs that are searched for rare words
 
 
 class Training:
-    """A model and what trains it.
+    """What trains a model, made before the text is prepared: it may be refused.
+
+    Args:
+        run: the run, whose trainer it becomes.
+        stop: what may end it.
+        log_heatmaps: what draws the attention of a validation.
 
     Attributes:
-        model: freshly initialised, or with the weights that it starts from, until `fit`.
         trainer: Lightning's.
         record: of the validations and the time.
     """
 
-    def __init__(self, run: Run, text: Prepared, log_heatmaps: LogHeatmaps) -> None:
-        config, stop, folder = run.config, run.stop, run.folder
-        assert stop is not None
-        self.run = run
-        self.text = text
-        self.codec = Codec.of(config, text.source_vocabulary, text.target_vocabulary)
-        pl.seed_everything(config.seed, verbose=False)
-        self.model = build_model(
-            config, *map(len, (text.source_vocabulary, text.target_vocabulary))
-        )
-        self.model.description = {"typed": list(run.typed)}
-        if run.initial is not None:
-            self.model.load_state_dict(run.initial.weights)
-        self.record = TrainingRecord()
+    def __init__(self, run: Run, stop: Stop, log_heatmaps: LogHeatmaps) -> None:
+        config, folder = run.config, run.folder
+        self.run, self.stop, self.record = run, stop, TrainingRecord()
+        stop.trust = own_code(config)
         callbacks: list[pl.Callback] = [
             SetResultsAside(folder.results),
             Seeds(config.seed),
-            Heatmaps(text.valid, config.evaluation.edges or (), log_heatmaps),
-            *run.callbacks,
+            Heatmaps(config.evaluation.edges or (), log_heatmaps),
+            *make_callbacks(config.callbacks, folder.path),
             self.record,
             StopOnSignal(stop, folder.last),
         ]
-        self.trainer = run.trainer = make_trainer(config, folder.path, callbacks, run.loggers)
-        self.data = TranslationData(text, config)
+        self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers)
+        run.trainer = self.trainer
 
-    def fit(self) -> None:
+    def fit(self, text: Prepared) -> None:
         """Makes the remaining updates; signals take effect between two of them."""
-        run, trainer = self.run, self.trainer
-        assert run.stop is not None
-        log.info(headline(run.config, self.model, trainer))
+        run, trainer, config = self.run, self.trainer, self.run.config
+        self.text = text
+        vocabularies = text.source_vocabulary, text.target_vocabulary
+        self.codec = Codec.of(config, *vocabularies)
+        pl.seed_everything(config.seed, verbose=False)
+        self.model = build_model(config, *map(len, vocabularies))
+        self.model.description = {"typed": list(run.typed)}
+        if run.initial is not None:
+            self.model.load_state_dict(run.initial.weights)
+        self.data = TranslationData(text, config)
+        log.info(headline(config, self.model, trainer))
         path = run.checkpoint.path if run.checkpoint else None
         try:
-            with run.stop.deferring():
+            with self.stop.deferring():
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException:
             launcher = trainer.strategy.launcher

@@ -22,20 +22,22 @@ class Heatmaps(pl.Callback):
     """Logs the attention with the reference force-decoded.
 
     Args:
-        valid: the development pairs.
         edges: of the length buckets, over which the sentences are spread.
         log_heatmaps: gets the loggers, the rows (`id`, `source`, `target` and `weights` (T, S)) and
             the update; it is called on rank 0.
     """
 
-    def __init__(self, valid: Pairs, edges: Sequence[int], log_heatmaps: LogHeatmaps) -> None:
-        self.valid, self.log_heatmaps = valid, log_heatmaps
+    def __init__(self, edges: Sequence[int], log_heatmaps: LogHeatmaps) -> None:
+        self.edges, self.log_heatmaps = list(edges), log_heatmaps
+        self.rows: list[Record] = []
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.valid: Pairs = trainer.datamodule.prepared.valid  # type: ignore[attr-defined]
         rows = [
             {"id": n, "source": pair["source"], "length": len(pair["source"])}
-            for n, pair in enumerate(valid)
+            for n, pair in enumerate(self.valid)
         ]
-        self.pictured = set(choose_kept(rows, PICTURED, list(edges)))
-        self.rows: list[Record] = []
+        self.pictured = set(choose_kept(rows, PICTURED, self.edges))
 
     def on_validation_batch_end(
         self,

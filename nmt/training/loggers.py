@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 
 from nmt.config import Config
-from nmt.config.schema import to_containers
 from nmt.training.trainer import make_object, target_of
 from nmt.utils.environment import command_name, rank, sweep_folder
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 from nmt.utils.wandb_key import WITHOUT_KEY, has_key
-
-log = logging.getLogger(__name__)
 
 MAX_NAME = 128  # characters of a W&B run's or group's name
 MAX_TAG = 64  # likewise
@@ -28,7 +21,7 @@ FLUSH_S = 0.1  # between two times that W&B writes rows to disk
 
 
 def make_loggers(config: Config, folder: Path) -> list[Logger]:
-    """The loggers of `logger`, with the run's configuration as hyperparameters.
+    """The loggers of `logger`.
 
     What follows from the run is filled in: the folder, and of a W&B run its id (kept in the folder, so
     that a resumed run goes on with it), name, group and tags.
@@ -51,24 +44,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
         elif code is CSVLogger:
             given = {"name": "csv"} | given
         loggers.append(make_object(key, given, Logger))
-    for each in loggers:
-        each.log_hyperparams(to_containers(config))
     return loggers
-
-
-@contextlib.contextmanager
-def closing_wandb() -> Iterator[None]:
-    """Ends a W&B run that was begun inside, as failed where an error ends the block."""
-    exit_code = 1
-    try:
-        yield
-        exit_code = 0
-    finally:
-        if "wandb" in sys.modules and rank() == 0:
-            import wandb
-
-            with contextlib.suppress(Exception):  # no network must not fail a finished run
-                wandb.finish(exit_code=exit_code)
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,49 +1,281 @@
-"""`Run`: the state that the steps of a run share."""
+"""A run from its start: configuration, checkpoint, folder, text and loggers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
-from nmt.config import Config
-from nmt.models.checkpoint import Checkpoint
-from nmt.training.folder import RunFolder
-from nmt.training.signals import Stop
-from nmt.utils.environment import git_commit
+from nmt.config import Config, EvaluateConfig, TrainConfig
+from nmt.config.keys import flatten, is_within
+from nmt.config.loading import apply_typed, refuse_changes, typed_from_start
+from nmt.config.schema import to_containers
+from nmt.config.targets import own_code
+from nmt.data.prepare import Prepared, prepare
+from nmt.data.vocabulary import Vocabularies
+from nmt.evaluation import results
+from nmt.evaluation.scores import choose_scores
+from nmt.inference.load import read_members
+from nmt.models.checkpoint import Checkpoint, read_checkpoint
+from nmt.training.loggers import make_loggers
+from nmt.utils.commands import literal
+from nmt.utils.devices import resolve_threads, use_threads
+from nmt.utils.environment import git_commit, output_folder, rank
+from nmt.utils.errors import InputError
+
+log = logging.getLogger(__name__)
+
+# What weights and vocabularies are made for, and what of it only a training looks at
+KIND = ("model", "tokenizer", "data.languages", "data.reverse_source")
+FREE = ("model.init", "model.dropout", "model.recurrence", "model.kernels", "model.graphs")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder that a run writes into.
+
+    Attributes:
+        last: the checkpoint that a run is resumed from.
+        best: the checkpoint that is tested.
+        results: results.json; where it exists the run is finished.
+    """
+
+    path: Path
+    last: Path
+    best: Path
+    results: Path
+
+    @classmethod
+    def of_this_command(cls) -> RunFolder:
+        """The folder that Hydra has made for the running command."""
+        path = output_folder()
+        kept = path / "checkpoints"
+        return cls(path, kept / "last.ckpt", kept / "best.ckpt", path / results.FILE)
+
+    def refuse_used(self) -> None:
+        """Refuses to write over another run's results or checkpoints; raises InputError."""
+        used = [path for path in (self.results, self.last, self.best) if path.exists()]
+        if used and rank() == 0:
+            raise InputError(
+                f"hydra.run.dir={self.path}: holds a run already ({used[0].name}); resume=auto goes "
+                "on with it, another hydra.run.dir starts a new one"
+            )
 
 
 @dataclass
 class Run:
-    """A run at work.
+    """A run at work: the state that its steps share.
 
     Attributes:
-        config: checked.
+        config: checked; its threads are set.
         folder: what it writes into.
+        typed: overrides of the command line, of a training those that it was started with among them.
         checkpoint: what it resumes, or evaluates; None where there is none.
+        others: further members of the ensemble that it evaluates.
         initial: whose weights and vocabularies a new training takes; None where it takes none.
-        stop: handles the signals that stop a training.
-        commit: that the code lay at when the run was started or resumed here; None: not known.
-        text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
-        callbacks: of `callbacks`, for a training.
         loggers: where scores go.
         trainer: of its updates and tests, once there is one.
-        others: further members of the ensemble that it evaluates.
-        typed: overrides of the command line, of a training those that it was started with among them.
+        text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
+        commit: that the code lay at when the run was started or resumed here; None: not known.
     """
 
     config: Config
     folder: RunFolder
+    typed: Sequence[str]
     checkpoint: Checkpoint | None = None
+    others: Sequence[Checkpoint] = ()
     initial: Checkpoint | None = None
-    stop: Stop | None = None
-    commit: str | None = field(default_factory=git_commit)
-    text: dict[str, Any] | None = None
-    callbacks: Sequence[pl.Callback] = ()
     loggers: Sequence[Logger] = ()
     trainer: pl.Trainer | None = None
-    others: Sequence[Checkpoint] = ()
-    typed: Sequence[str] = ()
+    text: dict[str, Any] | None = None
+    commit: str | None = field(default_factory=git_commit)
+
+    @property
+    def members(self) -> list[Checkpoint]:
+        """The checkpoints that an evaluation applies as one model."""
+        return [self.checkpoint, *self.others] if self.checkpoint else []
+
+    def __post_init__(self) -> None:
+        config, trainer = self.config, self.config.trainer
+        choose_scores(config.evaluation.scores)  # a wrong name would be noticed after hours
+        processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
+        config.threads = resolve_threads(
+            config.threads, trainer["accelerator"], config.model.hidden, processes
+        )
+        use_threads(config.threads)
+        if not trainer.get("fast_dev_run"):
+            self.loggers = make_loggers(config, self.folder.path)
+
+    def prepare_text(self) -> Prepared:
+        """The text of the run, prepared now or before.
+
+        Raises:
+            InputError: as `prepare`, and for other text than a run that is resumed was started with.
+        """
+        config = self.config
+        vocabularies = given_vocabularies(config, self.initial or self.checkpoint)
+        shown = config.trainer["enable_progress_bar"]
+        text = prepare(config.data, config.tokenizer, shown, vocabularies)
+        log.info("prepared text:\n%s", text.summary())
+        self.text = text.identified()
+        if self.checkpoint is not None and self.checkpoint.fingerprint != text.fingerprint:
+            raise InputError(
+                "the training or development text is not the one the run was started with "
+                f"(fingerprint {text.fingerprint}, was {self.checkpoint.fingerprint}); restore it, "
+                "or start a new run"
+            )
+        return text
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Has the loggers open inside. From here on the folder changes."""
+        exit_code = 1
+        try:
+            for each in self.loggers:
+                each.log_hyperparams(to_containers(self.config))
+            yield
+            exit_code = 0
+        finally:
+            if "wandb" in sys.modules and rank() == 0:
+                import wandb
+
+                with contextlib.suppress(Exception):  # no network must not fail a finished run
+                    wandb.finish(exit_code=exit_code)
+
+
+def start_training(composed: TrainConfig) -> Run:
+    """A training, from its start or from a checkpoint.
+
+    Raises:
+        InputError: for a checkpoint that does not exist, or does not go with what is typed; and where
+            the folder of a new run holds another.
+    """
+    quieten()
+    folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
+    path = path_to_go_on_from(composed, folder)
+    if path is None:
+        return Run(composed, folder, typed, initial=initial_checkpoint(composed))
+    checkpoint = read_checkpoint(path, [*composed.trust, *own_code(composed)])
+    if composed.resume == "auto":  # the line that the run was started with, typed once more
+        refuse_changes(checkpoint.config, composed)
+    config = apply_typed(checkpoint.config, composed, typed)
+    if composed.resume is not None:
+        refuse_changes(checkpoint.config, config)
+    log.info("going on from %s, update %d", path, checkpoint.update)
+    log.info("settings kept from its start: %s", " ".join(checkpoint.typed) or "the defaults")
+    return Run(config, folder, typed_from_start(checkpoint.typed, typed), checkpoint)
+
+
+def path_to_go_on_from(composed: TrainConfig, folder: RunFolder) -> Path | None:
+    """The checkpoint of `resume` or `ckpt_path`; None for a new training. Raises InputError."""
+    resume = composed.resume
+    if resume not in (None, "auto") and Path(resume).resolve() != folder.path.resolve():
+        raise InputError(
+            f"resume={resume}: a run is resumed in its own folder; leave out hydra.run.dir"
+        )
+    # after a kill between the first two writes there is only the best one
+    kept = [path for path in (folder.last, folder.best) if path.is_file()]
+    if resume is not None and kept:
+        return kept[0]
+    if resume not in (None, "auto"):
+        raise InputError(f"resume={resume}: no checkpoint {folder.last}")
+    folder.refuse_used()
+    return None if composed.ckpt_path is None else Path(composed.ckpt_path)
+
+
+def initial_checkpoint(config: TrainConfig) -> Checkpoint | None:
+    """The trained model whose weights and vocabularies a new training takes; None for none.
+
+    Averaged weights (`callbacks=ema`) are what such a checkpoint gives, as to every command.
+
+    Raises:
+        InputError: for a file that is no checkpoint or names code that is not trusted, and for a
+            model, vocabularies or languages of another kind, naming every key that differs.
+    """
+    if config.initial_checkpoint is None:
+        return None
+    [checkpoint] = read_members(config.initial_checkpoint, [*config.trust, *own_code(config)])
+    ours, theirs = (
+        {
+            key: value
+            for key, value in flatten(to_containers(each)).items()
+            if is_within(key, KIND) and not is_within(key, FREE) and value not in (None, {})
+        }
+        for each in (config, checkpoint.config)
+    )
+    needed = [
+        f"{key}={literal(theirs.get(key))}"
+        for key in {**ours, **theirs}
+        if ours.get(key) != theirs.get(key)
+    ]
+    if needed:
+        raise InputError(
+            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
+            f"{' '.join(needed)}"
+        )
+    log.info("starting from the weights of %s, update %d", checkpoint.path, checkpoint.update)
+    return checkpoint
+
+
+def given_vocabularies(config: Config, checkpoint: Checkpoint | None) -> Vocabularies | None:
+    """The vocabularies that a training has from another one; None where it learns them from its text.
+
+    Args:
+        config: of the training.
+        checkpoint: that it starts from, or one of its own; None without either.
+    """
+    starts = isinstance(config, TrainConfig) and config.initial_checkpoint is not None
+    return checkpoint.vocabularies if starts and checkpoint is not None else None
+
+
+def start_evaluation(composed: EvaluateConfig) -> Run:
+    """An evaluation of a checkpoint, or of several as one model, in a folder of its own.
+
+    Raises:
+        InputError: for a checkpoint that cannot be read, and for a folder that holds a run.
+    """
+    quieten()
+    folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
+    folder.refuse_used()
+    checkpoint, *others = read_members(composed.checkpoint, composed.trust)
+    config = apply_typed(checkpoint.config, composed, typed)
+    if others and composed.name is None:
+        config.name = f"{config.name}, {1 + len(others)} models"
+    return Run(config, folder, typed, checkpoint, others)
+
+
+def start_baseline(composed: Config) -> Run:
+    """A run without a model of ours, such as a phrase-based system. Raises as `start_evaluation`."""
+    quieten()
+    folder = RunFolder.of_this_command()
+    folder.refuse_used()
+    return Run(composed, folder, HydraConfig.get().overrides.task)
+
+
+def quieten() -> None:
+    """Silences Lightning's warnings about intended settings, and ranks that repeat the first."""
+    if rank():
+        logging.getLogger("nmt").setLevel(logging.WARNING)
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in (
+        ".*does not have many workers.*",
+        ".*GPU available but not used.*",
+        ".*compute.* method of metric.*was called before the.*update.*",
+        ".*Checkpoint directory.*exists and is not empty.*",
+        ".*Experiment logs directory.*exists and is not empty.*",
+        ".*Trying to infer the `batch_size` from an ambiguous collection.*",
+        ".*The `srun` command is available.*",
+        ".*recommended to use `self.log.*sync_dist=True.*",
+        ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
+    ):
+        warnings.filterwarnings("ignore", message)

@@ -20,11 +20,10 @@ from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 
-from nmt.config import Config
 from nmt.config.targets import named_by
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
-from nmt.utils.devices import resolve_accelerator, resolve_precision
+from nmt.utils.devices import check_accelerator, resolve_accelerator, resolve_precision
 from nmt.utils.errors import InputError, first_line
 
 # Arguments that differ from Lightning's defaults unless they are typed
@@ -34,32 +33,49 @@ DEFAULTS: dict[str, Any] = {
     "num_sanity_val_steps": 0,
     "use_distributed_sampler": False,  # the data module gives each rank its share
     "enable_model_summary": False,
+    "accumulate_grad_batches": 1,
+    "strategy": "auto",
 }
 
 
 def make_trainer(
-    config: Config,
+    arguments: Mapping[str, Any],
     folder: Path,
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
 ) -> pl.Trainer:
-    """The Trainer of `trainer`, whose arguments are Lightning's own.
+    """Lightning's Trainer.
 
     Args:
+        arguments: section `trainer` of the configuration; the names and values are Lightning's own.
         folder: of the run.
         callbacks: besides these, Lightning adds its progress bar on a terminal.
 
     Raises:
         InputError: for a name that is no argument, a value of another type, and what Lightning refuses.
     """
-    arguments = trainer_arguments(config)
-    arguments.setdefault("default_root_dir", str(folder))
+    check_arguments("trainer", pl.Trainer, arguments)
+    given = DEFAULTS | {"default_root_dir": str(folder)} | dict(arguments)
+    for name in ("max_steps", "val_check_interval", "accumulate_grad_batches", "log_every_n_steps"):
+        if given[name] == 0:
+            raise InputError(f"trainer.{name}=0: must be at least 1")
+    interval, accumulated = given["val_check_interval"], given["accumulate_grad_batches"]
+    if isinstance(interval, int) and interval % accumulated:
+        raise InputError(
+            f"trainer.val_check_interval={interval}: must be a multiple of "
+            f"trainer.accumulate_grad_batches={accumulated}"
+        )
+    check_accelerator(given["accelerator"])
+    given["precision"] = resolve_precision(given["precision"], given["accelerator"])
+    given["accelerator"] = resolve_accelerator(given["accelerator"])
+    given["strategy"] = make_strategy(given["strategy"])
+    given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
     plugins: list[Any] = [AtomicCheckpointIO()]
     if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
         plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` does
     try:
         trainer = pl.Trainer(
-            **arguments, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
+            **given, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
     except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
         raise InputError(f"trainer: {first_line(error)}") from error
@@ -67,31 +83,6 @@ def make_trainer(
     # `nmt.training.signals` does so every few updates.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
-
-
-def trainer_arguments(config: Config) -> dict[str, Any]:
-    """The arguments of the Trainer, with `precision` resolved.
-
-    Raises:
-        InputError: for a name that is no argument, and a value of another type.
-    """
-    check_arguments("trainer", pl.Trainer, config.trainer)
-    given = DEFAULTS | config.trainer
-    accumulated = given.setdefault("accumulate_grad_batches", 1)
-    for name in ("max_steps", "val_check_interval", "accumulate_grad_batches", "log_every_n_steps"):
-        if given[name] == 0:
-            raise InputError(f"trainer.{name}=0: must be at least 1")
-    interval = given["val_check_interval"]
-    if isinstance(interval, int) and interval % accumulated:
-        raise InputError(
-            f"trainer.val_check_interval={interval}: must be a multiple of "
-            f"trainer.accumulate_grad_batches={accumulated}"
-        )
-    given["precision"] = resolve_precision(given["precision"], given["accelerator"])
-    given["accelerator"] = resolve_accelerator(given["accelerator"])
-    given["strategy"] = make_strategy(given.get("strategy", "auto"))
-    given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
-    return given
 
 
 def make_strategy(name: str) -> Any:
@@ -107,8 +98,8 @@ def make_strategy(name: str) -> Any:
     return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)
 
 
-def make_callbacks(config: Config, folder: Path) -> list[pl.Callback]:
-    """The callbacks of `callbacks`.
+def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
+    """The callbacks of the section `callbacks`.
 
     What follows from the run is filled in: `dirpath` of a ModelCheckpoint, and `mode` of what
     monitors a score.
@@ -117,7 +108,7 @@ def make_callbacks(config: Config, folder: Path) -> list[pl.Callback]:
         InputError: for what is no callback or cannot be made, naming its key.
     """
     callbacks: list[pl.Callback] = []
-    for name, settings in config.callbacks.items():
+    for name, settings in named.items():
         given = dict(settings)
         if given.get("monitor"):
             given.setdefault("mode", direction(given["monitor"]))

@@ -21,7 +21,7 @@ COMMANDS = {
     "translate": ("detokenise: ", "search: beam, greedy"),
     "score": ("target: ", "checkpoint: "),
     "compare": ("runs: ", "output: "),
-    "prepare": ("and of a training run", "tokenizer: bpe, words"),
+    "prepare": ("data.…: the text", "tokenizer: bpe, words"),
     "baseline": ("phrase_based.", "data: europarl, grammar, "),
 }
 HEAVY = "torch pytorch_lightning torchmetrics datasets wandb pandas numpy matplotlib sacrebleu"

@@ -40,11 +40,11 @@ def main(cfg):
 
 if __name__ == "__main__":
     from hydra.core.config_store import ConfigStore
-    from nmt.cli.sweep import pages
-    callbacks = {"page": {"_target_": "nmt.cli.sweep.ComparisonPage"}}
+    from nmt.cli.sweep import comparison_pages
+    callbacks = {"page": {"_target_": "nmt.cli.sweep.SweepFolder"}}
     config = {"fail": False, "n": 0, "hydra": {"callbacks": callbacks}}
     ConfigStore.instance().store("app", config)
-    with pages():
+    with comparison_pages():
         main()
 """
 

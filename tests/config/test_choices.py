@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from nmt.cli.composition import conf_folder
-from nmt.config.validation import load
+from nmt.config.loading import load
 
 MODELS = {
     "rnnencdec30": ("RNNencdec", 30),

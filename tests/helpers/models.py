@@ -6,8 +6,8 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config import Config
+from nmt.config.loading import load
 from nmt.config.schema import to_containers
-from nmt.config.validation import load
 from nmt.data.vocabulary import WordVocabulary
 from nmt.models import build_model
 

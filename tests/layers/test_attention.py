@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.autograd import gradcheck
 
-from nmt.config.evaluation import INTERVENTIONS as CONFIGURED
+from nmt.config.schema import INTERVENTIONS as CONFIGURED
 from nmt.layers import (
     Additive,
     Cosine,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.config.model import INITS
+from nmt.config.schema import INITS
 from nmt.layers import initialise
 from nmt.layers.initialisation import INITS as LAYER_INITS
 from tests.layers.nets import Net

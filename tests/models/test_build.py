@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig
-from nmt.config.targets import own_targets
+from nmt.config.targets import own_code, reject_untrusted_targets
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention
-from nmt.models.trust import reject_untrusted_targets
 from nmt.utils.errors import InputError
 
 ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}
@@ -150,8 +149,8 @@ def test_code_that_a_checkpoint_names_is_not_run(target):
     "target", ["os.system", "nmt.training.record.TrainingRecord", "mine.Score"]
 )
 def test_a_training_does_not_refuse_what_it_names_itself(target):
-    config = {"callbacks": {"own": {"_target_": target}}}
-    reject_untrusted_targets(config, own_targets(config))
+    config = Config(callbacks={"own": {"_target_": target}})
+    reject_untrusted_targets({"callbacks": config.callbacks}, own_code(config))
 
 
 def test_trusted_code_is_accepted():

@@ -20,7 +20,7 @@ FILES = " ".join(
     [
         ("train trainr.seed=1", "trainr.seed: no such key"),
         ("train data.batch_sise=1", "did you mean data.batch_size"),
-        ("train data.batch_size=many", "data.batch_size takes: int, from 1"),
+        ("train data.batch_size=many", "data.batch_size takes: int, at least 1"),
         ("train data.batch_size=0", "data.batch_size=0: must be at least 1"),
         ("train trainer.max_steps=0", "trainer.max_steps=0: must be at least 1"),
         ("train trainer.max_steps=-5", "trainer: `max_steps` must be"),

@@ -7,7 +7,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from nmt.config.validation import load
+from nmt.config.loading import load
 from nmt.data.module import TranslationData
 from nmt.data.prepare import prepare
 from nmt.models import RNNsearch, build_model

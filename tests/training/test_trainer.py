@@ -6,7 +6,7 @@ import pytest
 from pytorch_lightning.callbacks import EarlyStopping, EMAWeightAveraging, ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, WandbLogger
 
-from nmt.config.validation import load
+from nmt.config.loading import load
 from nmt.training.loggers import make_loggers
 from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.errors import InputError
@@ -23,7 +23,7 @@ def test_arguments_are_lightnings_own(composer, tmp_path):
             *("+trainer.limit_val_batches=2", "trainer.gradient_clip_val=0.5"),
         )
     )
-    trainer = make_trainer(config, tmp_path)
+    trainer = make_trainer(config.trainer, tmp_path)
     assert (trainer.max_steps, trainer.max_epochs, trainer.accumulate_grad_batches) == (7, 2, 3)
     assert (trainer.val_check_interval, trainer.limit_val_batches) == (6, 2)
     assert (trainer.precision, trainer.gradient_clip_val) == ("bf16-mixed", 0.5)
@@ -43,11 +43,11 @@ def test_arguments_are_lightnings_own(composer, tmp_path):
 )
 def test_wrong_arguments_are_named(composer, tmp_path, typed, said):
     with pytest.raises(InputError, match=f"^{said}"):
-        make_trainer(load(composer(*TYPED, typed)), tmp_path)
+        make_trainer(load(composer(*TYPED, typed)).trainer, tmp_path)
 
 
 def test_two_checkpoints_are_kept_best_first(composer, tmp_path):
-    best, last = make_callbacks(load(composer(*TYPED)), tmp_path)
+    best, last = make_callbacks(load(composer(*TYPED)).callbacks, tmp_path)
     assert isinstance(best, ModelCheckpoint)
     assert (best.monitor, best.mode, best.filename) == ("valid/nll_per_word", "min", "best")
     assert isinstance(last, ModelCheckpoint)
@@ -57,7 +57,7 @@ def test_two_checkpoints_are_kept_best_first(composer, tmp_path):
 
 def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
     typed = ("callbacks=[early_stopping,ema]", "callbacks.best.monitor=valid/bleu")
-    made = make_callbacks(load(composer(*TYPED, *typed)), tmp_path)
+    made = make_callbacks(load(composer(*TYPED, *typed)).callbacks, tmp_path)
     watching = {type(each): each.mode for each in made if getattr(each, "monitor", None)}
     assert watching == {EarlyStopping: "max", ModelCheckpoint: "max"}
     assert any(isinstance(each, EMAWeightAveraging) for each in made)
@@ -73,7 +73,7 @@ def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
 )
 def test_wrong_callbacks_are_named(composer, tmp_path, typed, said):
     with pytest.raises(InputError, match=f"^{said}"):
-        make_callbacks(load(composer(*TYPED, typed)), tmp_path)
+        make_callbacks(load(composer(*TYPED, typed)).callbacks, tmp_path)
 
 
 def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
@@ -90,7 +90,6 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
         assert run.id == (tmp_path / "wandb/id").read_text()
         assert (run.name, run.group, run.project) == ("mine", "all", "curves")
         assert set(run.tags) == {"mine", "first", "second", "custom", "tiny"}
-        assert run.config["data"]["languages"] == ["en", "fr"]
     finally:
         run.finish()
     assert make_loggers(load(composer(*TYPED, "logger=none")), tmp_path) == []

@@ -29,7 +29,6 @@ __all__ = [
     "Record",
     "Score",
     "choose_scores",
-    "modules_of_scores",
     "score_of_name",
 ]
 
@@ -111,12 +110,3 @@ def score_of_name(name: str, key: str) -> Score:
     if score.key in REGISTERED or score.key == NO_UNK.key:
         raise InputError(f"{key}: {name}: the key '{score.key}' is taken; give it another")
     return score
-
-
-def modules_of_scores(names: Sequence[str] | None) -> list[str]:
-    """The modules that choosing these scores would import.
-
-    >>> modules_of_scores(["bleu", "mine.scores.ExactMatch"])
-    ['mine.scores']
-    """
-    return [name.rpartition(".")[0] for name in names or () if "." in name]

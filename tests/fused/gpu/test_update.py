@@ -13,7 +13,7 @@ import torch
 from pytorch_lightning.accelerators import CPUAccelerator
 from pytorch_lightning.plugins.precision import MixedPrecision
 
-from nmt.config.validation import load
+from nmt.config.loading import load
 from nmt.data.batch import collate
 from nmt.data.module import TranslationData
 from nmt.fused.gpu import backend
@@ -83,7 +83,9 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         move = partial(TranslationData.transfer_batch_to_device, None)
         model.transfer_batch_to_device = move
         made = Updates(launches)
-        trainer = make_trainer(config, folder, [Seeds(config.seed), TrainingRecord(), made], [])
+        trainer = make_trainer(
+            config.trainer, folder, [Seeds(config.seed), TrainingRecord(), made], []
+        )
         strategy = trainer.strategy
         strategy._root_device, strategy.accelerator = GPU, Host()
         strategy.precision_plugin = MixedPrecision("bf16-mixed", "cuda")

@@ -1,0 +1,223 @@
+"""What is composed, stored in a checkpoint and typed becomes one checked configuration.
+
+Every error message names the key, the value, and what would be right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from nmt.config.keys import entries, flatten, is_within, problem
+from nmt.config.schema import (
+    GROUPS,
+    RESUMABLE_KEYS,
+    CheckpointConfig,
+    Config,
+    DataConfig,
+    EvaluateConfig,
+    TextConfig,
+    TrainConfig,
+    class_name,
+    scoring_of,
+    to_containers,
+)
+from nmt.config.targets import reject_untrusted_scores
+from nmt.utils.commands import override_key
+from nmt.utils.errors import InputError, first_line
+
+Section = TypeVar("Section")
+
+# Keys that a command which starts from a checkpoint never takes from it: it may come from a stranger,
+# and threads were chosen for another machine
+HERE = ("trust", "threads", "logger", "data.cache")
+
+
+def load(composed: DictConfig) -> Any:
+    """A composed configuration as checked objects of its schema.
+
+    Raises:
+        InputError: for a value out of bounds, or one that does not go with another.
+        OmegaConfBaseException: for a missing value, or an interpolation that cannot be resolved.
+    """
+    config = OmegaConf.to_object(composed)
+    if isinstance(config, Config):
+        type_texts(config.data)
+        check_together(config)
+    check_bounds(config)
+    return config
+
+
+def load_plain(values: Mapping[str, Any]) -> TrainConfig:
+    """The configuration of a training, given as dictionaries and lists.
+
+    Raises:
+        InputError: for a wrong type, or a value out of bounds.
+    """
+    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(TrainConfig), dict(values)))
+    assert isinstance(config, TrainConfig)
+    type_texts(config.data)
+    check_bounds(config)
+    return config
+
+
+def type_texts(data: DataConfig) -> None:
+    """Turns the sections that describe a text into `TextConfig`s; raises InputError."""
+    data.train, data.valid = (
+        section(TextConfig, getattr(data, part), f"data.{part}.") for part in ("train", "valid")
+    )
+    data.test = {
+        check_set_name(str(name)): section(TextConfig, text, f"data.test.{name}.")
+        for name, text in data.test.items()
+    }
+
+
+def section(schema: type[Section], values: Any, where: str = "") -> Section:
+    """A section of a configuration as a checked object.
+
+    Args:
+        values: its keys, or an object of the schema already.
+        where: what the message puts before a key.
+
+    Raises:
+        InputError: naming the key.
+    """
+    try:
+        made = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        name = getattr(error, "full_key", None) or ""
+        known = ", ".join(path for path, _ in entries(schema))
+        raise InputError(f"{where}{name}: {first_line(error)}; the keys are {known}") from error
+    assert isinstance(made, schema)
+    check_bounds(made, where)
+    return made
+
+
+def check_bounds(config: Any, where: str = "") -> None:
+    """Refuses unknown keys, and values out of the bounds of their keys; raises InputError."""
+    fields = dataclasses.fields(config)
+    if unknown := vars(config).keys() - {entry.name for entry in fields}:
+        name = f"{where}{min(unknown)}"
+        raise InputError(f"{name}: no such key; docs/configuration.md lists all keys")
+    for entry in fields:
+        name, value = f"{where}{entry.name}", getattr(config, entry.name)
+        if dataclasses.is_dataclass(value):
+            check_bounds(value, f"{name}.")
+        elif wrong := problem(value, entry.metadata) if value is not None else None:
+            raise InputError(f"{name}={value}: {wrong}")
+
+
+def check_together(config: Config) -> None:
+    """Refuses values that do not go together."""
+    if len(config.data.languages) != 2:
+        raise InputError(
+            f"data.languages=[{', '.join(config.data.languages)}]: must be a source and a target "
+            "language, such as [en,fr]"
+        )
+    # A sweep would count runs of RNNencdec with several scorings as equal ones.
+    model, title = config.model, class_name(config.model._target_)
+    scoring, attention = scoring_of(model), (model.attention or {}).get("_target_", "")
+    if model.alignment is None and scoring:
+        raise InputError(f"scoring={scoring}: {title} has no attention; leave out scoring")
+    if model.alignment is None and class_name(attention) not in ("", "Attention"):
+        raise InputError(f"attention={attention}: {title} has no attention")
+    if model.alignment is not None and not scoring:
+        raise InputError(f"scoring=none: {title} needs a scoring")
+    edges = list(config.evaluation.edges or ())
+    if edges != sorted(set(edges)):
+        raise InputError(f"evaluation.edges={edges}: must be increasing")
+    if isinstance(config.threads, str) and config.threads != "auto":
+        raise InputError(f"threads={config.threads}: must be a whole number, or auto")
+
+
+def check_set_name(name: str) -> str:
+    """Returns the name of a test set, which is part of file names; raises InputError for others."""
+    if not re.fullmatch(r"\w[\w.+-]{0,79}", name) or name.endswith(".detok"):
+        raise InputError(
+            f"data.test.{name!r}: the name of a test set is part of file names: use up to 80 letters, "
+            "digits, '_', '-', '.' and '+'"
+        )
+    return name
+
+
+def apply_typed(
+    stored: TrainConfig, composed: TrainConfig | CheckpointConfig, typed: Sequence[str]
+) -> TrainConfig:
+    """The configuration of a checkpoint with what was typed.
+
+    Args:
+        stored: of the checkpoint; not changed.
+        composed: of the running command, from defaults and `typed`.
+        typed: the overrides of the command line.
+
+    Raises:
+        InputError: as `load`; and for stored scores that are not trusted.
+    """
+    if isinstance(composed, TrainConfig | EvaluateConfig) and composed.evaluation.scores is None:
+        reject_untrusted_scores(stored, composed.trust)
+    values, given = to_containers(stored), to_containers(composed)
+    here = () if isinstance(composed, TrainConfig) else HERE
+    for path in (*here, *typed_paths(typed)):
+        if {path.partition(".")[0]} <= values.keys() & given.keys():
+            _copy(given, values, path)
+    config = load_plain(values)
+    check_together(config)
+    return config
+
+
+def typed_paths(typed: Sequence[str]) -> list[str]:
+    """The keys and sections that overrides set, groups expanded."""
+    paths: list[str] = []
+    for each in OverridesParser.create().parse_overrides(list(typed)):
+        name = each.key_or_group
+        chosen = name in GROUPS and not isinstance(each.value(), dict)
+        paths += GROUPS[name] if chosen else [name]
+    return paths
+
+
+def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
+    """Copies the value at a dotted path; what `given` does not have is removed."""
+    *parents, name = path.split(".")
+    for parent in parents:
+        given = given.get(parent) or {}
+        values[parent] = values = values.get(parent) or {}
+    if name in given:
+        values[name] = given[name]
+    else:
+        values.pop(name, None)
+
+
+def typed_from_start(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    """The overrides of a run: those of its start, replaced by those typed now; without `resume`."""
+    now = [word for word in now if override_key(word) != "resume"]
+    replaced = [*map(override_key, now), *typed_paths(now)]
+    return [*(word for word in before if not is_within(override_key(word), replaced)), *now]
+
+
+def refuse_changes(stored: Config, config: Config) -> None:
+    """Refuses to resume a run with a configuration that would change its result.
+
+    Raises:
+        InputError: naming the first key that differs, the stored value and the new one.
+    """
+    before, now = (flatten(to_containers(each)) for each in (stored, config))
+    differing = [
+        path
+        for path in sorted(
+            before.keys() | now.keys(),
+            key=lambda path: (path not in ("regime", "experiment"), path),
+        )
+        if before.get(path) != now.get(path) and not is_within(path, RESUMABLE_KEYS)
+    ]
+    if differing:
+        path = differing[0]
+        raise InputError(
+            f"{path}={now.get(path)}: the run in this folder was started with "
+            f"{path}={before.get(path)}; type that to resume it, or name another folder"
+        )

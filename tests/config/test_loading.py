@@ -1,0 +1,77 @@
+"""What is typed over the configuration of a checkpoint, and what a resumed run may change."""
+
+from __future__ import annotations
+
+import pytest
+
+from nmt.config.keys import flatten
+from nmt.config.loading import apply_typed, load, load_plain, refuse_changes, typed_from_start
+from nmt.config.schema import to_containers
+from nmt.utils.errors import InputError
+
+STORED = ("+experiment=rnnsearch30", "regime=tiny", "search=groundhog", "seed=3", "threads=3")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (["search=greedy"], {"search.beam_size": 1, "search.min_ratio": 0.0}),
+        (["search.beam_size=5"], {"search.beam_size": 5, "search.min_ratio": 0.5}),
+        (["+stress=lengths"], {"stress.lengths": [20, 40, 80, 160], "stress.pairs": 100}),
+        (["+data.test.mine.source=f"], {"data.test.mine.source": "f", "data.max_length": 30}),
+        (["trainer=cpu"], {"trainer.accelerator": "cpu", "trainer.max_steps": 12}),
+        (["threads=2", "name=mine"], {"threads": 2, "name": "mine"}),
+        ([], {"seed": 3, "regime": "tiny", "name": "RNNsearch-30", "threads": "auto"}),
+    ],
+)
+def test_only_what_is_typed_changes(composer, typed, expected):
+    """The number of threads was chosen for another machine."""
+    stored = load(composer(*STORED))
+    composed = load(composer("checkpoint=f", *typed, command="evaluate"))
+    before, after = (
+        flatten(to_containers(each)) for each in (stored, apply_typed(stored, composed, typed))
+    )
+    assert {path: after[path] for path in expected} == expected
+    own = (*expected, "search", "stress", "data.test.mine", "trainer", "threads", "logger")
+    changed = [path for path in after if after[path] != before.get(path)]
+    assert not [path for path in changed if not path.startswith(own)]
+
+
+def test_a_test_set_of_the_training_can_be_left_out(composer):
+    stored, typed = load(composer(*STORED)), ["~data.test.by_length"]
+    config = apply_typed(stored, load(composer(*STORED, *typed)), typed)
+    assert list(config.data.test) == ["test"]
+    assert list(stored.data.test) == ["test", "by_length"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        (["trainer.max_steps=50"], None),
+        (["logger=none", "report.heatmaps=0", "search=greedy", "search.max_ratio=3"], None),
+        (["seed=4"], "seed"),
+        (["data.max_length=40"], "data.max_length"),
+        (["regime=laptop"], "regime"),
+    ],
+)
+def test_a_resumed_run_keeps_what_its_result_depends_on(composer, typed, key):
+    stored, config = load(composer(*STORED)), load(composer(*STORED, *typed))
+    if key is None:
+        refuse_changes(stored, config)
+        return
+    with pytest.raises(InputError, match=rf"^{key}=.*was started with {key}="):
+        refuse_changes(stored, config)
+
+
+def test_a_command_that_makes_a_resumed_run_again_has_each_key_once():
+    before = ["+experiment=rnnsearch30", "search.beam_size=3", "seed=3", "trainer.max_steps=9"]
+    now = ["resume=run", "search=greedy", "trainer.max_steps=12"]
+    expected = ["+experiment=rnnsearch30", "seed=3", "search=greedy", "trainer.max_steps=12"]
+    assert typed_from_start(before, now) == expected
+
+
+def test_a_configuration_survives_storage(composer):
+    mine = "data.test.mine.source=f", "+data.test.mine.target=g"
+    config = load(composer("+experiment=rnnsearch30", *mine, "seed=7"))
+    assert (config.data.test["mine"].source, config.data.test["mine"].tokenised) == ("f", False)
+    assert load_plain(to_containers(config)) == config
