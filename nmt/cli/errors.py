@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import os
 import re
@@ -15,7 +16,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.keys import described, entries
-from nmt.config.schema import GROUPS, TRAINER
+from nmt.config.schema import GROUPS, TRAINER, TrainConfig
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 
@@ -103,14 +104,19 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 
 def _suggestion(path: str, schema: type) -> str:
     """What to type in place of an unknown key."""
+    training = [*(name for name, _ in entries(TrainConfig)), *GROUPS, "experiment", "regime"]
+    training += [f"trainer.{name}" for name in TRAINER]
+    own = {entry.name for entry in dataclasses.fields(schema)}
+    if path in training and path.partition(".")[0] not in own:
+        return "it belongs to the training run, and this command cannot change it"
     names = [name for name, _ in entries(schema)]
-    if "trainer" in names:
-        names += [*GROUPS, "experiment", "regime", *(f"trainer.{name}" for name in TRAINER)]
+    if "trainer" in own:
+        names += training
     last = path.rpartition(".")[2]
     near = difflib.get_close_matches(path, names, n=2)
     near += [name for name in names if name.rpartition(".")[2] == last and name not in near]
     if near:
-        return f"did you mean {' or '.join(dict.fromkeys(near))}?"
+        return f"did you mean {' or '.join(dict.fromkeys(near[:3]))}?"
     return f"--help lists keys and groups; to add an entry to a dictionary, type +{path}=…"
 
 

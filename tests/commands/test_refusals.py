@@ -42,9 +42,8 @@ def refused(program):
         (f"translate {NOWHERE}", f"{NOWHERE}: no such file"),
         (f"evaluate {NOWHERE}", f"{NOWHERE}: no such file"),
         (f"score {NOWHERE} source=a target=b", "source=a: no such file"),
-        (f"evaluate {BEST} model=rnnencdec", "model: belongs to the training run"),
-        (f"translate {BEST} seed=4", "seed: belongs to the training run"),
-        ("translate -m checkpoint=a,b", "-m: nmt.translate cannot be swept"),
+        (f"evaluate {BEST} model=rnnencdec", "model: no such key; it belongs to the training run"),
+        (f"translate {BEST} seed=4", "seed: no such key; it belongs to the training run"),
         (
             "train -m hydra.launcher.n_jobs=0 seed=1,2",
             "hydra.launcher.n_jobs=0: must be at least 1",
