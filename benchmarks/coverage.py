@@ -23,18 +23,27 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nmt.config import EvaluationConfig
-from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.curves import LONG, LOST, SHORT, Crossing, Curve, Kernel, difference, kernel
+from nmt.evaluation.curves import (
+    LONG,
+    LOST,
+    SHORT,
+    Curve,
+    Kernel,
+    difference,
+    kernel,
+    length_curves,
+)
 from nmt.evaluation.scores import REGISTERED
-from nmt.evaluation.summary import Measured, length_curves
+from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.evaluation.summary import Measured
 
 BLEU = REGISTERED["bleu"]
 LONGEST = 100
@@ -158,11 +167,12 @@ def curve_of(of: Kernel, tables: list[np.ndarray], resamples: int) -> Curve:
     return Curve(of, [np.stack([BLEU.curve(of.sums(table, resamples)) for table in tables])])
 
 
-def holds(crossing: Crossing, length: float | None, last: float) -> bool:
+def holds(lost: Sequence[float | None], length: float | None, last: float) -> bool:
     """Whether the interval of a length holds it; a length beyond the curve is not reached."""
+    _, low, high = lost
     if length is None or length > last:
-        return crossing.high is None
-    return (crossing.low or np.inf) <= length <= (crossing.high or np.inf)
+        return high is None
+    return (low or np.inf) <= length <= (high or np.inf)
 
 
 def coverage(
@@ -172,7 +182,7 @@ def coverage(
     expected, generator = truth(kind, fall, seeds), np.random.default_rng(1)
     kept, exact = expected.retention(), unsmoothed_retention(fall, seeds)
     assert kept is not None
-    crossings = [expected.lost(share).length for share in LOST]
+    crossings = [expected.lost(share)[0] for share in LOST]
     band, rows = [], []
     for _ in range(sets):
         lengths = draw_lengths(kind, size, generator)

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from benchmarks.decide import STUDY, runs_of
 from benchmarks.records import DOCS, RECORDS
 from nmt.config.schema import EvaluationConfig
-from nmt.evaluation.curves import Curve
-from nmt.evaluation.summary import Measured, length_curves
+from nmt.evaluation.curves import Curve, length_curves
+from nmt.evaluation.summary import Measured
 from nmt.report.style import draw_figure, style
 
 TEST_SET = "by_length"

@@ -63,11 +63,14 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     Raises:
         InputError: where no finished run is found, or a table cannot be read.
     """
+    import pandas as pd
+
     from nmt.evaluation.table import read_scores
     from nmt.report.runs import find_runs
 
     found, _ = find_runs(as_list(runs))
-    return read_scores({run.label: run.folder for run in found if run.folder is not None})
+    tables = [read_scores(run.folder, run.label) for run in found if run.folder is not None]
+    return pd.concat(tables, ignore_index=True)
 
 
 def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:

@@ -16,9 +16,6 @@ from nmt.utils.errors import InputError
 
 Link = tuple[int, int]
 
-# Columns of the integer counts of one sentence (record key `alignment_counts`).
-COUNTS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
-
 
 @dataclass(frozen=True)
 class Gold:
@@ -173,33 +170,22 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
 
 
 def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
-    """The counts of one sentence, in the order of `COUNTS`.
+    """The counts of one sentence, `alignment_counts` of its record.
 
     Args:
         weights: (I + 1, J + 1) between words, with the reference force-decoded.
         gold: its gold links.
         null: see `hard_links`.
+
+    Returns:
+        Links, sure links, links that are sure, links that are possible, target words whose largest
+        weight is on `</s>`, target words.
     """
     weights = np.asarray(weights)
+    links = set(hard_links(weights, null))
+    hits = [len(links & gold.sure), len(links & gold.possible)]
     on_eos = int((weights[:-1].argmax(axis=1) == weights.shape[1] - 1).sum())
-    return link_counts(hard_links(weights, null), gold, words=len(weights) - 1, on_eos=on_eos)
-
-
-def link_counts(links: Iterable[Link], gold: Gold, *, words: int, on_eos: int = 0) -> list[int]:
-    """The counts of one sentence from its links, as for an aligner without weights."""
-    found = set(links)
-    hits = [len(found & gold.sure), len(found & gold.possible)]
-    return [len(found), len(gold.sure), *hits, on_eos, words]
-
-
-def error_rates(counts: np.ndarray) -> np.ndarray:
-    """Alignment error rate (Och and Ney, 2003): (..., 6) summed counts -> (...), 0 to 1.
-
-    AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|); NaN where there is neither a link nor a sure one.
-    """
-    links, sure, hits_sure, hits_possible = np.moveaxis(np.asarray(counts, np.float64), -1, 0)[:4]
-    with np.errstate(invalid="ignore"):
-        return 1.0 - (hits_sure + hits_possible) / (links + sure)
+    return [len(links), len(gold.sure), *hits, on_eos, len(weights) - 1]
 
 
 def eos_weight(weights: np.ndarray) -> float | None:

@@ -19,9 +19,8 @@ import numpy as np
 from scipy.special import betaincinv, expit, logit
 from scipy.stats import binom
 
-from nmt.evaluation.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
-from nmt.evaluation.external import system_record
-from nmt.evaluation.records import Record, in_order
+from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
 
 SEED = 12345
 STEPS, STEP, RIDGE = 16, 0.01, 1e-5  # of the search for rates, in logits

@@ -19,10 +19,10 @@ Legend: N sentences, F statistics of a sentence, G lengths of the curve, R resam
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -30,6 +30,7 @@ from scipy.special import ndtri
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.estimate import Estimate, combined
 from nmt.evaluation.resampling import resampled_sums
+from nmt.evaluation.summary import Measured, common_tables
 
 WIDTH = 0.15  # of log length: half of the weight lies within 10 % of a length, 95 % within 34 %
 FEWEST = 30  # effective sentences
@@ -38,17 +39,7 @@ STEPS = 16  # of the curve from SHORT to LONG
 LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
 
 Span = tuple[float, float]  # first and last length
-
-
-class Crossing(NamedTuple):
-    """The first length at which a curve has lost a share of its score at a shorter length.
-
-    Each is None if the curve (its lower, its upper band) does not fall so far where it is known.
-    """
-
-    length: float | None
-    low: float | None
-    high: float | None
+Name = TypeVar("Name", bound=Hashable)  # of a group of runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,32 +50,24 @@ class Kernel:
         lengths: (G,) ascending; those with at least `FEWEST` effective sentences.
         weights: (G, N), whose sum at a length is the number of effective sentences.
         sentences: (G,) that number.
-        width: standard deviation over log length.
     """
 
     lengths: np.ndarray
-    weights: np.ndarray = field(repr=False)
-    sentences: np.ndarray = field(repr=False)
-    width: float = WIDTH
+    weights: np.ndarray
+    sentences: np.ndarray
 
     def sums(self, table: np.ndarray, resamples: int) -> np.ndarray:
         """Weighted sums of statistics (N, F): (1 + R, G, F), of the sentences and of resamples."""
         size, features = table.shape
         rows = (self.weights.T[:, :, None] * table[:, None, :]).reshape(size, -1)
-        sums = rows.sum(axis=0, keepdims=True)
-        if resamples:
-            sums = np.concatenate([sums, resampled_sums(rows, resamples)])
-        return sums.reshape(len(sums), len(self.lengths), features)
+        return resampled_sums(rows, resamples).reshape(-1, len(self.lengths), features)
 
 
-def kernel(
-    lengths: Sequence[int] | np.ndarray, width: float = WIDTH, at: Sequence[float] | None = None
-) -> Kernel:
+def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = None) -> Kernel:
     """The kernel of a set of sentences.
 
     Args:
         lengths: (N,) of the sentences; 0 counts as 1.
-        width: standard deviation over log length.
         at: lengths of the curve, ascending; None: all in steps of 11 %, SHORT and LONG among them.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
@@ -97,20 +80,20 @@ def kernel(
         grid = np.log(np.asarray(at, dtype=np.float64))
 
     def gaussian(centres: np.ndarray) -> np.ndarray:
-        exponents = -0.5 * ((logs - centres[:, None]) / width) ** 2
+        exponents = -0.5 * ((logs - centres[:, None]) / WIDTH) ** 2
         return np.exp(exponents - exponents.max(axis=1, keepdims=True))
 
-    centres = np.arange(logs.min() - 4 * width, logs.max() + 4 * width, width / 10)
+    centres = np.arange(logs.min() - 4 * WIDTH, logs.max() + 4 * WIDTH, WIDTH / 10)
     by_words = gaussian(centres) * words
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
     effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
     # Where no sentence is near, the centre moves far away; the kernel at the length itself shows it.
-    near = np.exp(-0.5 * ((logs - grid[:, None]) / width) ** 2).sum(axis=1)
+    near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= FEWEST
     weights *= (effective / weights.sum(axis=1))[:, None]
-    return Kernel(np.exp(grid)[known], weights[known], effective[known], width)
+    return Kernel(np.exp(grid)[known], weights[known], effective[known])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +108,7 @@ class Curve:
     """
 
     kernel: Kernel
-    samples: Sequence[np.ndarray] = field(repr=False)
+    samples: Sequence[np.ndarray]
     compared: bool = False
 
     @property
@@ -192,17 +175,20 @@ class Curve:
         curve = self.relative(short)
         return None if curve is None else curve.at(long)
 
-    def lost(self, share: float, short: float = SHORT, confidence: float = CONFIDENCE) -> Crossing:
-        """The first length at which `share` of the score at `short` words is lost.
+    def lost(self, share: float) -> tuple[float | None, ...]:
+        """The first length at which a share of the score at `SHORT` words is lost, with its interval.
 
         The interval holds the lengths at which the band of the relative curve contains 1 - `share`.
+
+        Returns:
+            Length, lower and upper end. Each is None if the curve (its lower, its upper band) does
+            not fall so far where it is known.
         """
-        curve = self.relative(short)
+        curve = self.relative(SHORT)
         if curve is None:
-            return Crossing(None, None, None)
-        parts = (curve.score, *curve.band(confidence))
-        length, low, high = (_first_below(self.lengths, part, 1 - share, short) for part in parts)
-        return Crossing(length, low, high)
+            return None, None, None
+        parts = (curve.score, *curve.band())
+        return tuple(_first_below(self.lengths, part, 1 - share) for part in parts)
 
     def outside(self, value: float, confidence: float = CONFIDENCE) -> list[Span]:
         """The ranges of lengths in which the band does not contain a value."""
@@ -211,6 +197,45 @@ class Curve:
         runs = itertools.groupby(zip(apart, self.lengths, strict=True), key=lambda pair: pair[0])
         spans = [[float(length) for _, length in pairs] for sign, pairs in runs if sign]
         return [(span[0], span[-1]) for span in spans]
+
+
+def length_curves(
+    groups: Mapping[Name, Sequence[Measured]], keys: Iterable[str]
+) -> dict[str, dict[Name, Curve]]:
+    """The curve over length of each score for each group of runs that has it.
+
+    The curves of a score are of the sentences for which all these runs have it, so that any two can be
+    compared by `difference` and `ratio`.
+
+    Args:
+        groups: by name, the runs that differ by nothing but their seed, on one test set.
+        keys: of scores.
+
+    Returns:
+        By key, then by name. A score is absent without a common sentence, and with too few sentences
+        of similar lengths for a curve.
+    """
+    curves: dict[str, dict[Name, Curve]] = {}
+    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores are of the same sums
+    for key in keys:
+        having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
+        runs = [run for members in having.values() for run in members]
+        lengths, tables = common_tables(runs, key) if runs else (np.empty(0), [])
+        of_length = kernel(lengths) if len(lengths) else None
+        if of_length is None or not len(of_length.lengths):
+            continue
+        values = []
+        for run, table in zip(runs, tables, strict=True):
+            place = lengths.tobytes(), table.tobytes()
+            if place not in known:
+                known[place] = of_length.sums(table, run.resamples)
+            values.append(run.scores[key].curve(known[place]))
+        rest = iter(values)
+        curves[key] = {
+            name: Curve(of_length, [np.stack([next(rest) for _ in members])])
+            for name, members in having.items()
+        }
+    return curves
 
 
 def difference(first: Curve, second: Curve, *, paired: bool = False) -> Curve:
@@ -243,12 +268,10 @@ def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
         return quotient + (above - quotient * below) / base
 
 
-def _first_below(
-    lengths: np.ndarray, values: np.ndarray, threshold: float, start: float
-) -> float | None:
-    """The first length from `start` on at which a piecewise linear curve is at most a threshold."""
+def _first_below(lengths: np.ndarray, values: np.ndarray, threshold: float) -> float | None:
+    """The first length from `SHORT` on at which a piecewise linear curve is at most a threshold."""
     logs = np.log(lengths)
-    for place in np.flatnonzero((values <= threshold) & (lengths >= start)).tolist()[:1]:
+    for place in np.flatnonzero((values <= threshold) & (lengths >= SHORT)).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])
         share = 1.0 if before == after else (before - threshold) / (before - after)
         return float(np.exp(logs[place - 1] + share * (logs[place] - logs[place - 1])))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -47,7 +47,7 @@ class Estimate:
     """
 
     score: float
-    resampled: np.ndarray = field(repr=False)
+    resampled: np.ndarray
     sentences: int
     seeds: int = 1
     error: float | None = None

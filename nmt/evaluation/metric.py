@@ -4,6 +4,7 @@ Legend: B sentences of an update, F statistics of a sentence, N buckets.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,22 +12,21 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from nmt.config.keys import EDGES
-from nmt.evaluation.bleu import WIDTH, sentence_statistics
 from nmt.evaluation.buckets import assign, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
-from nmt.evaluation.scores.base import Record
+from nmt.evaluation.scores.bleu import WIDTH, sentence_statistics
 from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError
 
 
 class ScoreByLength(Metric):
-    """A score of all sentences and of each length bucket, from integer statistics.
+    """A score of all sentences and of each length bucket, from statistics of sentences.
 
-    The state is integers, summed over updates and processes, so that the result does not depend on
-    how sentences were shared out.
+    The state is their sums over updates and processes, in float64: those of integers are exact, so
+    that the result does not depend on how sentences were shared out.
 
     Args:
-        score: key of a score whose statistics are integers, such as `alignment_error_rate`.
+        score: a score, or its key, such as `alignment_error_rate`.
         width: F, the number of its statistics.
         edges: last length of each bucket; longer sentences form the open bucket.
 
@@ -39,39 +39,36 @@ class ScoreByLength(Metric):
     full_state_update = False
     is_differentiable = False
 
-    counts: Tensor  # (N, F) int64
-    sentences: Tensor  # (N,) int64
+    sums: Tensor  # (N, F)
+    sentences: Tensor  # (N,)
 
     def __init__(
-        self, score: str = "bleu", width: int = WIDTH, edges: Sequence[int] = EDGES
+        self, score: str | Score = "bleu", width: int = WIDTH, edges: Sequence[int] = EDGES
     ) -> None:
         super().__init__()
-        self.score, self.edges = REGISTERED[score], list(edges)
-        self.buckets = buckets(self.edges)
-        zeros = torch.zeros(len(self.buckets), width, dtype=torch.int64)
-        self.add_state("counts", zeros, dist_reduce_fx="sum")
+        self.score = REGISTERED[score] if isinstance(score, str) else score
+        self.edges = list(edges)
+        zeros = torch.zeros(len(buckets(self.edges)), width, dtype=torch.float64)
+        self.add_state("sums", zeros, dist_reduce_fx="sum")
         self.add_state("sentences", zeros[:, 0].clone(), dist_reduce_fx="sum")
 
-    def update(self, counts: Tensor, lengths: Tensor) -> None:
+    def update(self, statistics: Tensor, lengths: Tensor) -> None:
         """Adds sentences: their statistics (B, F), and the lengths (B,) that they are bucketed by."""
-        rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(self.counts.device)
-        self.counts.index_add_(0, rows, counts.to(self.counts))
-        self.sentences.index_add_(0, rows, torch.ones_like(rows))
+        rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(self.sums.device)
+        self.sums.index_add_(0, rows, statistics.to(self.sums))
+        self.sentences.index_add_(0, rows, torch.ones_like(rows).to(self.sentences))
 
-    def compute(self) -> dict[str, float]:
+    def compute(self) -> Any:
         """The score by name: `all`, then each bucket that holds a sentence (`1-10`, ..., `61+`)."""
-        counts, held = self.counts.cpu().numpy(), self.sentences.cpu().numpy() > 0
-        names = ["all", *(bucket.name for bucket in self.buckets)]
-        sums = np.concatenate([counts.sum(axis=0, keepdims=True), counts])
-        scores = self.score.combine(sums.astype(np.float64)).tolist()
-        shown = zip(names, scores, [True, *held], strict=True)
+        sums, held = self.sums.cpu().numpy(), self.sentences.cpu().numpy() > 0
+        names = ["all", *(bucket.name for bucket in buckets(self.edges))]
+        scores = self.score.combine(np.concatenate([sums.sum(axis=0, keepdims=True), sums]))
+        shown = zip(names, scores.tolist(), [True, *held], strict=True)
         return {name: score for name, score, holds in shown if holds}
 
 
-class CorpusScore(Metric):
+class CorpusScore(ScoreByLength):
     """A score of translations on their own, without a run: all sentences of it are one text.
-
-    The state is the sums of the score's statistics over updates and processes.
 
     Args:
         score: `bleu`, `sacrebleu`, `chrf`, `ter`, `length_ratio`, `brevity_penalty`,
@@ -88,20 +85,14 @@ class CorpusScore(Metric):
     65.65
     """
 
-    full_state_update = False
-    is_differentiable = False
-
-    sums: Tensor  # (F,) float64
-
     def __init__(self, score: str | Score = "bleu") -> None:
-        super().__init__()
-        self.score = score_of_name(score, "score") if isinstance(score, str) else score
-        width = len(self.score.statistics(self._records(["a"], ["a"])[0]) or [])
-        if not width:
-            raise InputError(f"{self.score.key}: not a score of translations and references alone")
-        self.add_state("sums", torch.zeros(width, dtype=torch.float64), dist_reduce_fx="sum")
+        chosen = score_of_name(score, "score") if isinstance(score, str) else score
+        statistics = chosen.statistics(_record("a", "a"))
+        if not statistics:
+            raise InputError(f"{chosen.key}: not a score of translations and references alone")
+        super().__init__(chosen, len(statistics), edges=())
 
-    def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:  # type: ignore[override]
         """Adds sentences.
 
         Args:
@@ -112,26 +103,22 @@ class CorpusScore(Metric):
         Raises:
             ValueError: for other numbers of them.
         """
-        table = self.score.table(self._records(as_list(hypotheses), as_list(references)))
-        self.sums += torch.from_numpy(np.nansum(table, axis=0)).to(self.sums)
+        pairs = zip(as_list(hypotheses), as_list(references), strict=True)
+        table = torch.from_numpy(
+            np.nan_to_num(self.score.table([_record(*pair) for pair in pairs]))
+        )
+        super().update(table, torch.ones(len(table)))
 
     def compute(self) -> Tensor:
         """The score of all sentences; NaN before there is one, where it is undefined."""
-        return torch.tensor(float(self.score.combine(self.sums.cpu().numpy())))
+        return torch.tensor(super().compute()["all"])
 
-    @staticmethod
-    def _records(hypotheses: Sequence[str], references: Sequence[str]) -> list[Record]:
-        """What `nmt.evaluation.records` has of a sentence, as far as its two texts say it."""
-        return [
-            {
-                "id": number,
-                "hypothesis": hypothesis.split(),
-                "reference": reference.split(),
-                "detokenised": hypothesis,
-                "raw_reference": reference,
-                "bleu_stats": sentence_statistics(hypothesis.split(), reference.split()).tolist(),
-            }
-            for number, (hypothesis, reference) in enumerate(
-                zip(hypotheses, references, strict=True)
-            )
-        ]
+
+def _record(hypothesis: str, reference: str) -> dict[str, Any]:
+    """What `nmt.evaluation.records` has of a sentence, as far as its two texts say it."""
+    words = hypothesis.split(), reference.split()
+    return {
+        **{"id": 0, "hypothesis": words[0], "reference": words[1]},
+        **{"detokenised": hypothesis, "raw_reference": reference},
+        "bleu_stats": sentence_statistics(*words).tolist(),
+    }

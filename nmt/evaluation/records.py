@@ -26,15 +26,15 @@ import hashlib
 import itertools
 import json
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.config.loading import check_set_name
-from nmt.evaluation.buckets import assign
-from nmt.utils.errors import InputError
-from nmt.utils.files import write_atomically
+from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.utils.files import refuse_unreadable, write_atomically
 
 Record = dict[str, Any]
 
@@ -65,11 +65,7 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
 
 
 def read_translations(folder: str | Path, name: str) -> list[Record]:
-    """Reads `translations/<name>.jsonl` of a run folder.
-
-    Raises:
-        InputError: naming the file, or the file and line, that cannot be read.
-    """
+    """Reads `translations/<name>.jsonl`; raises InputError, naming the file or the file and line."""
     needed = {"id", "source", "reference", "hypothesis", "detokenised", "length"}
     return _read_lines(Path(folder) / "translations" / f"{name}.jsonl", needed)
 
@@ -87,7 +83,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
-    """Reads `alignments/<name>.jsonl` of a run folder; raises InputError as `read_translations`."""
+    """Reads `alignments/<name>.jsonl`; raises InputError as `read_translations`."""
     needed = {"id", "source", "target", "weights"}
     rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", needed)
     for row in rows:
@@ -95,8 +91,35 @@ def read_alignments(folder: str | Path, name: str) -> list[Record]:
     return rows
 
 
+# What of a run's record describes the sentence and not the run's translation of it.
+_OF_SENTENCE = (
+    *("id", "line", "source", "reference", "raw_reference", "more_references"),
+    *("more_raw_references", "length", "no_unk", "unknown_words", "position"),
+)
+
+
+def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> Record:
+    """The record of a sentence that a system without a shortlist translated.
+
+    It lacks what only a model gives (`nll`, `score`, attention). Such a system writes no `<unk>`, so
+    a sentence's `hypothesis_no_unk` is its hypothesis.
+
+    Args:
+        sentence: a record, or what of it describes the sentence.
+        hypothesis: tokens of the translation.
+        detokenised: its text.
+    """
+    references = [sentence["reference"], *sentence.get("more_references", [])]
+    statistics = sentence_statistics(hypothesis, *references).tolist()
+    record = {key: sentence[key] for key in _OF_SENTENCE if key in sentence}
+    record |= {"hypothesis": hypothesis, "detokenised": detokenised, "bleu_stats": statistics}
+    if sentence.get("no_unk"):
+        record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
+    return record
+
+
 def choose_kept(
-    records: Sequence[Mapping[str, Any]], count: int, edges: Sequence[int]
+    records: Iterable[Mapping[str, Any]], count: int, edges: Sequence[int]
 ) -> list[int]:
     """Chooses the sentences whose alignments are kept: the same in every run on a test set.
 
@@ -111,16 +134,14 @@ def choose_kept(
     Returns:
         ids, ascending.
     """
-
-    held: defaultdict[int, list[tuple[bytes, int]]] = defaultdict(list)
-    places = assign([record["length"] for record in records], edges).tolist()
-    for place, record in zip(places, records, strict=True):
+    buckets: defaultdict[int, list[tuple[bytes, int]]] = defaultdict(list)
+    for record in records:
         text = " ".join(record["source"]).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=8).digest()
-        held[place].append((digest, record["id"]))
+        buckets[bisect_left(edges, record["length"])].append((digest, record["id"]))
     turns = sorted(
         (turn, place, identity)
-        for place, ranked in held.items()
+        for place, ranked in buckets.items()
         for turn, (_, identity) in enumerate(sorted(ranked))
     )
     return sorted(identity for _, _, identity in turns[:count])
@@ -151,17 +172,14 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def _read_lines(path: Path, needed: set[str]) -> list[Record]:
-    try:
+    kind = f"an object with {', '.join(sorted(needed))}"
+    with refuse_unreadable(path, "text"):
         lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     rows: list[Record] = []
     for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{number}: not JSON: {error}") from error
-        if not (isinstance(row, dict) and needed <= row.keys()):
-            raise InputError(f"{path}:{number}: must be an object with {', '.join(sorted(needed))}")
-        rows.append(row)
+        with refuse_unreadable(f"{path}:{number}", kind):
+            row = dict(json.loads(line))
+            if missing := needed - row.keys():
+                raise KeyError(*sorted(missing))
+            rows.append(row)
     return rows

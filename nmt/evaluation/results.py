@@ -5,6 +5,7 @@ It is written last and in one piece: where it exists the run is finished.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import platform
@@ -15,34 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from nmt.utils.errors import InputError
-from nmt.utils.files import write_json
+from nmt.utils.files import refuse_unreadable, write_json
 
 FILE = "results.json"
 
 PACKAGES = (
-    "rnnsearch",
-    "torch",
-    "pytorch-lightning",
-    "hydra-core",
-    "torchmetrics",
-    "sacrebleu",
-    "sacremoses",
-    "tokenizers",
-    "datasets",
-    "numpy",
+    *("rnnsearch", "torch", "pytorch-lightning", "hydra-core", "torchmetrics"),
+    *("sacrebleu", "sacremoses", "tokenizers", "datasets", "numpy"),
 )
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that a result may depend on."""
-    found = {"python": platform.python_version()}
+    known = {"python": platform.python_version()}
     for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+        with contextlib.suppress(PackageNotFoundError):
+            known[package] = version(package)
+    return known
 
 
 def as_json(value: Any) -> Any:
@@ -64,11 +54,9 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def write(folder: str | Path, content: Mapping[str, Any]) -> Path:
+def write(folder: str | Path, content: Mapping[str, Any]) -> None:
     """Writes results.json into a run folder, whole or not at all, after all other files."""
-    path = Path(folder) / FILE
-    write_json(path, as_json(content))
-    return path
+    write_json(Path(folder) / FILE, as_json(content))
 
 
 def read(folder: str | Path) -> dict[str, Any]:
@@ -78,16 +66,8 @@ def read(folder: str | Path) -> dict[str, Any]:
         InputError: if it is missing or not the results of a run, naming the file.
     """
     path = Path(folder) / FILE
-    try:
+    with refuse_unreadable(path, "the results of a run"):
         content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise InputError(
-            f"{folder}: no {FILE}; the run is not finished, or this is no run folder"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON: {error}") from error
-    if not (isinstance(content, dict) and "name" in content):
-        raise InputError(f"{path}: not the results of a run")
+        if not (isinstance(content, dict) and "name" in content):
+            raise ValueError("no name")
     return content

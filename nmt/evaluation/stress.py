@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.bleu import bleu_scores
 from nmt.evaluation.examples import Example
-from nmt.evaluation.external import system_record
-from nmt.evaluation.records import Record, in_order
+from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.resampling import interval_of, resampled_sums
+from nmt.evaluation.scores.bleu import bleu
 
 TOLERANCE = 0.25  # share by which an input may be longer or shorter than asked for
 POSITION = "position"  # `subset` of scores.csv
@@ -186,8 +185,8 @@ def position_losses(
     positions = np.array([record["position"] for record in records])
     for position in (None, *sorted(set(positions.tolist()))):
         part = rows[(positions == position) | (position is None)]
-        sums = np.concatenate([part.sum(axis=0)[None], resampled_sums(part, resamples)])
-        losses = bleu_scores(sums[:, :10]) - bleu_scores(sums[:, 10:])
+        sums = resampled_sums(part, resamples)
+        losses = bleu(sums[:, :10]) - bleu(sums[:, 10:])
         low, high = interval_of(losses[1:])
         yield {
             **{"set": name, "subset": POSITION, "score": "bleu_loss", "from": position},

@@ -1,19 +1,16 @@
 """All scores of a test set from its records: the rows of `scores.csv`."""
 
 import functools
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from nmt.config import EvaluationConfig
 from nmt.evaluation.buckets import assign, buckets
-from nmt.evaluation.curves import Curve, kernel
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.resampling import interval
+from nmt.evaluation.resampling import interval_of, resampled_sums
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
-
-Name = TypeVar("Name", bound=Hashable)  # of a group of runs
 
 
 def keep_statistics(
@@ -33,66 +30,28 @@ def keep_statistics(
             record["statistics"] = {**(record.get("statistics") or {}), **kept}
 
 
-def score_set(
-    name: str,
-    records: Iterable[Record],
-    settings: EvaluationConfig,
-    language: str | None = None,
-) -> list[dict[str, Any]]:
-    """Every chosen score of a test set, as rows of `scores.csv`.
-
-    The result is a function of the set of records: neither their order nor the number of processes
-    they come from matters.
-
-    Args:
-        name: of the test set.
-        records: of `nmt.evaluation.records`; at least one.
-        settings: scores, edges and side of the buckets, resamples of intervals.
-        language: of the target, for the tokenisers of text scores.
-
-    Raises:
-        ValueError: if there is no record, or one twice.
-    """
-    measured = Measured(records, choose_scores(settings.scores, language=language), settings)
-    if not len(measured.ids):
-        raise ValueError("no sentences to score")
-    everyone = np.ones(len(measured.ids), dtype=bool)
-    keys = measured.scores
-    return [
-        row
-        for key in keys
-        for row in score_rows(measured, name, key, everyone, settings.edges or ())
-    ]
-
-
-def score_rows(
-    measured: "Measured", test_set: str, key: str, inside: np.ndarray, edges: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """Rows of `scores.csv` of one score on a part of the sentences (N,): the part, then its buckets.
-
-    Where the score is undefined there is no row.
-    """
-    parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
-    if measured.scores[key].by_length:
-        places = assign(measured.lengths, edges)
-        parts += [(b.row(), inside & (places == n)) for n, b in enumerate(buckets(edges))]
-    subset = "no_unk" if key == NO_UNK.key else "all"
-    head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
-    for where, part in parts:
-        found = measured.of(key, part)
-        if found is not None:
-            yield head | where | found
-
-
 class Measured:
     """The statistics of some scores, sentence by sentence, and the scores of any part of them.
 
+    They are a function of the set of records: neither their order nor the number of processes they
+    come from matters.
+
+    Args:
+        records: of `nmt.evaluation.records`.
+        scores: beside BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`).
+        settings: edges of the buckets, resamples of intervals.
+        computed: keys of the scores whose statistics are computed where records lack them, of those
+            that take long; None: all.
+
     Attributes:
-        scores: by key; BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`) always, and first.
+        scores: by key, these two first.
         ids: (N,) of the sentences, ascending.
         lengths: (N,) that they are bucketed by.
         unknown: (N,) words of the pair that the shortlists lack; -1 where that is not known.
         tables: by key (N, F), a row of NaN where a sentence has none.
+
+    Raises:
+        ValueError: if a sentence occurs twice.
     """
 
     def __init__(
@@ -103,14 +62,8 @@ class Measured:
         *,
         computed: Collection[str] | None = None,
     ) -> None:
-        """Raises ValueError where a sentence occurs twice.
-
-        Args:
-            computed: keys of the scores whose statistics are computed where records lack them,
-                of those that take long; None: all.
-        """
         ordered = in_order(records)
-        self.resamples = settings.resamples
+        self.resamples, self.edges = settings.resamples, list(settings.edges or ())
         given = {score.key: score for score in scores}
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
@@ -134,56 +87,52 @@ class Measured:
         None where no sentence of the part has the score, or it is undefined.
         """
         rows = self.tables[key][inside & self.has(key)]
-        combine = self.scores[key].combine
-        value = float(combine(rows.sum(axis=0))) if len(rows) else np.nan
+        if not len(rows):
+            return None
+        resamples = self.resamples if len(rows) > 1 else 0  # one sentence tells nothing of another
+        value, *_ = values = self.scores[key].combine(resampled_sums(rows, resamples))
         if not np.isfinite(value):
             return None
-        low, high = interval(rows, combine, resamples=self.resamples)
+        low, high = interval_of(values[1:])
         return {
-            "value": value,
+            "value": float(value),
             "low": low,
             "high": high,
             "sentences": len(rows),
             "interval": "" if low is None else "sentences",
         }
 
+    def rows(
+        self, test_set: str, key: str, inside: np.ndarray | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Rows of `scores.csv` of one score on a part of the sentences (N,): the part, then its buckets.
 
-def length_curves(
-    groups: Mapping[Name, Sequence[Measured]], keys: Iterable[str]
-) -> dict[str, dict[Name, Curve]]:
-    """The curve over length of each score for each group of runs that has it.
+        Where the score is undefined there is no row.
+        """
+        inside = np.ones(len(self.ids), dtype=bool) if inside is None else inside
+        parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
+        if self.scores[key].by_length:
+            places = assign(self.lengths, self.edges)
+            parts += [(b.row(), inside & (places == n)) for n, b in enumerate(buckets(self.edges))]
+        subset = "no_unk" if key == NO_UNK.key else "all"
+        head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
+        for where, part in parts:
+            found = self.of(key, part)
+            if found is not None:
+                yield head | where | found
 
-    The curves of a score are of the sentences for which all these runs have it, so that any two can be
-    compared by `nmt.evaluation.curves.difference` and `ratio`.
 
-    Args:
-        groups: by name, the runs that differ by nothing but their seed, on one test set.
-        keys: of scores.
+def score_set(
+    name: str, records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
+) -> list[dict[str, Any]]:
+    """Every chosen score of a test set, as rows of `scores.csv`; arguments as of `keep_statistics`."""
+    measured = Measured(records, choose_scores(settings.scores, language=language), settings)
+    return [row for key in measured.scores for row in measured.rows(name, key)]
 
-    Returns:
-        By key, then by name. A score is absent without a common sentence, and with too few sentences
-        of similar lengths for a curve.
-    """
-    curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[tuple[int, bytes], np.ndarray] = {}  # several scores are functions of the same sums
-    for key in keys:
-        having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
-        runs = [run for each in having.values() for run in each]
-        if not runs:
-            continue
-        ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
-        first = runs[0]
-        of_length = kernel(first.lengths[np.searchsorted(first.ids, ids)]) if len(ids) else None
-        if of_length is None or not len(of_length.lengths):
-            continue
-        curves[key] = {}
-        for name, members in having.items():
-            values = []
-            for run in members:
-                table = run.tables[key][np.searchsorted(run.ids, ids)]
-                place = id(run), table.tobytes()
-                if place not in known:
-                    known[place] = of_length.sums(table, run.resamples)
-                values.append(run.scores[key].curve(known[place]))
-            curves[key][name] = Curve(of_length, [np.stack(values)])
-    return curves
+
+def common_tables(runs: Sequence[Measured], key: str) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The sentences for which all runs have a score: their lengths (N,), and (N, F) of each run."""
+    ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
+    places = [np.searchsorted(run.ids, ids) for run in runs]
+    tables = [run.tables[key][at] for run, at in zip(runs, places, strict=True)]
+    return runs[0].lengths[places[0]], tables

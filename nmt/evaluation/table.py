@@ -21,8 +21,7 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.loading import check_set_name
-from nmt.utils.errors import InputError
-from nmt.utils.files import write_text
+from nmt.utils.files import refuse_unreadable, write_text
 
 FILE = "scores.csv"
 COLUMNS = (
@@ -35,7 +34,6 @@ _TYPES = {
     **dict.fromkeys(("value", "low", "high"), "float64"),
     "interval": "str",
 }
-_NUMBERS = [name for name, kind in _TYPES.items() if kind != "str"]
 
 
 def score_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -52,32 +50,22 @@ def write_scores(folder: str | Path, scores: pd.DataFrame) -> Path:
     return path
 
 
-def read_scores(runs: Mapping[str, str | Path] | Iterable[str | Path]) -> pd.DataFrame:
-    """The scores of several runs as one frame, with the column `run` in front.
+def read_scores(folder: str | Path, label: str | None = None) -> pd.DataFrame:
+    """The scores of a run, with the column `run` in front.
 
     Args:
-        runs: run folders by label, or folders alone, whose names are then the labels.
+        folder: of the run.
+        label: value of `run`; None: the name of the folder.
 
     Raises:
-        InputError: if a `scores.csv` cannot be read, naming the file.
+        InputError: if `scores.csv` cannot be read, naming the file.
     """
-    folders = runs if isinstance(runs, Mapping) else {Path(run).name: run for run in runs}
-    tables = [_read(Path(folder) / FILE).assign(run=label) for label, folder in folders.items()]
-    if not tables:
-        return score_table([]).assign(run=pd.Series(dtype="str"))[["run", *COLUMNS]]
-    return pd.concat(tables, ignore_index=True)[["run", *COLUMNS]]
-
-
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            frame = pd.read_csv(
-                stream, dtype=_TYPES, keep_default_na=False, na_values={c: [""] for c in _NUMBERS}
-            )
-        for name in frame["set"].unique():  # it becomes part of file names
-            check_set_name(name)
-        return frame[list(COLUMNS)]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError) as error:
-        raise InputError(f"{path}: not a table of scores: {error}") from error
+    path = Path(folder) / FILE
+    with refuse_unreadable(path, "a table of scores"):
+        empty = {name: [""] for name, kind in _TYPES.items() if kind != "str"}
+        frame = pd.read_csv(path, dtype=_TYPES, keep_default_na=False, na_values=empty)
+        frame = frame[list(COLUMNS)]
+    for name in frame["set"].unique():  # it becomes part of file names
+        check_set_name(name)
+    frame.insert(0, "run", label or Path(folder).name)
+    return frame

@@ -20,11 +20,10 @@ from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabularies, unknown_words
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import attention_entropy, eos_weight, gold_links, sentence_counts
-from nmt.evaluation.bleu import sentence_statistics
 from nmt.evaluation.examples import Example
-from nmt.evaluation.external import system_record
-from nmt.evaluation.records import Record
+from nmt.evaluation.records import Record, system_record
 from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.stress import (
     cut_records,
     joined_name,

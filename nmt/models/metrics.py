@@ -17,9 +17,9 @@ from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import written_words
-from nmt.evaluation.alignment import COUNTS, gold_links, sentence_counts, word_weights
-from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights
 from nmt.evaluation.metric import ScoreByLength
+from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.layers import Likelihood, Network
 from nmt.search import beam_search
 
@@ -57,7 +57,7 @@ class HeldOutMetrics(nn.Module):
         metrics: dict[str, Any] = {name: exact_sum() for name in SUMS}
         metrics |= {
             "bleu": ScoreByLength("bleu", edges=config.evaluation.edges or ()),
-            "alignment": ScoreByLength("alignment_error_rate", len(COUNTS), []),
+            "alignment": ScoreByLength("alignment_error_rate", 6, []),
         }
         # no compute groups: each metric is updated with other arguments
         self.metrics = MetricCollection(metrics, compute_groups=False)

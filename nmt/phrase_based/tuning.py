@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nmt.evaluation.bleu import bleu, sentence_statistics
+from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.utils.progress import Stage
 
 Weights = tuple[float, ...]
@@ -49,7 +49,7 @@ def tune(
         system.weights = weights
         stage.advance()
         pairs = zip(system.translate(sources), references, strict=True)
-        return bleu(np.sum([sentence_statistics(h, r) for h, r in pairs], axis=0))
+        return float(bleu(np.sum([sentence_statistics(h, r) for h, r in pairs], axis=0)))
 
     best = tuple(system.weights)
     first_score = best_score = 0.0

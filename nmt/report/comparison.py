@@ -26,7 +26,7 @@ from nmt.utils.progress import Stage
 
 DIFFERENCES = [
     *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
-    *("delta", "low", "high", "p", "p_corrected", "p_randomised", "p_randomised_corrected"),
+    *("delta", "low", "high", "p", "p_corrected"),
 ]
 LEVEL = f"{100 * CONFIDENCE:g} %"
 

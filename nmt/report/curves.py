@@ -106,7 +106,7 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
                 values[CONSTANT] = (kept.score - above.score,)
                 values[ABOVE] = (above.score, *above.interval())
             values[POINTS] = (last.score - first.score,)
-            values |= {f"{share:.0%} lost at": curve.lost(share, SHORT) for share in LOST}
+            values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
             head = {"key": key, "name": name, "interval": kept.drawn, "longest": longest}
             for statistic, numbers in values.items():
                 ends = zip(("value", "low", "high"), numbers, strict=False)

@@ -77,7 +77,7 @@ class FinishedRun:
         if self.table is not None:
             frame = self.table.assign(run=self.label)
         elif self.folder is not None:
-            frame = read_scores({self.label: self.folder})
+            frame = read_scores(self.folder, self.label)
         else:
             frame = score_table([]).assign(run=pd.Series(dtype="str"))
         return named(frame.assign(set=frame["set"].replace({o: n for n, o in self.stored.items()})))

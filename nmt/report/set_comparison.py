@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,9 +12,10 @@ from nmt.config import EvaluationConfig
 from nmt.config.keys import EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import constant_error_records
+from nmt.evaluation.curves import length_curves
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores.text import TextScore
-from nmt.evaluation.summary import Measured, length_curves, score_rows
+from nmt.evaluation.summary import Measured, common_tables
 from nmt.evaluation.table import score_table
 from nmt.report.curves import Curves
 from nmt.report.runs import FinishedRun, grouped, named
@@ -91,7 +91,7 @@ class SetComparison:
         rows: list[dict[str, Any]] = []
         for key in (key for key in measured.scores if key in anew):
             inside = shared if key == NO_UNK.key else everyone
-            rows += score_rows(measured, self.name, key, inside, self.settings.edges or ())
+            rows += measured.rows(self.name, key, inside)
         head = {"set": self.name, "subset": UNKNOWN_WORDS, "score": "bleu"}
         unknown = np.minimum(measured.unknown, MAX_UNKNOWN)  # words that the run's shortlists lack
         for number in range(MAX_UNKNOWN + 1):
@@ -136,21 +136,13 @@ class SetComparison:
         for score in self.tested if resamples else ():
             having = {label: self.measured[label] for label in paired}
             having = {label: each for label, each in having.items() if each.has(score.key).any()}
-            known = [each.ids[each.has(score.key)] for each in having.values()]
-            common = functools.reduce(np.intersect1d, known) if len(known) > 1 else []
-            if not len(common):
+            if len(having) < 2:
                 continue
-            places = {label: np.searchsorted(each.ids, common) for label, each in having.items()}
-            statistics = {
-                label: {score.key: each.tables[score.key][places[label]]}
-                for label, each in having.items()
-            }
-            first = next(iter(having))
-            lengths, edges = having[first].lengths[places[first]], self.settings.edges or ()
-            tests = significance.compare(
-                statistics, {score.key: score.combine}, lengths, edges, resamples=resamples
-            )
-            for row in tests[score.key]:
+            lengths, tables = common_tables([*having.values()], score.key)
+            if not len(lengths):
+                continue
+            compared, edges = dict(zip(having, tables, strict=True)), self.settings.edges or ()
+            for row in significance.compare(compared, score.combine, lengths, edges, resamples):
                 if score.by_length or row["bucket"] == "all":
                     yield {"score": score.key, **row}
 

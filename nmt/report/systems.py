@@ -19,8 +19,7 @@ import pandas as pd
 from nmt.config.schema import CompareConfig
 from nmt.data.lines import check_file, read_lines
 from nmt.data.tokenise import LANGUAGES, split, tokeniser
-from nmt.evaluation.external import system_record
-from nmt.evaluation.records import Record, in_order
+from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name

@@ -51,6 +51,22 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, f"{text}\n")
 
 
+@contextlib.contextmanager
+def refuse_unreadable(path: Path | str, kind: str) -> Iterator[None]:
+    """Raises InputError, naming the file, for an error of reading it inside.
+
+    Args:
+        path: of the file, or file and line.
+        kind: what it must be, such as `a table of scores`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: not {kind}: {error}") from error
+
+
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's content, hexadecimal."""
     with path.open("rb") as stream:

@@ -107,7 +107,7 @@ class TestEvaluate:
         ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK, figures=False)
         assert ended.code == 0, ended.err
         assert "stress.lengths=[900]: test has too few sentences in a row to join" in ended.err
-        found = read_scores([program.folder / "stress"])["set"].unique()
+        found = read_scores(program.folder / "stress")["set"].unique()
         joined = [name for name in found if "joined" in name]
         assert len(joined) == 2
         single, double = (
@@ -115,7 +115,7 @@ class TestEvaluate:
         )
         assert [row["reference"] for row in single] == [row["reference"] for row in double]
         assert [row["position"] for row in double] == [1, 2]
-        losses = read_scores([program.folder / "stress"]).query("subset == 'position'")
+        losses = read_scores(program.folder / "stress").query("subset == 'position'")
         assert losses["from"].astype(object).where(losses["from"].notna(), None).tolist() == [
             None,
             1,

@@ -80,7 +80,7 @@ class TestTrain:
         assert 4 < found["history"][1]["nll_per_word"] < 6.5
         assert "test" not in found
         assert found["scores"]["sacrebleu"]["signature"].startswith("nrefs:1")
-        table = read_scores([rnnsearch])
+        table = read_scores(rnnsearch)
         assert list(table["set"].unique()) == list(SETS)
         for name, pairs in (("test", 12), ("by_length", 14)):
             rows = table[(table["set"] == name) & (table["subset"] == "all")]
@@ -178,7 +178,7 @@ class TestTrain:
             assert row["valid/eos_weight"] == pytest.approx(entry["eos_weight"])
         assert any("valid/bleu_by_length/11-20" in row for row in valid)
         curve = [row for row in rows if "length/by_length/bleu" in row]
-        table = read_scores([rnnsearch])
+        table = read_scores(rnnsearch)
         bleu = table[(table["set"] == "by_length") & (table["score"] == "bleu")]
         buckets = bleu[bleu["from"].notna() & (bleu["subset"] == "all")]
         assert [row["length/by_length/bleu"] for row in curve] == pytest.approx(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU
 
 Corpus = list[tuple[list[str], list[str]]]
 
@@ -35,3 +36,19 @@ def _corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0
 @pytest.fixture
 def corpus() -> Callable[..., Corpus]:
     return _corpus
+
+
+def sacrebleu(pairs):
+    """sacrebleu's score of a text of tokens."""
+    hypotheses, references = (
+        [" ".join(tokens) for tokens in side] for side in zip(*pairs, strict=True)
+    )
+    return BLEU(tokenize="none", force=True).corpus_score(hypotheses, [references])
+
+
+def bleu_by_hand(sums, **options):
+    """sacrebleu's formula, of sums of the ten statistics."""
+    counts = [int(count) for count in sums]
+    return BLEU.compute_bleu(
+        counts[:4], counts[4:8], *counts[8:], smooth_method="exp", **options
+    ).score

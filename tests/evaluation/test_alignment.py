@@ -8,10 +8,8 @@ from nmt.evaluation.alignment import (
     attended_words,
     attention_entropy,
     eos_weight,
-    error_rates,
     format_links,
     hard_links,
-    link_counts,
     parse_links,
     sentence_counts,
     word_weights,
@@ -64,19 +62,12 @@ def test_counts_and_error_by_hand():
 
 def test_error_over_a_set_is_of_summed_counts():
     counts = np.array([[2, 2, 1, 2, 2, 3], [5, 4, 4, 5, 0, 6], [0, 0, 0, 0, 1, 1]])
-    assert error_rates(counts.sum(axis=0)) == pytest.approx(1 - (5 + 7) / (7 + 6))
-    rates = error_rates(counts)
-    assert rates[:2] == pytest.approx([0.25, 0.0])
-    assert np.isnan(rates[2])
+    error = REGISTERED["alignment_error_rate"].combine
+    assert error(counts.sum(axis=0)) == pytest.approx(1 - (5 + 7) / (7 + 6))
+    np.testing.assert_allclose(error(counts), [0.25, 0.0, np.nan])
     assert [key for key, value in all_scores(counts[2]).items() if np.isnan(value)] == [
         *("alignment_error_rate", "precision", "recall")
     ]
-
-
-def test_perfect_and_useless_links():
-    gold = Gold(frozenset({(0, 1), (1, 0)}), frozenset({(0, 1), (1, 0), (2, 2)}))
-    assert error_rates(np.array(link_counts(gold.possible, gold, words=3))) == 0.0
-    assert error_rates(np.array(link_counts([(5, 5)], gold, words=3))) == 1.0
 
 
 def test_attention_entropy_is_in_nats():

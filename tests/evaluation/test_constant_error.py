@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from nmt.config import EvaluationConfig
-from nmt.evaluation.bleu import bleu, sentence_statistics
 from nmt.evaluation.constant_error import Rates, References, constant_error_records
-from nmt.evaluation.curves import difference
+from nmt.evaluation.curves import difference, length_curves
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.summary import Measured, length_curves
+from nmt.evaluation.scores.bleu import bleu, sentence_statistics
+from nmt.evaluation.summary import Measured
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,20 @@ import pytest
 from scipy import stats
 
 from nmt.config import EvaluationConfig
-from nmt.evaluation.bleu import bleu_scores
-from nmt.evaluation.curves import FEWEST, LOST, WIDTH, Curve, difference, kernel, ratio
+from nmt.evaluation.curves import (
+    FEWEST,
+    LOST,
+    WIDTH,
+    Curve,
+    difference,
+    kernel,
+    length_curves,
+    ratio,
+)
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.summary import Measured, length_curves
+from nmt.evaluation.scores.bleu import bleu
+from nmt.evaluation.summary import Measured
 from tests.helpers.run_folders import ngram_statistics
 
 
@@ -164,5 +173,5 @@ def test_a_thousand_resamples_of_three_thousand_sentences_take_seconds():
     table = np.random.default_rng(0).integers(1, 20, (3000, 10)).astype(float)
     start = time.process_time()
     of = kernel(lengths)
-    Curve(of, [bleu_scores(of.sums(table, 1000))[None]]).band()
+    Curve(of, [bleu(of.sums(table, 1000))[None]]).band()
     assert time.process_time() - start < 3.0

@@ -71,7 +71,7 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
     write_translations(tmp_path, "x", [record(0), record(1)])
     path = tmp_path / "translations" / "x.jsonl"
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
-    with pytest.raises(InputError, match=r"x\.jsonl:2: not JSON"):
+    with pytest.raises(InputError, match=r"x\.jsonl:2: not an object with detokenised"):
         read_translations(tmp_path, "x")
     with pytest.raises(InputError, match=r"y\.jsonl: No such file"):
         read_translations(tmp_path, "y")

@@ -16,11 +16,10 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     written = score_table(ROWS)
     assert tuple(written.columns) == COLUMNS
     write_scores(tmp_path, written)
-    read = read_scores({"a": tmp_path, "b": tmp_path})
-    assert read["run"].tolist() == ["a"] * 3 + ["b"] * 3
-    pd.testing.assert_frame_equal(
-        read[read["run"] == "b"][list(COLUMNS)].reset_index(drop=True), written
-    )
+    read = read_scores(tmp_path)
+    assert read["run"].tolist() == [tmp_path.name] * 3
+    pd.testing.assert_frame_equal(read[list(COLUMNS)], written)
+    assert read_scores(tmp_path, "b")["run"].tolist() == ["b"] * 3
     whole, open_bucket, unnamed = written.itertuples(index=False)
     assert whole.value == 100 / 3
     assert open_bucket[3] == 61
@@ -28,15 +27,18 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     assert (unnamed.set, unnamed.interval) == ("NA", "")
 
 
-def test_no_runs_give_an_empty_table():
-    assert read_scores([]).columns.tolist() == ["run", *COLUMNS]
+HEAD = ",".join(COLUMNS)
 
 
-@pytest.mark.parametrize(
-    "text", [None, "set,score\na,b\n", "\0", ",".join(COLUMNS) + "\na,all,bleu,x,,1,,,,\n"]
-)
+@pytest.mark.parametrize("text", [None, "set,score\na,b\n", "\0", f"{HEAD}\na,all,bleu,x,,1,,,,\n"])
 def test_a_broken_table_is_named(tmp_path, text):
     if text is not None:
         (tmp_path / "scores.csv").write_text(text)
     with pytest.raises(InputError, match=r"scores\.csv"):
-        read_scores([tmp_path])
+        read_scores(tmp_path)
+
+
+def test_a_set_is_no_path(tmp_path):
+    (tmp_path / "scores.csv").write_text(f"{HEAD}\n../x,all,bleu,,,1,,,,\n")
+    with pytest.raises(InputError, match=r"\.\./x"):
+        read_scores(tmp_path)

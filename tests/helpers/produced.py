@@ -19,7 +19,7 @@ def results(folder: Path) -> dict:
 
 def score(folder: Path, name: str, key: str, subset: str = "all", first: int | None = None) -> Any:
     """The row of `scores.csv` of a test set, or of the bucket that begins with a length."""
-    rows = read_scores([folder])
+    rows = read_scores(folder)
     rows = rows[(rows["set"] == name) & (rows["score"] == key) & (rows["subset"] == subset)]
     [row] = rows[rows["from"].isna() if first is None else rows["from"] == first].to_dict("records")
     return row

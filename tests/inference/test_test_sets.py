@@ -9,7 +9,7 @@ import torch
 from nmt.config import EvaluationConfig
 from nmt.data.batch import collate
 from nmt.data.pairs import Pairs
-from nmt.evaluation.bleu import sentence_statistics
+from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import test_sets
 from nmt.inference.load import intervene
 from nmt.inference.test_sets import run_test_set

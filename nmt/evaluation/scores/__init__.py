@@ -9,9 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
-from nmt.evaluation.scores.alignment import EosShare, ErrorRate, Precision, Recall
-from nmt.evaluation.scores.attention import AttentionEntropy, EosWeight
-from nmt.evaluation.scores.base import Record, Score
+from nmt.evaluation.scores.base import Score
 from nmt.evaluation.scores.bleu import (
     Bleu,
     BleuNoUnk,
@@ -19,14 +17,23 @@ from nmt.evaluation.scores.bleu import (
     BrevityPenalty,
     LengthRatio,
 )
-from nmt.evaluation.scores.likelihood import NllPerSentence, NllPerWord, Perplexity
+from nmt.evaluation.scores.model import (
+    AlignmentErrorRate,
+    AlignmentPrecision,
+    AlignmentRecall,
+    AttentionEntropy,
+    EosShare,
+    EosWeight,
+    NllPerSentence,
+    NllPerWord,
+    Perplexity,
+)
 from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
 from nmt.utils.errors import InputError, first_line
 
 __all__ = [
     "NO_UNK",
     "REGISTERED",
-    "Record",
     "Score",
     "choose_scores",
     "score_of_name",
@@ -38,22 +45,9 @@ NO_UNK = BleuNoUnk()
 REGISTERED: dict[str, Score] = {
     score.key: score
     for score in (
-        Bleu(),
-        SacreBleu(),
-        ChrF(),
-        Ter(),
-        NllPerSentence(),
-        NllPerWord(),
-        Perplexity(),
-        LengthRatio(),
-        BrevityPenalty(),
-        BleuPrecisions(),
-        AttentionEntropy(),
-        EosWeight(),
-        ErrorRate(),
-        Precision(),
-        Recall(),
-        EosShare(),
+        *(Bleu(), SacreBleu(), ChrF(), Ter(), NllPerSentence(), NllPerWord(), Perplexity()),
+        *(LengthRatio(), BrevityPenalty(), BleuPrecisions(), AttentionEntropy(), EosWeight()),
+        *(AlignmentErrorRate(), AlignmentPrecision(), AlignmentRecall(), EosShare()),
     )
 }
 
@@ -82,18 +76,15 @@ def choose_scores(
     for name in [DEFAULT] if names is None else names:
         for each in default if name == DEFAULT else [name]:
             score = score_of_name(each, key)
-            known = chosen.setdefault(score.key, score)
-            if type(known) is not type(score):
-                raise InputError(f"{key}: two scores have the key '{score.key}'")
+            chosen[score.key] = score
     return [score.for_language(language) for score in chosen.values()]
 
 
 def score_of_name(name: str, key: str) -> Score:
     """One score: of `REGISTERED`, `bleu_no_unk`, or one's own. Raises as `choose_scores`."""
-    if name == NO_UNK.key:
-        return NO_UNK
-    if name in REGISTERED:
-        return REGISTERED[name]
+    known = {**REGISTERED, NO_UNK.key: NO_UNK}
+    if name in known:
+        return known[name]
     module, _, attribute = name.rpartition(".")
     if not module:
         raise InputError(
@@ -105,8 +96,6 @@ def score_of_name(name: str, key: str) -> Score:
     except (ImportError, AttributeError) as error:
         raise InputError(f"{key}: {name}: {first_line(error)}") from error
     score = found() if isinstance(found, type) else found
-    if not isinstance(score, Score):
-        raise InputError(f"{key}: {name}: not an nmt.evaluation.scores.Score")
-    if score.key in REGISTERED or score.key == NO_UNK.key:
-        raise InputError(f"{key}: {name}: the key '{score.key}' is taken; give it another")
+    if not isinstance(score, Score) or score.key in known:
+        raise InputError(f"{key}: {name}: must be an nmt.evaluation.scores.Score with a new key")
     return score

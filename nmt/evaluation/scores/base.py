@@ -1,7 +1,4 @@
-"""`Score`: additive statistics of a sentence, and a formula of their sums.
-
-Legend: N sentences, F statistics of a sentence; ... any leading axes (resamples, runs, buckets).
-"""
+"""What every score is: statistics of a sentence, and a formula of their sums."""
 
 from __future__ import annotations
 
@@ -29,6 +26,7 @@ class Score(ABC):
         default: whether it is chosen where nothing else is asked for.
         slow: whether its statistics take long. They are kept in the records, and computed for records
             without them only where the score is named.
+        field: of the record, that has the statistics; for scores that do not compute them.
     """
 
     key: ClassVar[str]
@@ -39,10 +37,11 @@ class Score(ABC):
     by_length: ClassVar[bool] = True
     default: ClassVar[bool] = True
     slow: ClassVar[bool] = False
+    field: ClassVar[str] = ""
 
-    @abstractmethod
     def statistics(self, record: Record) -> Sequence[float] | None:
         """F numbers of a sentence; None of one that the score says nothing about."""
+        return record.get(self.field)
 
     @abstractmethod
     def combine(self, sums: np.ndarray) -> np.ndarray:
@@ -70,14 +69,9 @@ class Score(ABC):
 
     def description(self) -> dict[str, Any]:
         """What is needed to show the score without its code: its entry of results.json."""
-        return {
-            "title": self.title,
-            "unit": self.unit,
-            "digits": self.digits,
-            "higher_is_better": self.higher_is_better,
-            "by_length": self.by_length,
-            **({} if self.signature is None else {"signature": self.signature}),
-        }
+        names = ["title", "unit", "digits", "higher_is_better", "by_length"]
+        names += [] if self.signature is None else ["signature"]
+        return {name: getattr(self, name) for name in names}
 
     def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
         """The statistics of N sentences: (N, F) float64; a row of NaN where there are none.
@@ -95,16 +89,21 @@ class Score(ABC):
         widths = {len(row) for row in rows if row is not None} or {1}
         if len(widths) > 1:
             raise InputError(f"{self.key}: sentences have {sorted(widths)} statistics")
-        empty = [np.nan] * widths.pop()
-        found = [empty if row is None else row for row in rows]
-        return np.array(found, dtype=np.float64).reshape(len(found), len(empty))
+        table = np.full((len(rows), widths.pop()), np.nan)
+        for place, row in enumerate(rows):
+            if row is not None:
+                table[place] = row
+        return table
 
 
 class Ratio(Score):
-    """A score that is the sum of the first statistics by that of the second."""
+    """A score that is the sum of the statistic at `above` by that of the one at `below`."""
+
+    above: ClassVar[int] = 0
+    below: ClassVar[int] = 1
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        return quotient(sums[..., 0], sums[..., 1])
+        return quotient(sums[..., self.above], sums[..., self.below])
 
 
 def quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:

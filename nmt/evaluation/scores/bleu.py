@@ -1,40 +1,115 @@
-"""BLEU on tokens, its precisions, brevity penalty and length ratio, from the integers of `nmt.evaluation.bleu`."""
+"""Corpus BLEU and its parts, from integer statistics of sentences; equal to sacrebleu with `tokenize="none"`.
+
+A sentence is reduced to ten integers, in this order: the correct n-grams of order 1 to 4 (clipped),
+the n-grams of order 1 to 4 in the hypothesis, the length of the hypothesis, the length of the
+reference. Their sums over any set of sentences give the BLEU of that set (Papineni et al., 2002).
+
+sacrebleu smooths an order without a match (`smooth_method="exp"`), where multi-bleu, which scored
+the paper, gives 0; the two agree as soon as every order has a match.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
+from sacrebleu.metrics import BLEU
 
-from nmt.evaluation.bleu import (
-    HYPOTHESIS_LENGTH,
-    REFERENCE_LENGTH,
-    bleu_scores,
-    brevity_penalties,
-    enough_matches,
-)
-from nmt.evaluation.scores.base import Record, Score, quotient
+from nmt.evaluation.scores.base import Ratio, Score, quotient
 
-
-class _OfNgrams(Score):
-    """A score of the ten integers of BLEU."""
-
-    field: ClassVar[str] = "bleu_stats"  # of the record, that holds the statistics
-
-    def statistics(self, record: Record) -> Sequence[float] | None:
-        return record.get(self.field)
+ORDERS = 4
+CORRECT = slice(0, ORDERS)
+TOTAL = slice(ORDERS, 2 * ORDERS)
+HYPOTHESIS_LENGTH = 2 * ORDERS
+REFERENCE_LENGTH = 2 * ORDERS + 1
+WIDTH = 2 * ORDERS + 2
+FEWEST_MATCHES = 10  # 4-grams; intervals of BLEU from fewer lie too low
 
 
-class Bleu(_OfNgrams):
+@cache
+def _scorer() -> BLEU:
+    return BLEU(tokenize="none", force=True)
+
+
+def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
+    """The sufficient statistics of one sentence.
+
+    A token is compared whole, whatever characters it holds: sacrebleu joins and splits a line at
+    every Unicode space (U+00A0 and U+2009 among them), so tokens are handed to it as numbers.
+
+    Args:
+        hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
+        references: tokens of each reference. The reference length is that of the nearest one.
+
+    Returns:
+        (10,) int64: 4 correct, 4 total, hypothesis length, reference length.
+
+    >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
+    [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
+    """
+    numbers: dict[str | None, str] = {}
+    hypothesis_line, *reference_lines = (
+        " ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)
+        for tokens in (hypothesis, *references)
+    )
+    score = _scorer().corpus_score([hypothesis_line], [[line] for line in reference_lines])
+    return np.array([*score.counts, *score.totals, score.sys_len, score.ref_len], dtype=np.int64)
+
+
+def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = False) -> np.ndarray:
+    """BLEU of summed statistics, by sacrebleu's formula.
+
+    Args:
+        statistics: (..., 10), integers in any numeric type.
+        effective_order: leave out orders that the hypotheses are too short for, as is usual for BLEU
+            of single sentences.
+
+    Returns:
+        (...) float64, 0 to 100.
+
+    >>> bleu([6, 4, 2, 1, 7, 6, 5, 4, 7, 8]).round(4).tolist()
+    42.3837
+    """
+    statistics = np.asarray(statistics, dtype=np.float64)
+    correct, total = statistics[..., CORRECT], statistics[..., TOTAL]
+    # Every order without a match halves the count that stands for its zero (NIST smoothing).
+    halvings = np.cumsum(correct == 0, axis=-1)
+    smoothed = np.where(correct > 0, correct, np.exp2(-halvings))
+    written = total > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(100.0 * smoothed / total)
+        orders = written.sum(axis=-1) if effective_order else ORDERS
+        means = np.where(written, logs, 0.0).sum(axis=-1) / orders
+        scores = brevity_penalty(statistics) * np.exp(means)
+    defined = (correct > 0).any(axis=-1) & (effective_order | written.all(axis=-1))
+    return np.where(defined, np.minimum(scores, 100.0), 0.0)  # exp(log(100)) is above 100
+
+
+def brevity_penalty(statistics: np.ndarray) -> np.ndarray:
+    """The factor by which BLEU punishes short output: (..., 10) -> (...) float64, 0 to 1."""
+    hypothesis = np.asarray(statistics[..., HYPOTHESIS_LENGTH], dtype=np.float64)
+    reference = np.asarray(statistics[..., REFERENCE_LENGTH], dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(hypothesis >= reference, 1.0, np.exp(1.0 - reference / hypothesis))
+
+
+def enough_matches(statistics: np.ndarray) -> np.ndarray:
+    """Whether enough 4-grams match for an interval of BLEU: (..., 10) -> (...) bool."""
+    return np.asarray(statistics[..., ORDERS - 1] >= FEWEST_MATCHES)
+
+
+class Bleu(Score):
     """Corpus BLEU (Papineni et al., 2002) on tokens, case kept."""
 
     key = "bleu"
     title = "BLEU"
     unit = "points"
+    field = "bleu_stats"
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        return bleu_scores(sums)
+        return bleu(sums)
 
     def enough(self, sums: np.ndarray) -> np.ndarray:
         return enough_matches(sums)
@@ -55,29 +130,27 @@ class BleuPrecisions(Bleu):
     title = "BLEU without brevity penalty"
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        return quotient(bleu_scores(sums), brevity_penalties(sums))
+        return quotient(bleu(sums), brevity_penalty(sums))
 
 
-class BrevityPenalty(_OfNgrams):
-    """BLEU's factor for short output, 0 to 1."""
-
-    key = "brevity_penalty"
-    title = "Brevity penalty"
-    unit = "ratio"
-    digits = 3
-
-    def combine(self, sums: np.ndarray) -> np.ndarray:
-        return brevity_penalties(sums)
-
-
-class LengthRatio(_OfNgrams):
+class LengthRatio(Ratio):
     """Words of the hypotheses for each word of the references."""
 
     key = "length_ratio"
     title = "Length ratio"
     unit = "ratio"
     digits = 3
-    higher_is_better = None
+    higher_is_better: ClassVar[bool | None] = None
+    field = "bleu_stats"
+    above, below = HYPOTHESIS_LENGTH, REFERENCE_LENGTH
+
+
+class BrevityPenalty(LengthRatio):
+    """BLEU's factor for short output, 0 to 1."""
+
+    key = "brevity_penalty"
+    title = "Brevity penalty"
+    higher_is_better = True
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        return quotient(sums[..., HYPOTHESIS_LENGTH], sums[..., REFERENCE_LENGTH])
+        return brevity_penalty(sums)

@@ -10,12 +10,11 @@ make three words of it, and chrF would compare its letters.
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -24,10 +23,10 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from nmt.data.vocabulary import UNKNOWN_SYMBOL
-from nmt.evaluation.bleu import bleu_scores, enough_matches
 from nmt.evaluation.scores.base import Record, Score, quotient
+from nmt.evaluation.scores.bleu import bleu, enough_matches
 
-# sacrebleu puts the two lengths first; `nmt.evaluation.bleu` puts them last
+# sacrebleu puts the two lengths first; `nmt.evaluation.scores.bleu` puts them last
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
 REMEMBERED = 1 << 14  # references whose n-grams are kept: runs on one test set share them
 MATCHES_NOTHING = "\ue000"  # of a private use area: no tokeniser splits it and no text has it
@@ -54,23 +53,24 @@ def tokenizer_of(language: str | None) -> str:
 
 
 class TextScore(Score):
-    """A metric of sacrebleu; sentences without the reference as the file has it are left out."""
+    """A metric of sacrebleu; sentences without the reference as the file has it are left out.
 
-    slow = True
-    language: str | None = None
+    Args:
+        language: of the target.
+    """
+
+    unit = "points"
+
+    def __init__(self, language: str | None = None) -> None:
+        self.language = language
+        self._reference = functools.lru_cache(maxsize=REMEMBERED)(self._count)
 
     @abstractmethod
     def metric(self) -> Metric:
         """sacrebleu's object."""
 
     def for_language(self, language: str | None) -> Self:
-        if language == self.language:
-            return self
-        score = copy.copy(self)
-        for cached in ("_metric", "_reference"):
-            score.__dict__.pop(cached, None)
-        score.language = language
-        return score
+        return self if language == self.language else type(self)(language)
 
     @functools.cached_property
     def _metric(self) -> Metric:
@@ -78,11 +78,7 @@ class TextScore(Score):
         metric.num_refs = 1  # part of the signature, which scoring a corpus would set
         return metric
 
-    @functools.cached_property
-    def _reference(self) -> Any:
-        return functools.lru_cache(maxsize=REMEMBERED)(self._count)
-
-    def _count(self, *references: str) -> Mapping[str, Any]:
+    def _count(self, *references: str) -> dict[str, Any]:
         self._metric.num_refs = len(references)
         segments = [self._metric._preprocess_segment(reference) for reference in references]
         return self._metric._extract_reference_info(segments)
@@ -130,14 +126,12 @@ class SacreBleu(TextScore):
 
     key = "sacrebleu"
     title = "sacreBLEU"
-    unit = "points"
-    slow = False
 
     def metric(self) -> BLEU:
         return BLEU(force=True, tokenize=tokenizer_of(self.language))
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        return bleu_scores(sums[..., SACREBLEU_ORDER])
+        return bleu(sums[..., SACREBLEU_ORDER])
 
     def enough(self, sums: np.ndarray) -> np.ndarray:
         return enough_matches(sums[..., SACREBLEU_ORDER])
@@ -151,7 +145,7 @@ class ChrF(TextScore):
 
     key = "chrf"
     title = "chrF"
-    unit = "points"
+    slow = True
 
     def metric(self) -> CHRF:
         return CHRF()
@@ -178,9 +172,9 @@ class Ter(TextScore):
 
     key = "ter"
     title = "TER"
-    unit = "points"
     higher_is_better = False
     default = False
+    slow = True
 
     def metric(self) -> TER:
         asian = self.language in ("zh", "ja")

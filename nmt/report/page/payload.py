@@ -15,7 +15,7 @@ import pandas as pd
 
 from nmt.config.keys import is_within
 from nmt.config.schema import RUNTIME_KEYS
-from nmt.evaluation.bleu import bleu as bleu_of_statistics
+from nmt.evaluation.scores.bleu import bleu as bleu_of_statistics
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.lengths import caption, differences_caption
 from nmt.report.page.embed import packed
@@ -347,7 +347,7 @@ def sentence_bleu(statistics: Sequence[int] | None) -> float | None:
     """BLEU of one sentence, smoothed and over the orders it has, rounded to a tenth of a point."""
     if statistics is None:
         return None
-    return round(bleu_of_statistics(statistics, effective_order=True), 1)
+    return round(float(bleu_of_statistics(statistics, effective_order=True)), 1)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

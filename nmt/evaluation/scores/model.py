@@ -1,0 +1,118 @@
+"""Scores of what a model computes: likelihood of the references, attention, links read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from nmt.evaluation.scores.base import Ratio, Record, quotient
+
+LINKS, SURE, HITS_SURE, HITS_POSSIBLE, ON_EOS, WORDS = range(6)  # `alignment_counts` of a record
+LARGEST = 700.0  # exp of more exceeds every float
+
+
+class NllPerWord(Ratio):
+    """Negative log-likelihood of a word of the reference, `</s>` counted as one of each sentence.
+
+    Words, not subwords: runs with different tokenizers stay comparable. The statistics are nats,
+    words and sentences.
+    """
+
+    key = "nll_per_word"
+    title = "NLL per word"
+    unit = "nats"
+    digits = 3
+    higher_is_better = False
+
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        if record.get("nll") is None:
+            return None
+        return record["nll"], len(record["reference"]) + 1, 1
+
+
+class NllPerSentence(NllPerWord):
+    """Of a sentence with its `</s>`, as the paper's Table 2."""
+
+    key = "nll_per_sentence"
+    title = "NLL per sentence"
+    digits = 2
+    by_length = False
+    below = 2
+
+
+class Perplexity(NllPerWord):
+    """exp of the NLL per word."""
+
+    key = "perplexity"
+    title = "Perplexity"
+    unit = ""
+    digits = 2
+    by_length = False
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        nats = super().combine(sums)
+        return np.where(nats < LARGEST, np.exp(np.minimum(nats, LARGEST)), np.nan)
+
+
+class AttentionEntropy(Ratio):
+    """Mean over sentences of the entropy of a target step's weights: 0 where one word has them all."""
+
+    key = "attention_entropy"
+    title = "Attention entropy"
+    unit = "nats"
+    higher_is_better = None
+
+    def statistics(self, record: Record) -> Sequence[float] | None:
+        value = record.get(self.key)
+        return None if value is None else (value, 1)
+
+
+class EosWeight(AttentionEntropy):
+    """Mean over sentences of the weight on the source `</s>`."""
+
+    key = "eos_weight"
+    title = "Attention on </s>"
+    unit = ""
+    digits = 3
+
+
+class AlignmentPrecision(Ratio):
+    """|A∩P| / |A|, of links A read from the attention, sure ones S and possible ones P."""
+
+    key = "precision"
+    title = "Alignment precision"
+    digits = 3
+    higher_is_better: ClassVar[bool | None] = True
+    field = "alignment_counts"
+    above, below = HITS_POSSIBLE, LINKS
+
+
+class AlignmentRecall(AlignmentPrecision):
+    """|A∩S| / |S|."""
+
+    key = "recall"
+    title = "Alignment recall"
+    above, below = HITS_SURE, SURE
+
+
+class EosShare(AlignmentPrecision):
+    """Share of target words whose largest weight is on the source `</s>`."""
+
+    key = "eos_share"
+    title = "Words that attend most to </s>"
+    higher_is_better = None
+    above, below = ON_EOS, WORDS
+
+
+class AlignmentErrorRate(AlignmentPrecision):
+    """Alignment error rate (Och and Ney, 2003), 0 to 1: 1 - (|A∩S| + |A∩P|) / (|A| + |S|)."""
+
+    key = "alignment_error_rate"
+    title = "Alignment error rate"
+    higher_is_better = False
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        hits = sums[..., HITS_SURE] + sums[..., HITS_POSSIBLE]
+        return 1.0 - quotient(hits, sums[..., LINKS] + sums[..., SURE])
