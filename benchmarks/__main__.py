@@ -6,8 +6,8 @@
     python -m benchmarks.gpu                       # what only a GPU shows
 
 Prints a line of JSON a figure. Versions take turns, so that a busy machine slows them alike; figures
-are medians, and a ratio is that to the first version. On a CPU times are CPU seconds of one thread,
-but for the part `threads`: wall-clock time, best on a machine without other work.
+are medians, and a ratio is that to the first version. Times are CPU seconds for one thread, and
+wall-clock seconds with `--threads 2` and more, or on a GPU.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.lines import Line, resumable
+from benchmarks.lines import Line, print_line
 from benchmarks.memory import measure
-from benchmarks.threads import threads
 from benchmarks.work import (
     BATCH,
     POOL,
@@ -45,13 +43,14 @@ LENGTHS = [50, 100, 200]
 
 
 def medians(
-    works: Mapping[Any, Callable[[], object]], rounds: int, device: str
+    works: Mapping[Any, Callable[[], object]], args: argparse.Namespace
 ) -> dict[Any, float]:
     """Seconds of each piece of work, which take turns; the first round warms up."""
     times: dict[Any, list[float]] = {key: [] for key in works}
-    for turn in range(rounds + 1):
+    clock = time.process_time if args.threads == 1 else time.perf_counter
+    for turn in range(args.rounds + 1):
         for key, work in works.items():
-            took = seconds(work, device)
+            took = seconds(work, args.device, clock)
             if turn:
                 times[key].append(took)
     return {key: statistics.median(found) for key, found in times.items()}
@@ -68,7 +67,7 @@ def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     for version in VERSIONS:
         net = Net(size, version[0], args.scoring)
         works[version] = partial(Trainer(net, size, version[1], args.device).update, words)
-    found = medians(works, args.rounds, args.device)
+    found = medians(works, args)
     for version, took in found.items():
         yield {
             "version": name(*version),
@@ -86,7 +85,7 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     net = Net(size, "fused", args.scoring).to(args.device).eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
     works = {version: partial(search, net, words, *version) for version in versions}
-    found = medians(works, args.rounds, args.device)
+    found = medians(works, args)
     for (beam, bf16), took in found.items():
         yield {
             "version": name(f"beam {beam}", bf16),
@@ -103,7 +102,7 @@ def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
             yield {"version": name(*version), "shape": f"{BATCH}x{length}", "peak_mib": peak}
 
 
-PARTS = {"training": training, "decoding": decoding, "memory": memory, "threads": threads}
+PARTS = {"training": training, "decoding": decoding, "memory": memory}
 
 
 def main() -> None:
@@ -115,17 +114,15 @@ def main() -> None:
     parser.add_argument("--scoring", choices=SCORING, default="additive")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument(
-        "--out", type=Path, default=Path(f"benchmarks-{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
-    )
+    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    with resumable("benchmarks", args.out) as lines:
-        for size in args.size:
-            for part in args.part:
-                work = partial(PARTS[part], SIZES[size], args)
-                lines.measure(work, part=part, size=size, device=args.device)
+    unit = {"device": args.device, "threads": args.threads}
+    for size in args.size:
+        for part in args.part:
+            for line in PARTS[part](SIZES[size], args):
+                print_line({"part": part, "size": size} | unit | line)
 
 
 if __name__ == "__main__":

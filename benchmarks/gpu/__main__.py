@@ -5,8 +5,7 @@
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-Prints a line of JSON an item and adds it to the output file as soon as the item has ended. Items that
-are right in the file are left out. The exit code is 1 if an item failed.
+Prints a line of JSON an item as soon as the item has ended. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 
 from benchmarks.gpu import commands, model, speed
 from benchmarks.gpu.setting import Findings, Setting
-from benchmarks.lines import Line, Lines, resumable
+from benchmarks.lines import Line, print_line
 
 # In the order in which they matter, with the seconds after which each is ended
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
@@ -53,46 +51,29 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=ITEMS, nargs="+", default=list(ITEMS), metavar="ITEM")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="gpu.jsonl, or rehearsal.jsonl")
     parser.add_argument("--minutes", type=float, default=8.5, help="that it may take at most")
     parser.add_argument("--rehearse", action="store_true", help="toy sizes, on a CPU")
     parser.add_argument("--compile", action="store_true", help="compile all kernels, and no item")
     parser.add_argument("--target", default="sm_90", help="of --compile: sm_90, sm_80, gfx942")
     args = parser.parse_args()
     if args.compile:
-        if find_spec("triton") is None:
-            sys.exit("--compile: Triton is not installed")
         from benchmarks.gpu.compile import main as compile_all
 
         sys.exit(compile_all(args.target))
     if not args.rehearse and not torch.cuda.is_available():
         sys.exit("no GPU can be used; --rehearse needs none")
-    with resumable("benchmarks.gpu", args.out or Path(f"{kind(args.rehearse)}.jsonl")) as lines:
-        sys.exit(run(args.only, args.rehearse, args.minutes, lines))
-
-
-def kind(rehearse: bool) -> str:
-    return "rehearsal" if rehearse else "gpu"
-
-
-def run(names: list[str], rehearse: bool, minutes: float, lines: Lines) -> int:
-    """Runs the items that are left; 1 if one failed."""
-    end = time.monotonic() + 60 * minutes
-    lines.kept = [line for line in lines.kept if line["ok"]]
+    end = time.monotonic() + 60 * args.minutes
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
+        for name in args.only:
             # a machine that rehearses may be slow, and busy with other work
-            seconds = ITEMS[name][1] * (4 if rehearse else 1)
-
-            def work(name: str = name, seconds: float = seconds) -> list[Line]:
-                left = min(seconds, end - time.monotonic())
-                return [run_item(name, rehearse, Path(folder) / name, max(0.0, left))]
-
-            (line,) = lines.measure(work, item=name, kind=kind(rehearse))
+            seconds = ITEMS[name][1] * (4 if args.rehearse else 1)
+            seconds = max(0.0, min(seconds, end - time.monotonic()))
+            line = run_item(name, args.rehearse, Path(folder) / name, seconds)
+            print_line({"item": name, "rehearsed": args.rehearse} | line)
             passed += line["ok"]
-    print(f"{passed} of {len(names)} passed: {lines.path}", file=sys.stderr)
-    return int(passed < len(names))
+    print(f"{passed} of {len(args.only)} passed", file=sys.stderr)
+    sys.exit(int(passed < len(args.only)))
 
 
 def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:

@@ -11,7 +11,6 @@ Prints a line of JSON a figure:
 - `order`: `mixed` batches hold sentences as they come, `sorted` ones sentences of like length
 - `rate`: the median, per second of the processor for one thread, of the wall clock for several
 - `ratio`: the median over the rounds of the rate divided by the peer's rate with batches of its own order
-- `multiply_adds`: of matrix products a target word, forward
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.lines import Line, resumable
-from benchmarks.peers.toolkits import TOOLKITS, own_multiply_adds
+from benchmarks.lines import Line, print_line
+from benchmarks.peers.toolkits import TOOLKITS
 from benchmarks.work import SIZES, Net, Trainer, pool, rectangle, search, seconds
 
 SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # of the search
@@ -78,7 +77,6 @@ def compare(name: str, threads: int, rounds: int, folder: Path) -> Iterable[Line
     for (system, task, order, precision), found in rates.items():
         own_order = toolkit.own_order if order else ""
         base = rates[name, task, own_order, "float32"]
-        products = own_multiply_adds if system == "nmt" else toolkit.multiply_adds
         yield {
             "version": toolkit.version,
             "system": system,
@@ -87,7 +85,6 @@ def compare(name: str, threads: int, rounds: int, folder: Path) -> Iterable[Line
             "precision": precision,
             "rate": statistics.median(found),
             "ratio": statistics.median(a / b for a, b in zip(found, base, strict=True)),
-            "multiply_adds": products(size, SYMBOLS),
         }
 
 
@@ -99,15 +96,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--environments", type=Path, default=Path("build/peers"))
-    parser.add_argument(
-        "--out", type=Path, default=Path(f"peers-{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
-    )
     args = parser.parse_args()
-    with resumable("benchmarks.peers", args.out) as lines:
-        for name in args.only:
-            for threads in args.threads:
-                work = partial(compare, name, threads, args.rounds, args.environments)
-                lines.measure(work, peer=name, threads=threads)
+    for name in args.only:
+        for threads in args.threads:
+            for line in compare(name, threads, args.rounds, args.environments):
+                print_line({"peer": name, "threads": threads} | line)
 
 
 if __name__ == "__main__":

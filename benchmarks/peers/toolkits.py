@@ -1,7 +1,6 @@
 """The toolkits that are compared: how each is installed, and how it does a piece of work.
 
-The models are those nearest to RNNsearch that each offers, with one embedding size E, H hidden units
-and V words a language; what differs is in `multiply_adds`.
+The models are those nearest to RNNsearch that each offers, with the same sizes.
 """
 
 from __future__ import annotations
@@ -66,11 +65,6 @@ class Toolkit(ABC):
     def search(self, words: Words, beam: int) -> float:
         """Seconds of a search that writes as many words as the sources have."""
 
-    @staticmethod
-    @abstractmethod
-    def multiply_adds(size: Size, source: int) -> int:
-        """Multiply-adds of matrix products a target word, forward, if both sides have `source` words."""
-
 
 class JoeyNMT(Toolkit):
     """JoeyNMT in a process of its own, which answers each piece of work with its seconds."""
@@ -97,14 +91,6 @@ class JoeyNMT(Toolkit):
     def search(self, words: Words, beam: int) -> float:
         source = sentences(*words[:2])
         return self.ask({"search": source, "steps": len(source[0]), "beam": beam})
-
-    @staticmethod
-    def multiply_adds(size: Size, source: int) -> int:
-        E, H, V = size.embedding, size.hidden, size.vocabulary
-        encoder = 2 * 3 * H * (E + H)
-        attention = 2 * H * H + H * H + source * (H + 2 * H)
-        decoder = 3 * H * (E + H + H) + 3 * H * H  # input feeding
-        return encoder + attention + decoder + H * V
 
 
 class Marian(Toolkit):
@@ -165,25 +151,8 @@ class Marian(Toolkit):
             )  # fmt: skip
         return (times[1] - times[0]) / REPEATS
 
-    @staticmethod
-    def multiply_adds(size: Size, source: int) -> int:
-        E, H, V = size.embedding, size.hidden, size.vocabulary
-        encoder = 2 * 3 * H * (E + H)
-        attention = 2 * H * 2 * H + H * 2 * H + source * (2 * H + 2 * H)
-        decoder = 3 * H * (E + H) + 3 * H * (2 * H + H)  # two steps of a unit a word
-        return encoder + attention + decoder + (H + E + 2 * H) * E + E * V
-
 
 TOOLKITS: dict[str, type[Toolkit]] = {"joeynmt": JoeyNMT, "marian": Marian}
-
-
-def own_multiply_adds(size: Size, source: int) -> int:
-    """`Toolkit.multiply_adds` of RNNsearch here."""
-    E, H, N, M, V = size.embedding, size.hidden, size.alignment, size.maxout, size.vocabulary
-    encoder = 2 * 3 * H * (E + H)
-    attention = 2 * H * N + H * N + source * (N + 2 * H)
-    decoder = 3 * H * (E + H + 2 * H)
-    return encoder + attention + decoder + (H + E + 2 * H) * 2 * M + M * V
 
 
 def sentences(words: Any, mask: Any) -> list[list[int]]:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ import torch
 from benchmarks.gpu import __main__ as program
 from benchmarks.gpu import model
 from benchmarks.gpu.setting import Findings, Setting
-from benchmarks.lines import Lines
 from nmt.fused import steps
 from nmt.fused.gpu import graphs
 from tests.helpers import ROOT
@@ -32,18 +30,11 @@ def test_an_item_is_right_at_toy_sizes(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_whole_rehearsal(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.gpu",
-        "--rehearse",
-        "--out",
-        tmp_path / "out.jsonl",
-    ]
+def test_the_whole_rehearsal():
+    command = [sys.executable, "-m", "benchmarks.gpu", "--rehearse"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [line["item"] for line in lines] == list(program.ITEMS)
 
 
@@ -108,13 +99,14 @@ def test_how_an_item_ends(item, seconds, line, tmp_path, monkeypatch):
         assert found["error"][0] == "ended after 2 seconds"
 
 
-def test_an_item_that_was_right_is_not_repeated(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("names", "code"), [(["right"], 0), (["right", "wrong"], 1)])
+def test_the_exit_code_says_whether_an_item_failed(names, code, monkeypatch, capsys):
     monkeypatch.setattr(program, "ITEMS", {"right": (right, 60), "wrong": (wrong, 60)})
-    path = tmp_path / "out.jsonl"
-    for _ in range(2):
-        assert program.run(["right", "wrong"], True, 8.5, Lines(path)) == 1
-    items = [json.loads(line)["item"] for line in path.read_text().splitlines()]
-    assert items == ["right", "wrong", "wrong"]
+    monkeypatch.setattr(sys, "argv", ["gpu", "--rehearse", "--only", *names])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == code
+    assert [json.loads(line)["item"] for line in capsys.readouterr().out.splitlines()] == names
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
@@ -162,4 +154,3 @@ def test_without_a_gpu_it_says_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="no GPU can be used; --rehearse needs none"):
         program.main()
-    assert not Path("gpu.jsonl").exists()
