@@ -5,7 +5,6 @@ Libraries are imported where they are used: a frame needs no torch, a model no m
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from nmt.config import TrainConfig
     from nmt.inference.force_decoding import ScoredSentence
     from nmt.report.comparison import Comparison
-
-_ONE_AT_A_TIME = threading.RLock()  # Hydra composes with global state
 
 
 def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
@@ -45,11 +42,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     typed = with_plus(list(overrides))
     if searchpath:
         typed.append(f"hydra.searchpath=[{','.join(as_list(searchpath))}]")
-    with (
-        explaining(TrainConfig),
-        _ONE_AT_A_TIME,
-        initialize_config_dir(str(conf_folder()), version_base="1.3"),
-    ):
+    with explaining(TrainConfig), initialize_config_dir(str(conf_folder()), version_base="1.3"):
         config: TrainConfig = load(compose("train", overrides=typed))
     return config
 
@@ -65,12 +58,12 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from nmt.evaluation.table import read_scores
+    from nmt.evaluation.table import COLUMNS
     from nmt.report.runs import find_runs
 
-    found, _ = find_runs(as_list(runs))
-    tables = [read_scores(run.folder, run.label) for run in found if run.folder is not None]
-    return pd.concat(tables, ignore_index=True)
+    finished, _ = find_runs(as_list(runs))
+    table = pd.concat([run.scores for run in finished], ignore_index=True)
+    return table[["run", *COLUMNS]]
 
 
 def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:

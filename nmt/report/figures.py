@@ -21,7 +21,7 @@ from nmt.report.lengths import (
     lengths_figure,
 )
 from nmt.report.runs import FinishedRun
-from nmt.report.style import PAPER, draw_figure, file_name
+from nmt.report.style import PAPER, draw_figure
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage
 
@@ -64,12 +64,10 @@ def draw_for_papers(comparison: Comparison, folder: Path, formats: Sequence[str]
     """
     drawings = _curves(comparison, TEXT_WIDTH)
     for test_set in comparison.sets:
-        for number, run in enumerate(comparison.present(test_set), 1):
+        for run in comparison.present(test_set):
             if rows := _attended(run, test_set):
-                name = file_name(f"{test_set}-{run.label}-four")
-                if name in drawings:  # labels that differ in signs alone
-                    name += f"-{number}"
-                drawings[name] = partial(four_figure, _four(run, test_set, rows), TEXT_WIDTH)
+                make = partial(four_figure, _four(run, test_set, rows), TEXT_WIDTH)
+                drawings[f"{test_set}-{run.label}-four"] = make
     written = _draw(drawings, folder, formats, PAPER)
     control = control_of(comparison)
     captions = {

@@ -28,8 +28,10 @@ from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.printable import printable
 
+UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a translation
 
-@dataclass(frozen=True)
+
+@dataclass(eq=False)
 class FinishedRun:
     """One finished run, or another system's output for the same sentences.
 
@@ -111,17 +113,10 @@ class FinishedRun:
 
     @property
     def search(self) -> str:
-        """The settings of the search behind the translations, such as `beam 12`; empty if unknown."""
-        search = self.config.get("search") or {}
-        if not search:
-            return ""
-        beam = search.get("beam_size")
-        words = ["greedy" if beam == 1 else f"beam {beam}"]
-        keys = [key for key in ("length_penalty", "max_ratio", "min_ratio") if search.get(key)]
-        words += [f"{key.replace('_', ' ')} {search[key]:g}" for key in keys]
-        if search.get("replace_unk", "none") != "none":
-            words.append(f"<unk> replaced ({search['replace_unk']})")
-        return ", ".join(words)
+        """The settings of the search behind the translations, such as `beam size 12`."""
+        given = self.config.get("search") or {}
+        shown = {k: v for k, v in given.items() if v not in (0, "none") and k not in UNRELATED}
+        return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
 
     def covered(self, test_set: str) -> set[int] | None:
         """Sentences that the shortlists cover; None without shortlists, as with subwords."""
@@ -229,26 +224,23 @@ def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
     return groups
 
 
-def label_apart(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """The same runs with unique labels: settings that differ, then the seed, then the path."""
-    apart = [replace(run, name=run.label) for run in _with_suffixes(runs, _by_settings)]
-    return _with_suffixes(_with_suffixes(apart, _by_seed), _by_path)
-
-
-def _with_suffixes(
-    runs: Sequence[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
-) -> list[FinishedRun]:
-    """The runs, those of equal labels with suffixes that tell them apart."""
-    alike: dict[str, list[FinishedRun]] = {}
+def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
+    """Makes the labels of runs unique: by settings that differ, then the seed, then the path."""
+    _add_suffixes(runs, _by_settings)
     for run in runs:
-        alike.setdefault(run.label, []).append(run)
-    suffixes = {label: iter(distinguish(each)) for label, each in alike.items() if len(each) > 1}
-    return [
-        replace(run, label=f"{run.label}{next(suffixes[run.label])}")
-        if run.label in suffixes
-        else run
-        for run in runs
-    ]
+        run.name = run.label
+    _add_suffixes(runs, _by_seed)
+    _add_suffixes(runs, _by_path)
+    return runs
+
+
+def _add_suffixes(
+    runs: list[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
+) -> None:
+    for label in [label for label, count in Counter(r.label for r in runs).items() if count > 1]:
+        alike = [run for run in runs if run.label == label]
+        for run, suffix in zip(alike, distinguish(alike), strict=True):
+            run.label += suffix
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:

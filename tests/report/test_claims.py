@@ -23,7 +23,7 @@ WORDS = [f"w{number}" for number in range(40)]
 def typed_for(file, name):
     """The overrides that make a group's configuration, as `nmt.train` would take them."""
     group = file.runs[name]
-    words = [file.make, group.make if group.of is None else file.runs[group.of].make, group.make]
+    words = [file.make, file.runs[group.of or name].make, group.make]
     typed = [word for word in shlex.split(" ".join(words)) if not word.startswith("sets=")]
     return list(dict.fromkeys(typed))
 
@@ -32,27 +32,20 @@ def typed_for(file, name):
 def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
     file = read_claims(path)
     assert all(score_of_name(claim.score, "score") for claim in file.claims.values())
-    members = {name: 3 if group.together else 1 for name, group in file.runs.items()}
-    for made, group in file.runs.items():
-        if group.command == "baseline":
-            continue
-        config = to_containers(composer(*typed_for(file, made)))
-        others = [{}] * (members[made] - 1)
-        run = FinishedRun(made, {"config": config, "model": "", "sources": {"others": others}})
-        found = {name for name, each in file.runs.items() if matches(run, each.where, file.where)}
-        same = {
-            name
-            for name, each in file.runs.items()
-            if typed_for(file, name) == typed_for(file, made) and each.together == group.together
-        }
-        joined = {name for name in found if "stress" in group.make + file.runs[name].make}
-        assert found - joined == same - joined, made
-
-
-def hypothesis(reference, wrong):
-    """A reference with its last words replaced."""
-    kept = len(reference) - wrong
-    return reference[:kept] + [f"x{number}" for number in range(wrong)]
+    made = {
+        name: (typed_for(file, name), group.together)
+        for name, group in file.runs.items()
+        if group.command != "baseline"
+    }
+    for name, (typed, together) in made.items():
+        config = to_containers(composer(*typed))
+        sources = {"others": [{}, {}] if together else []}
+        run = FinishedRun(name, {"config": config, "model": "", "sources": sources})
+        taking = {other for other, g in file.runs.items() if matches(run, g.where, file.where)}
+        alike = {other for other, given in made.items() if given == made[name]}
+        # joined sentences are other test sets of the same configuration
+        joined = {n for n in taking if "stress" in file.runs[name].make + file.runs[n].make}
+        assert taking - joined == alike - joined, name
 
 
 def run_of(name, seed, wrong, *, text=40):
@@ -61,7 +54,8 @@ def run_of(name, seed, wrong, *, text=40):
     for number in range(2 * text):
         length = 10 if number % 2 else 50
         reference = [WORDS[(number + place) % 40] for place in range(length)]
-        written = hypothesis(reference, wrong(length))
+        bad = wrong(length)
+        written = reference[: length - bad] + [f"x{place}" for place in range(bad)]
         records.append(
             {"id": number, "length": length, "bleu_stats": ngram_statistics(written, reference),
              "source": reference, "reference": reference, "hypothesis": written}
@@ -80,7 +74,7 @@ def corpus_bleu(run, lengths):
 def decide(tmp_path):
     """decide(runs, **claim): the verdict of one claim about the groups a and b, of two seeds each."""
 
-    def decided(finished, **claim):
+    def decided(finished, second=None, /, **claim):
         claim = {"claim": "so", "source": "nobody", "runs": ["a", "b"], **claim}
         content = {
             "seeds": 2, "make": "regime=tiny", "claims": {"c": claim},
@@ -88,6 +82,7 @@ def decide(tmp_path):
                 name: {"where": {"model.title": name}, "make": f"model={name}"} for name in "ab"
             },
         }  # fmt: skip
+        content["runs"]["b"] |= second or {}
         path = tmp_path / "mine.yaml"
         path.write_text(yaml.safe_dump(content))
         return decide_claims(path, finished, resamples=200)
@@ -141,11 +136,11 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
 
 
 def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
-    found = decide(runs, statistic="retention", rule={"above": 0})
-    assert [each.claim.score for each in found.verdicts] == ["bleu", "bleu_precisions"]
-    p = [each.p for each in found.verdicts]
-    assert [cell.value for cell in found.table.frame["p, Holm"]] == holm(p)
-    assert "BLEU without brevity penalty" in found.markdown()
+    decided = decide(runs, statistic="retention", rule={"above": 0})
+    assert [each.claim.score for each in decided.verdicts] == ["bleu", "bleu_precisions"]
+    corrected = holm([each.p for each in decided.verdicts])
+    assert [cell.value for cell in decided.table.frame["p, Holm"]] == corrected
+    assert "BLEU without brevity penalty" in decided.markdown()
 
 
 def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs):
@@ -166,21 +161,15 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs):
     )
 
 
-def test_models_evaluated_twice_are_paired(tmp_path):
+@pytest.mark.parametrize(
+    ("second", "verdict"), [({}, "undecided"), ({"command": "evaluate", "of": "a"}, "supported")]
+)
+def test_models_evaluated_twice_are_paired(decide, second, verdict):
     """Seeds differ by far more than the two evaluations of a model, and cancel."""
-    wrong = {1: 2, 2: 4, 3: 6}
-    trained = [run_of("a", seed, lambda _, s=seed: wrong[s]) for seed in wrong]
-    again = [run_of("b", seed, lambda _, s=seed: wrong[s] + 1) for seed in wrong]
-    groups = {"a": {"where": {"model.title": "a"}}, "b": {"where": {"model.title": "b"}}}
-    claim = {"claim": "so", "source": "x", "runs": ["a", "b"], "rule": {"above": 0}}
-    verdicts = {}
-    for paired in (False, True):
-        if paired:
-            groups["b"] |= {"command": "evaluate", "of": "a"}
-        path = tmp_path / f"{paired}.yaml"
-        path.write_text(yaml.safe_dump({"runs": groups, "claims": {"c": claim}}))
-        verdicts[paired] = decide_claims(path, [*trained, *again], 200).verdicts[0].verdict
-    assert verdicts == {False: "undecided", True: "supported"}
+    seeds = (1, 2, 3)
+    runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
+    runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]
+    assert decide(runs, second, rule={"above": 0}).verdicts[0].verdict == verdict
 
 
 @pytest.mark.parametrize(

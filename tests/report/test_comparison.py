@@ -10,8 +10,8 @@ import pytest
 
 from nmt.evaluation.scores import choose_scores
 from nmt.report import set_comparison
-from nmt.report.comparison import Comparison, compare_runs, only, smallest_bucket
-from nmt.report.runs import FinishedRun, read_run
+from nmt.report.comparison import Comparison, compare_runs, only
+from nmt.report.runs import FinishedRun, find_runs, read_run
 from tests.helpers.run_folders import bleu, make_run
 
 
@@ -55,27 +55,24 @@ def test_scores_without_unknown_words_are_of_the_sentences_that_all_cover(tmp_pa
 
 
 def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: list) -> None:
-    tests = comparison.differences.query(
-        "set == 'newstest' and score == 'bleu' and bucket == 'all'"
-    )
+    frame = comparison.differences.query("set == 'newstest'")
+    tests = frame.query("score == 'bleu' and bucket == 'all'").set_index(["a", "b"])
     assert len(tests) == 6
-    row = tests[(tests["a"] == runs[0].label) & (tests["b"] == runs[2].label)].iloc[0]
-    assert row["delta"] == pytest.approx(
-        bleu_of(comparison, row["a"]) - bleu_of(comparison, row["b"])
-    )
+    first, second = runs[0].label, runs[2].label
+    row = tests.loc[first, second]
+    assert row["delta"] == pytest.approx(bleu_of(comparison, first) - bleu_of(comparison, second))
     assert row["low"] < row["delta"] < row["high"] < 0
     assert row["p"] < 0.05
-    assert comparison.differences.query("score == 'alignment_error_rate'")["a"].unique() == [
-        runs[2].label
-    ]
+    assert set(frame.query("score == 'alignment_error_rate'")["a"]) == {second}
 
 
-def test_scores_that_runs_lack_are_computed_when_asked_for(runs: list) -> None:
-    found = compare_runs(runs[:2], choose_scores(["bleu", "ter"]), resamples=10)
+def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> None:
+    make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
+    make_run(tmp_path / "1", seed=2, pairs=20, kept=2)
+    runs, _ = find_runs([tmp_path])
+    found = compare_runs(runs, choose_scores(["bleu", "ter"]), resamples=10)
     assert set(found.differences["score"]) == {"bleu", "ter"}
-    assert set(found.scores.query("set == 'newstest'").query("score == 'ter'")["run"]) == {
-        r.label for r in runs[:2]
-    }
+    assert len(found.whole("newstest").query("score == 'ter'")) == 2
 
 
 def test_of_many_runs_the_best_are_compared_in_pairs(
@@ -88,6 +85,7 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
         len(found.differences.query("set == 'newstest' and bucket == 'all' and score == 'bleu'"))
         == 1
     )
+    assert any("Of 4 runs, the 2" in note for note in found.notes["newstest"])
 
 
 def test_unknown_words_are_counted(comparison: Comparison, runs: list) -> None:
@@ -99,9 +97,17 @@ def test_unknown_words_are_counted(comparison: Comparison, runs: list) -> None:
 
 
 def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:
-    table = runs[0].scores.copy()
+    table = runs[0].scores.drop(columns="run")
     table.loc[(table["set"] == "mine"), "sentences"] *= 10
-    run = replace(runs[0], table=table.drop(columns="run"))
-    assert only(run).sets == ["mine", "newstest"]
-    counts = [smallest_bucket(only(each).scores, "mine") for each in (run, runs[0])]
-    assert counts[0] == 10 * counts[1]
+    assert only(replace(runs[0], table=table)).sets == ["mine", "newstest"]
+
+
+def test_runs_with_other_buckets_keep_their_own(tmp_path: Path) -> None:
+    """Buckets of both are columns; each run has scores in its own."""
+    wide = read_run(make_run(tmp_path / "run", pairs=90, kept=2))
+    frame = wide.scores[wide.scores["from"].isna() | (wide.scores["from"] < 11)]
+    other = replace(wide, label="other", table=frame.drop(columns="run"))
+    buckets = compare_runs([wide, other], resamples=0).by_length("newstest")
+    counts = buckets.groupby(["run", "key", "bucket"]).size()
+    assert (counts == 1).all()
+    assert set(counts["other", "bleu"].index) == {"1-10"}
