@@ -318,9 +318,6 @@ class PageConfig:
         "whether models translate in the page itself, one run a group; auto: as many as fit in 12 MB",
         choices=("auto", True, False),
     )
-    live_bits: int = key(
-        16, "bits of their weights in the page: 16, or 8 with a scale per row", choices=(16, 8)
-    )
 
 
 @dataclass

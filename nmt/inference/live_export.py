@@ -1,15 +1,25 @@
-"""Exports a trained model for use in a page (`nmt.report.live_file`)."""
+"""Writes a trained model as a page runs it: `live.bin` in the run folder.
+
+The file is deflated. It begins with a description as a line of JSON: `model`, `scoring`,
+`state_input`, `languages`, `rules` (how Moses tokenises the source and detokenises the target
+language), `search`, `source_vocabulary` and `target_vocabulary` (`kind` words with `words`, or bpe
+with `subwords` and `merges`, whose entry i has the id i + 2), `dictionary`, and `tensors`: name in a
+checkpoint and shape of each weight. Then come, tensor by tensor, a signed byte for every entry of the
+matrices; then, as 32-bit numbers, the scale of every row of a matrix and the vectors.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.fused import plain_class
 from nmt.inference.model import Model
@@ -21,13 +31,12 @@ from nmt.layers import (
     FixedContext,
     ForwardEncoder,
     GatedUnit,
-    Intervention,
     Network,
     ScaledDot,
 )
-from nmt.report.live_file import FILE, LiveModel, write_live
-from nmt.report.page.live import LIMIT, fewest_bytes
+from nmt.report.page.live import FILE, LIMIT
 from nmt.utils.environment import rank
+from nmt.utils.files import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -36,35 +45,30 @@ LAYERS = {
     "RNNencdec": {ForwardEncoder, FixedContext, GatedUnit},
     "RNNsearch": {BidirectionalEncoder, Attention, GatedUnit, *SCORING},
 }
-LARGEST = float(np.finfo(np.float16).max)
 
 
 def export_live(model: Model, folder: Path) -> None:
-    """Writes `live.npz` if `report.live` asks for it and a page can run the model. On rank 0.
-
-    Args:
-        model: the trained model.
-        folder: of the run.
-    """
+    """Writes `live.bin` in a run folder if `report.live` asks for it and a page can run the model."""
     if rank():
         return
+    (folder / FILE).unlink(missing_ok=True)  # of an earlier end of this run
     wanted = model.config.report.live
     parameters = sum(parameter.numel() for parameter in model.network.parameters())
-    (folder / FILE).unlink(missing_ok=True)  # of an earlier end of this run
-    if wanted is False or (wanted == "auto" and fewest_bytes(parameters) > LIMIT):
+    embedded_bytes = parameters * 4 // 3  # a byte each, in base64
+    if wanted is False or (wanted == "auto" and embedded_bytes > LIMIT):
         return
-    live = live_model(model)
-    if isinstance(live, str):
-        log.info("no model in the page: %s", live)
+    content = live_model(model)
+    if isinstance(content, str):
+        log.info("no model in the page: %s", content)
         return
     try:
-        write_live(folder, live)
+        write_atomically(folder / FILE, lambda stream: stream.write(zlib.compress(content)))
     except OSError as error:
         log.warning("%s cannot be written: %s; the page is without it", FILE, error.strerror)
 
 
-def live_model(trained: Model) -> LiveModel | str:
-    """The model with its weights rounded to float16, or what keeps it from running in a page."""
+def live_model(trained: Model) -> bytes | str:
+    """The content of `live.bin`, or the reason why a page cannot run the model."""
     model, config = trained.network, trained.config
     name = config.model._target_.removeprefix("nmt.models.")
     if type(model) is not Network or name not in LAYERS:
@@ -72,53 +76,53 @@ def live_model(trained: Model) -> LiveModel | str:
     if model.reverse_source:
         return "the page does not read a source backwards"
     context, encoder = model.decoder.context, model.encoder
-    if isinstance(context, Intervention):
-        return "the page takes the attention as it was trained"
     function = context.scoring
     layers = [encoder, *encoder.units, context, model.decoder.unit]
-    kinds = [plain_class(layer) for layer in layers + [function] * (function is not None)]
-    unknown = [kind.__name__ for kind in kinds if kind not in LAYERS[name]]
-    if unknown:
-        return f"the page does not know {unknown[0]} in {name}"
-    score = None if function is None else SCORING[plain_class(function)]
+    for kind in map(plain_class, layers + [function] * (function is not None)):
+        if kind not in LAYERS[name]:
+            return f"the page does not know {kind.__name__} in {name}"
     vocabularies = [_described(each) for each in (trained.codec.source, trained.codec.target)]
     if None in vocabularies:
         return "the page does not know the tokenizer"
-    search, sizes = config.search, config.model
+    options = config.tokenizer
+    source, target = (
+        tokeniser(each, options.normalise, options.characters).rules()
+        for each in config.data.languages
+    )
+    state = {key: each.float().cpu().numpy() for key, each in model.state_dict().items()}
     about: dict[str, Any] = {
         "model": name,
-        "scoring": score,
-        "state_input": sizes.state_input,
-        "sizes": {
-            "hidden": sizes.hidden,
-            "embedding": sizes.embedding,
-            "alignment": None if function is None else sizes.alignment,
-            "maxout": sizes.maxout,
-        },
+        "scoring": None if function is None else SCORING[plain_class(function)],
+        "state_input": config.model.state_input,
         "languages": list(config.data.languages),
-        "normalise": config.tokenizer.normalise,
-        "characters": config.tokenizer.characters,
-        "search": {
-            "beam_size": search.beam_size,
-            "max_ratio": float(search.max_ratio),
-            "min_ratio": float(search.min_ratio),
-            "length_penalty": float(search.length_penalty),
-            "replace_unk": search.replace_unk,
+        "rules": {
+            "source": source,
+            "target": {k: target[k] for k in ("language", "plain_alpha", "currency", "unspaced")},
         },
+        "search": dataclasses.asdict(config.search),
         "source_vocabulary": vocabularies[0],
         "target_vocabulary": vocabularies[1],
         "dictionary": trained.dictionary and dict(trained.dictionary),
+        "tensors": [[key, list(each.shape)] for key, each in state.items()],
     }
-    state = model.state_dict()
-    if any(not bool((each.abs() <= LARGEST).all()) for each in state.values()):
-        return "a weight is too large for 16 bits"
-    weights = {key: each.to("cpu", torch.float16).numpy() for key, each in state.items()}
-    about["tensors"] = [[key, list(each.shape)] for key, each in weights.items()]
-    return LiveModel(about, weights)
+    codes, numbers = [], []
+    for weight in state.values():
+        if weight.ndim == 2:
+            code, weight = rounded_to_8_bits(weight)
+            codes.append(code.tobytes())
+        numbers.append(weight.astype("<f4").tobytes())
+    return b"".join([json.dumps(about).encode(), b"\n", *codes, *numbers])
+
+
+def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix (m, n) as int8 codes (m, n) and a scale a row (m,): code * scale is nearest."""
+    scale = np.abs(matrix).max(1) / 127
+    divisor = np.where(scale > 0, scale, 1.0)[:, None]
+    return np.rint(matrix / divisor).astype(np.int8), scale
 
 
 def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    """A vocabulary as `nmt.report.live_file` writes it; None for one that it does not know."""
+    """A vocabulary as the page reads it; None for one that it does not know."""
     if isinstance(vocabulary, WordVocabulary):
         return {"kind": "words", "words": list(vocabulary.words)}
     if not isinstance(vocabulary, BpeVocabulary):

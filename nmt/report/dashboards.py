@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,22 +49,6 @@ OVER_UPDATES = {
 BARS = ("bleu", "bleu_no_unk", "alignment_error_rate")  # of each test set
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A native panel of W&B.
-
-    Attributes:
-        kind: `line` over an axis, `bar` of a summary, `media` (pictures, pages) or `table`.
-        keys: what it shows.
-        axis: of a line.
-    """
-
-    kind: str
-    title: str
-    keys: tuple[str, ...]
-    axis: str = UPDATE
-
-
 def check_project(text: str) -> None:
     """Checks `wandb=` at the start of a comparison.
 
@@ -81,65 +64,56 @@ def check_project(text: str) -> None:
         raise InputError(f"wandb={text}: {WITHOUT_KEY}")
 
 
-def sections(comparison: Comparison) -> dict[str, list[Panel]]:
-    """The panels of what the runs have logged, by the heading they stand under."""
+def sections(comparison: Comparison) -> dict[str, list[Any]]:
+    """The native panels of what the runs have logged, by the heading they stand under.
+
+    They stand on W&B's grid of 24 columns: charts three abreast, tables and pictures below.
+    """
+    from wandb_workspaces.reports import v2
+
     runs = [run for run in comparison.runs if not run.external]
     about, sets = comparison.about, comparison.sets
     attention = any(run.results.get("scoring", "none") != "none" for run in runs)
     logged = {key for run in runs for row in length_curves(run) for key in row}
     summary = {key for run in runs for key in summary_of(run)}
-    heatmaps = Panel("media", "The same sentences at every validation", (HEATMAPS,))
-    return {
+    heatmaps = v2.MediaBrowser(
+        title="The same sentences at every validation", media_keys=[HEATMAPS]
+    )
+    panels: dict[str, list[Any]] = {
         "By length": [
-            Panel("line", f"{about[score]['title']} by length, {name}", (key,), LENGTH)
+            v2.LinePlot(title=f"{about[score]['title']} by length, {name}", x=LENGTH, y=[key])
             for name in sets
             for score in CURVES
             if (key := f"length/{name}/{score}") in logged
         ],
         "Training": [
-            Panel("line", title, (key,))
+            v2.LinePlot(title=title, x=UPDATE, y=[key])
             for key, title in OVER_UPDATES.items()
             if attention or "nll" in key or "bleu" in key
         ],
         "Scores": [
-            Panel("bar", f"{about[score]['title']}, {name}", (key,))
-            for name in sets
-            for score in BARS
-            if (key := f"test/{name}/{score}") in summary
-        ]
-        + [Panel("table", "Scores with their intervals", (SCORES,))],
+            *(
+                v2.BarPlot(title=f"{about[score]['title']}, {name}", metrics=[key])
+                for name in sets
+                for score in BARS
+                if (key := f"test/{name}/{score}") in summary
+            ),
+            v2.WeavePanelSummaryTable(table_name=SCORES),
+        ],
         "Alignments": [heatmaps] if attention else [],
-        "Translations": [Panel("table", "Sentences of all lengths", (TRANSLATIONS,))],
+        "Translations": [v2.WeavePanelSummaryTable(table_name=TRANSLATIONS)],
         "Pages": [
-            Panel("media", "Figures", (FIGURES,)),
-            Panel("media", "Pages", (COMPARISON, PAGE)),
+            v2.MediaBrowser(title="Figures", media_keys=[FIGURES]),
+            v2.MediaBrowser(title="Pages", media_keys=[COMPARISON, PAGE]),
         ],
     }
-
-
-def native(panels: Sequence[Panel]) -> list[Any]:
-    """The panels as W&B's client has them, on its grid of 24 columns: charts three abreast."""
-    from wandb_workspaces.reports import v2
-
-    made: list[Any] = []
-    charts = sum(panel.kind in ("line", "bar") for panel in panels)
-    for place, panel in enumerate(panels):
-        keys = list(panel.keys)
-        if panel.kind == "line":
-            made.append(v2.LinePlot(title=panel.title, x=panel.axis, y=[*keys]))
-        elif panel.kind == "bar":
-            made.append(v2.BarPlot(title=panel.title, metrics=[*keys]))
-        elif panel.kind == "media":
-            made.append(v2.MediaBrowser(title=panel.title, media_keys=keys))
-        else:
-            made.append(v2.WeavePanelSummaryTable(table_name=keys[0]))
-        layout = made[-1].layout
-        if place < charts:
-            layout.x, layout.y, layout.w, layout.h = 8 * (place % 3), 10 * (place // 3), 8, 10
-        else:
-            above = 10 * -(-charts // 3) + 20 * (place - charts)
-            layout.x, layout.y, layout.w, layout.h = 0, above, 24, 20
-    return made
+    for row in panels.values():
+        charts = [panel for panel in row if isinstance(panel, v2.LinePlot | v2.BarPlot)]
+        for n, panel in enumerate(charts):
+            panel.layout = v2.Layout(x=8 * (n % 3), y=10 * (n // 3), w=8, h=10)
+        for n, panel in enumerate(row[len(charts) :]):
+            panel.layout = v2.Layout(x=0, y=10 * -(-len(charts) // 3) + 20 * n, w=24, h=20)
+    return {title: row for title, row in panels.items() if row}
 
 
 def build_workspace(project: str, comparison: Comparison) -> Any:
@@ -154,9 +128,8 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
         project=name,
         name="nmt: translation by length",
         sections=[
-            workspaces.Section(name=title, panels=native(panels), is_open=True)
+            workspaces.Section(name=title, panels=panels, is_open=True)
             for title, panels in sections(comparison).items()
-            if panels
         ],
         runset_settings=workspaces.RunsetSettings(pinned_columns=columns),
     )
@@ -173,8 +146,7 @@ def build_report(project: str, comparison: Comparison, ids: Sequence[str]) -> An
     labels = ", ".join(run.label for run in comparison.runs)
     blocks: list[Any] = [v2.TableOfContents(), v2.P(text=f"Compared: {labels}.")]
     for title, panels in sections(comparison).items():
-        if panels:
-            blocks += [v2.H2(text=title), v2.PanelGrid(runsets=[runset], panels=native(panels))]
+        blocks += [v2.H2(text=title), v2.PanelGrid(runsets=[runset], panels=panels)]
     return v2.Report(
         entity=entity,
         project=name,
@@ -197,7 +169,8 @@ def save_dashboards(project: str, comparison: Comparison, page: Path) -> list[st
     if project == PREVIEW:
         return [str(path) for path in _write_preview(comparison, page.parent / "wandb")]
     try:
-        ids = [known for run in comparison.runs if (known := wandb_id(run))]
+        files = [run.folder / "wandb" / "id" for run in comparison.runs if run.folder]
+        ids = [file.read_text().strip() for file in files if file.is_file()]
         compared = [*ids, _log_page(project, page)] if ids else []
         report = build_report(project, comparison, compared).save()
         workspace = build_workspace(project, comparison).save()
@@ -220,24 +193,26 @@ def _write_preview(comparison: Comparison, folder: Path) -> list[Path]:
 
 def preview_figure(comparison: Comparison) -> Figure:
     """The line panels and bar charts as W&B would draw them from what the runs logged."""
+    from wandb_workspaces.reports import v2
+
     runs = [run for run in comparison.runs if not run.external]
-    panels = [panel for each in sections(comparison).values() for panel in each]
-    charts = [panel for panel in panels if panel.kind in ("line", "bar")]
+    panels = [panel for row in sections(comparison).values() for panel in row]
+    charts = [panel for panel in panels if isinstance(panel, v2.LinePlot | v2.BarPlot)]
     rows = -(-len(charts) // 3)
     figure = Figure(figsize=(10, 2.4 * rows + 0.4), layout="constrained")
     axes = figure.subplots(rows, 3, squeeze=False).flat
     for chart, panel in zip(axes, charts, strict=False):
         chart.set_title(panel.title)
-        [metric] = panel.keys
         for place, run in enumerate(runs):
             look, label = run_style(place), shown(run.label, 40)
-            if panel.kind == "bar":
-                chart.barh(place, summary_of(run).get(metric, 0.0), color=look["color"])
+            if isinstance(panel, v2.BarPlot):
+                value = summary_of(run).get(str(panel.metrics[0]), 0.0)
+                chart.barh(place, value, color=look["color"])
                 chart.set_yticks([])
             else:
-                points = _points(run, panel.axis, metric)
-                chart.plot(points[panel.axis], points[metric], label=label, **look)
-                chart.set_xlabel(panel.axis)
+                points = _points(run, panel.x, panel.y[0])
+                chart.plot(points[panel.x], points[panel.y[0]], label=label, **look)
+                chart.set_xlabel(panel.x)
     for chart in axes[len(charts) :]:
         chart.remove()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
@@ -246,9 +221,8 @@ def preview_figure(comparison: Comparison) -> Figure:
 
 def _points(run: FinishedRun, axis: str, metric: str) -> pd.DataFrame:
     """What a run logged of a metric, over its axis."""
-    if axis == LENGTH:
-        rows = length_curves(run)
-    else:
+    rows = length_curves(run)
+    if axis == UPDATE:
         name = metric.replace("train/", "train_").removeprefix("valid/")
         history = run.results.get("history") or []
         rows = [{axis: each["update"], metric: each.get(name)} for each in history]
@@ -260,17 +234,14 @@ def _log_page(project: str, page: Path) -> str:
     import wandb
 
     entity, _, name = project.partition("/")
-    options: dict[str, Any] = {"entity": entity, "project": name, "job_type": "comparison"}
-    label = f"comparison: {page.parent.resolve().name}"
-    settings = wandb.Settings(console="off", silent=True)
     with wandb.init(
-        **options, name=label, dir=str(page.parent), reinit="create_new", settings=settings
+        entity=entity,
+        project=name,
+        job_type="comparison",
+        name=f"comparison: {page.parent.resolve().name}",
+        dir=str(page.parent),
+        reinit="create_new",
+        settings=wandb.Settings(console="off", silent=True),
     ) as run:
         run.log({COMPARISON: wandb.Html(page, inject=False)})
         return str(run.id)
-
-
-def wandb_id(run: FinishedRun) -> str | None:
-    """The id that a run logged to W&B under; None where it did not."""
-    file = run.folder / "wandb" / "id" if run.folder else None
-    return file.read_text().strip() if file and file.is_file() else None

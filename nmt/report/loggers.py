@@ -2,7 +2,7 @@
 
 One interface, `Sink`, has three implementations: W&B, TensorBoard, and any other logger of
 Lightning's, whose run has the same as files. A logger that fails (no network, a full disk) is
-reported once and never stops a training.
+reported and never stops a training.
 """
 
 from __future__ import annotations
@@ -44,18 +44,14 @@ BEST = ("update", "bleu", "nll_per_word")  # of the validation of the best check
 
 Images = Mapping[str, Image.Image]
 
-_reported: set[str] = set()
-
 
 @contextmanager
 def warn_on_error(doing: str) -> Iterator[None]:
-    """Turns any error inside into a warning, the first time for each `doing`."""
+    """Turns any error inside into a warning."""
     try:
         yield
     except Exception as error:
-        if doing not in _reported:
-            _reported.add(doing)
-            log.warning("%s failed (%s: %s); continuing", doing, type(error).__name__, error)
+        log.warning("%s failed (%s: %s); continuing", doing, type(error).__name__, error)
 
 
 class Sink:
@@ -124,7 +120,7 @@ class WandbSink(Sink):
         run = self.logger.experiment
         run.define_metric(LENGTH, summary="none")
         for key in {key for row in rows for key in row} - {LENGTH}:
-            # by its whole name, after WandbLogger's rule for *; its last value is no summary
+            # by its full name, after WandbLogger's rule for *; its last value is no summary
             run.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
         for row in rows:
             run.log(dict(row))
@@ -135,25 +131,18 @@ class WandbSink(Sink):
     def images(
         self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
     ) -> None:
-        import wandb
-
-        sizes = [image.size for image in images.values()]
-        width, height = (max(side) for side in zip(*sizes, strict=True))
-        shown = []
-        for caption, image in zip(captions or images, images.values(), strict=True):
-            # W&B wants one size for all pictures of a key
-            canvas = Image.new("RGB", (width, height), "white")
-            canvas.paste(image)
-            shown.append(wandb.Image(canvas, caption=caption))
-        self.logger.experiment.log({UPDATE: update, key: shown})
+        sizes = zip(*(image.size for image in images.values()), strict=True)
+        width, height = map(max, sizes)
+        canvases = [Image.new("RGB", (width, height), "white") for _ in images]
+        for canvas, image in zip(canvases, images.values(), strict=True):
+            canvas.paste(image)  # W&B wants one size for all pictures of a key
+        self.logger.log_image(key, canvases, update, caption=list(captions or images))
 
     def table(self, key: str, table: pd.DataFrame) -> None:
         import wandb
 
-        found = wandb.Table(columns=list(table))
-        for row in table.itertuples(index=False, name=None):
-            found.add_data(*(wandb.Image(c) if isinstance(c, Image.Image) else c for c in row))
-        self.logger.experiment.log({key: found})
+        cells = table.map(lambda c: wandb.Image(c) if isinstance(c, Image.Image) else c)
+        self.logger.log_table(key, list(table), cells.to_numpy().tolist())
 
     def page(self, path: Path) -> None:
         import wandb

@@ -6,7 +6,7 @@ Text that comes from data is shown as it is: no dollar sign or backslash starts 
 
 from __future__ import annotations
 
-import hashlib
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import write_atomically
 
 FORMATS = ("png", "svg", "pdf")
-LONGEST_STEM = 230  # bytes of a file's name, of 255 with its ending and that of its first writing
+MAX_STEM = 200  # letters of a file's name
 
 # Okabe and Ito's colours, the yellow left out (too pale for a line on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -149,15 +149,8 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
 
 
 def file_name(text: str) -> str:
-    """`text` with everything but letters, digits, dots and dashes turned into `_`.
-
-    Of a text that no file can be named after there is the start, and a part of its digest.
-    """
-    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in text) or "_"
-    if len(name.encode()) <= LONGEST_STEM:
-        return name
-    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
-    return f"{name.encode()[: LONGEST_STEM - 13].decode(errors='ignore')}-{digest}"
+    """The start of a text with everything but letters, digits, dots and dashes turned into `_`."""
+    return re.sub(r"[^\w.-]", "_", text[:MAX_STEM]) or "_"
 
 
 def shown(text: str, longest: int = 24) -> str:

@@ -39,7 +39,7 @@ class TestTrain:
             "train.log",
             ".lock",
             "report.html",
-            "live.npz",
+            "live.bin",
         }
         stems = {Path(name).stem for name in figures}
         assert {f"{name}-bleu-by-length" for name in SETS} <= stems

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 import subprocess
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,13 @@ import torch
 from omegaconf import OmegaConf
 
 from nmt.config import Config
-from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.inference.force_decoding import Codec
-from nmt.inference.live_export import live_model
+from nmt.inference.live_export import export_live, rounded_to_8_bits
 from nmt.inference.model import Model
 from nmt.models import build_model
-from nmt.report.live_file import LiveModel
 from nmt.report.page import embed
-from nmt.report.page.live import packed_weights, rounded_to_8_bits
+from nmt.report.page.live import FILE
 from tests.helpers.run_folders import ENGLISH, FRENCH
 
 NODE = shutil.which("node")
@@ -64,34 +63,29 @@ def drawn_model(
     return Model(built.network, codec, objects, dictionary)
 
 
-def exported(trained: Model) -> LiveModel:
-    found = live_model(trained)
-    assert isinstance(found, LiveModel), found
-    return found
+def write_live(trained: Model, folder: Path) -> Path:
+    """The file of a model that a page holds."""
+    export_live(trained, folder)
+    return folder / FILE
 
 
-def rounded(trained: Model, bits: int) -> Model:
+def description(file: Path) -> dict[str, Any]:
+    return json.loads(zlib.decompress(file.read_bytes()).partition(b"\n")[0])
+
+
+def rounded(trained: Model) -> Model:
     """The model with the weights that a page has of it."""
-    state = {}
-    for name, weight in exported(trained).weights.items():
-        if bits == 8 and weight.ndim == 2:
-            codes, scale = rounded_to_8_bits(weight)
-            state[name] = torch.from_numpy(codes * scale.astype("float32")[:, None])
-        else:
-            state[name] = torch.from_numpy(weight.astype("float32"))
+    state = trained.network.state_dict()
+    for name, weight in state.items():
+        if weight.ndim == 2:
+            codes, scale = rounded_to_8_bits(weight.numpy())
+            state[name] = torch.from_numpy(codes * scale[:, None])
     sizes = [
         part.embedding.num_embeddings for part in (trained.network.encoder, trained.network.decoder)
     ]
     model = build_model(trained.config, *sizes).network
     model.load_state_dict(state)
     return dataclasses.replace(trained, network=model.eval())
-
-
-def described(trained: Model) -> dict[str, Any]:
-    """What a page says of a model, with the rules of its languages."""
-    about = exported(trained).about
-    source, target = (tokeniser(each).rules() for each in about["languages"])
-    return {**about, "label": about["model"], "rules": {"source": source, "target": target}}
 
 
 def in_node(folder: Path, script: str, **given: Any) -> Any:
@@ -109,10 +103,3 @@ def in_node(folder: Path, script: str, **given: Any) -> Any:
     done = subprocess.run([NODE, str(file)], capture_output=True, text=True, timeout=limit)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def stored(trained: Model, bits: int, folder: Path) -> str:
-    """A file of the bytes that a page holds of a model."""
-    path = folder / "weights.bin"
-    path.write_bytes(packed_weights(exported(trained), bits))
-    return str(path)

@@ -16,12 +16,13 @@ pytest.importorskip("wandb_workspaces.workspaces")
 
 def test_panels_show_what_runs_log(comparison: Comparison) -> None:
     sections = dashboards.sections(comparison)
-    keys = {title: {k for each in panels for k in each.keys} for title, panels in sections.items()}
-    assert {"length/newstest/bleu", "length/mine/bleu_no_unk"} <= keys["By length"]
-    assert "test/newstest/alignment_error_rate" in keys["Scores"]
-    assert "valid/eos_weight" in keys["Training"]
-    assert keys["Alignments"] == {"valid/alignment"}
-    panels = dashboards.native(sections["By length"])
+    panels = sections["By length"]
+    curves = {key for panel in panels for key in panel.y}
+    assert {"length/newstest/bleu", "length/mine/bleu_no_unk"} <= curves
+    bars = [str(panel.metrics[0]) for panel in sections["Scores"][:-1]]
+    assert "test/newstest/alignment_error_rate" in bars
+    assert ["valid/eos_weight"] in [panel.y for panel in sections["Training"]]
+    assert [panel.media_keys for panel in sections["Alignments"]] == [["valid/alignment"]]
     assert {panel.x for panel in panels} == {"length/words"}
     places = {(panel.layout.x, panel.layout.y) for panel in panels}
     assert len(places) == len(panels)

@@ -45,7 +45,7 @@ def write_page(path: str | Path, payloads: Mapping[str, str], **content: Any) ->
         payloads=payloads,
         scripts=Markup(" ".join(allowed)),
         workers="blob:" if "live-program" in payloads else Markup("'none'"),
-        style=Markup(stylesheet()),
+        style=Markup(asset("style.css")),
         program=Markup(source),
         **content,
     )
@@ -66,15 +66,11 @@ def _templates() -> Environment:
 
 
 def packed(value: Any, level: int = 9) -> str:
-    """A value as JSON, text or bytes, deflated and in base64; js/bytes.mjs reads it back."""
+    """A value as JSON, text or bytes, deflated and in base64; js/data.mjs reads it back."""
     if not isinstance(value, str | bytes):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     content = value.encode("utf-8", "replace") if isinstance(value, str) else value
     return base64.b64encode(zlib.compress(content, level)).decode("ascii")
-
-
-def stylesheet() -> str:
-    return _asset("style.css")
 
 
 @functools.cache
@@ -90,8 +86,12 @@ def program(main: str) -> str:
     while pending:
         name = pending.pop()
         if name not in sources:
-            sources[name] = _asset(f"js/{name}")
-            imports[name] = [_beside(name, found[2]) for found in _IMPORT.finditer(sources[name])]
+            sources[name] = asset(f"js/{name}")
+            folder = posixpath.dirname(name)
+            imports[name] = [
+                posixpath.normpath(posixpath.join(folder, found[2]))
+                for found in _IMPORT.finditer(sources[name])
+            ]
             pending += imports[name]
     parts = ['"use strict";', "const modules = {};"]
     for name in TopologicalSorter(imports).static_order():
@@ -112,15 +112,6 @@ def chart_library() -> str:
     return vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
 
 
-def _asset(name: str) -> str:
-    """A file of this package."""
+def asset(name: str) -> str:
+    """The text of a file of this package."""
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
-def _beside(name: str, imported: str) -> str:
-    """A module's path in `js` from the path that another one imports it by.
-
-    >>> _beside("search/beam.mjs", "../dom.mjs")
-    'dom.mjs'
-    """
-    return posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))

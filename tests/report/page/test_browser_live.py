@@ -10,11 +10,10 @@ import pytest
 from PIL import Image
 
 from nmt.report.comparison import compare_runs
-from nmt.report.live_file import write_live
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
-from tests.helpers.live import drawn_model, exported, rounded
+from tests.helpers.live import drawn_model, rounded, write_live
 from tests.helpers.run_folders import make_run
 from tests.report.page.test_live_model import in_python, sentences
 
@@ -31,7 +30,7 @@ def live_runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     folder = tmp_path_factory.mktemp("live")
     for name, trained in MODELS.items():
         run = make_run(folder / name, model=name.partition("-")[0], pairs=40, kept=4)
-        write_live(run, exported(trained))
+        write_live(trained, run)
     return find_runs([folder])[0]
 
 
@@ -83,7 +82,7 @@ def test_a_typed_sentence_is_translated_by_both_models_as_python_does(live: Any)
     for text in sentences(3, 9):
         enter(live, text)
         for column, trained in enumerate(MODELS.values()):
-            (hypothesis,) = in_python(rounded(trained, 16), [text], 1)
+            (hypothesis,) = in_python(rounded(trained), [text], 1)
             target = trained.codec.target
             assert words(live, column) == [*target.decode(hypothesis.tokens), "</s>"]
         said = live.inner_text("#live-said")
@@ -194,24 +193,6 @@ def test_pictures_of_the_attention_are_saved(live: Any) -> None:
     with Image.open(saved.value.path()) as picture:
         assert abs(picture.width - 2 * float(drawing.get("width"))) <= 2
         assert len(picture.convert("RGB").getcolors(1 << 20)) > 10  # cells, frame and letters
-
-
-def test_the_panel_can_be_presented_on_the_whole_screen(live: Any) -> None:
-    greedily(live)
-    live.click("#live-present")
-    until(live, "document.fullscreenElement?.id === 'live-panel'")
-    enter(live, "agreement on the European area")
-    assert live.is_hidden("#live-panel .see")
-    column = live.locator(".live-column").nth(1)
-    column.locator("text.target").nth(2).scroll_into_view_if_needed()
-    row, field = (
-        column.locator(part).bounding_box() for part in ("text.target >> nth=2", "rect.field")
-    )
-    live.mouse.click(field["x"] + field["width"] / 2, row["y"] + row["height"] / 2)
-    assert live.input_value("#live-slider") == "2"  # what is shown larger is met where it is seen
-    live.click("#live-present")
-    until(live, "document.fullscreenElement === null")
-    assert live.is_visible("#live-panel .see")
 
 
 @pytest.mark.parametrize("section", ["live", "explorer", "scores"])

@@ -8,14 +8,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmt.config import PageConfig
 from nmt.report.comparison import Comparison, compare_runs
-from nmt.report.live_file import write_live
 from nmt.report.page import build_explorer, build_page, live, payload
 from nmt.report.runs import FinishedRun, find_runs
-from tests.helpers.live import drawn_model, exported
+from tests.helpers.live import drawn_model, write_live
 from tests.helpers.run_folders import MARKUP
 from tests.report.page.elements import Elements
 
@@ -61,24 +61,32 @@ def test_text_of_a_stranger_is_never_markup(runs: list[FinishedRun], tmp_path: P
     assert overview["runs"][0]["label"] == hostile
 
 
-def test_the_charts_have_the_scores_of_the_frame(page: Elements, runs: list[FinishedRun]) -> None:
+def test_the_charts_have_the_scores_of_the_frame(
+    page: Elements, comparison: Comparison, runs: list[FinishedRun]
+) -> None:
     overview = page.packed("data")["overview"]
     assert [run["group"] for run in overview["runs"]] == [0, 0, 1, 1]
     assert [run["cap"] for run in overview["runs"]] == [50] * 4
     assert overview["groups"] == ["RNNencdec-50", "RNNsearch-50"]
     assert {entry["title"] for entry in overview["filters"]} == {"Model", "Scoring", "Seed"}
-    rows = overview["sets"]["newstest"]["buckets"]
-    row = next(r for r in rows if r["run"] == runs[2].label and r["bucket"] == "11-20")
+    place = {"set": "newstest", "run": runs[2].label, "bucket": "11-20"}
     frame = runs[2].scores.query("set == 'newstest' and score == 'bleu' and `from` == 11")
     for key, subset in (("bleu", "all"), ("bleu_no_unk", "no_unk")):
+        [row] = [r for r in overview["buckets"] if {**r, **place, "key": key} == r]
         [wanted] = frame[frame["subset"] == subset].to_dict("records")
-        assert row[key] == pytest.approx([wanted[e] for e in ("value", "low", "high", "sentences")])
+        for name in ("from", "to", "value", "low", "high", "sentences"):
+            assert row[name] == pytest.approx(wanted[name])
     assert overview["scores"]["nll_per_word"] == {
         **{"title": "NLL per word (nats)", "digits": 3, "higher_is_better": False, "ratio": False}
     }
-    first, second, bucket, *numbers = overview["sets"]["newstest"]["significance"]["bleu"][0]
-    assert [overview["runs"][n]["label"] for n in (first, second)] == [runs[0].label, runs[1].label]
-    assert (bucket, len(numbers)) == ("all", 6)
+    pair = {"set": "newstest", "score": "bleu", "a": runs[0].label, "b": runs[2].label}
+    [row] = [r for r in overview["differences"] if {**r, **pair, "bucket": "all"} == r]
+    [wanted] = comparison.differences.query(
+        "set == 'newstest' and score == 'bleu' and bucket == 'all' "
+        f"and a == '{runs[0].label}' and b == '{runs[2].label}'"
+    ).to_dict("records")
+    for name in ("delta", "low", "high", "p_corrected", "sentences"):
+        assert row[name] == pytest.approx(wanted[name], abs=1e-6)
 
 
 def test_headline_tables_commands_and_unfinished_runs_stand_in_the_page(page: Elements) -> None:
@@ -92,34 +100,24 @@ def test_headline_tables_commands_and_unfinished_runs_stand_in_the_page(page: El
     assert "model.scoring._target_" in page.text
 
 
-def test_a_large_page_leaves_out_translations_then_small_weights_then_sentences(
+def test_a_large_page_leaves_out_translations_then_alignments(
     runs: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "page.html"
-    whole = built(runs, path).packed("data")
+    full = built(runs, path).packed("data")
     monkeypatch.setattr(payload, "MAX_PAGE_BYTES", path.stat().st_size - 20_000)
-    monkeypatch.setattr(payload, "MIN_TRANSLATIONS", 10)
     small = built(runs, path).packed("data")
-    assert small["alignments"] == whole["alignments"]
+    assert path.stat().st_size <= payload.MAX_PAGE_BYTES
+    assert small["alignments"] == full["alignments"]
     rows = small["translations"]["newstest"]
     assert 12 <= len(rows["rows"]) < rows["total"] == 400
     kept = {sentence["id"] for sentence in small["alignments"]["newstest"]}
     assert kept <= {row["id"] for row in rows["rows"]}
-    size = len(payload.packed(whole["alignments"], 6))
+    size = len(payload.packed(full["alignments"], 6))
     monkeypatch.setattr(payload, "MAX_ALIGNMENT_BYTES", size // 3)
     few = built(runs, path).packed("data")["alignments"]["newstest"]
-    assert 1 < len(few) < len(whole["alignments"]["newstest"])
+    assert 1 < len(few) < len(full["alignments"]["newstest"])
     assert few[-1]["length"] > 3 * few[0]["length"]
-    assert few[0]["by"]["RNNsearch-50 seed 1"]["floor"] == payload.SMALL_WEIGHT
-
-
-def test_weights_keep_what_the_page_shows() -> None:
-    weights = [[0.9999, 0.0001], [0.25, 0.75]]
-    row = {"target": ["a", "</s>"], "weights": weights, "log_normaliser": [1.23456, float("nan")]}
-    packed = payload.decoding(row)
-    codes = [(code / payload.WEIGHT_SCALE) ** 2 for code in packed["w"]]
-    assert codes == pytest.approx([w for step in weights for w in step], abs=5e-4)
-    assert packed["z"] == [1.235, None]
 
 
 def test_runs_without_scores_and_outside_systems_make_a_page(
@@ -148,6 +146,10 @@ def test_the_explorer_alone_holds_any_sentences(runs: list[FinishedRun], tmp_pat
     sentences = elements.packed("data")["alignments"]["text"]
     assert len(sentences) == 12
     assert list(sentences[0]["by"]) == [runs[1].label, runs[2].label]
+    row = next(row for row in runs[2].alignments("mine") if row["id"] == sentences[0]["id"])
+    held = sentences[0]["by"][runs[2].label]
+    assert np.allclose(held["weights"], row["weights"], rtol=0, atol=5e-5)
+    assert held["runners_up"][0][0][0] == row["runners_up"][0][0][0]
     assert path.stat().st_size < 200_000
     assert "<h1>My &lt;sentences&gt;</h1>" in elements.text
 
@@ -160,22 +162,22 @@ def test_models_are_put_in_and_left_out_by_name(
     for seed, run in ((1, runs[0]), (2, runs[2])):
         assert run.folder is not None
         copied = shutil.copytree(run.folder, tmp_path / "runs" / str(seed))
-        write_live(copied, exported(drawn_model(run.results["model"])))
+        write_live(drawn_model(run.results["model"]), copied)
     assert runs[2].folder is not None
     other = shutil.copytree(runs[2].folder, tmp_path / "runs" / "other")
     results = json.loads((other / "results.json").read_text())
     results["config"]["model"]["scoring"]["_target_"] = "mine.Bilinear"
     (other / "results.json").write_text(json.dumps(results))
     found, _ = find_runs([tmp_path / "runs"])
-    page = built(found, tmp_path / "p.html", PageConfig(live_bits=8))
-    held = page.packed("data")["live"]
-    assert [each["model"] for each in held["models"]] == ["RNNsearch", "RNNencdec"]
+    page = built(found, tmp_path / "p.html")
+    names = page.packed("data")["live"]["models"]
+    assert ["RNNsearch" in name for name in names] == [True, False]
     assert {"live-0", "live-1", "live-program"} <= set(page.scripts)
     assert "worker-src blob:" in page.text
-    assert ": the page does not know Bilinear" in page.text
+    assert "holds no live.bin" in page.text
     monkeypatch.setattr(live, "LIMIT", len(page.scripts["live-0"]) + 100)
-    page = built(found, tmp_path / "p.html", PageConfig(live_bits=8))
-    assert [each["model"] for each in page.packed("data")["live"]["models"]] == ["RNNsearch"]
-    assert "million parameters do not fit any more" in page.text
+    page = built(found, tmp_path / "p.html")
+    assert page.packed("data")["live"]["models"] == names[:1]
+    assert "all models together take" in page.text
     page = built(found, tmp_path / "p.html", PageConfig(live=False))
     assert 'id="live-section"' not in page.text

@@ -16,24 +16,15 @@ from nmt.inference.force_decoding import force_decode
 from nmt.inference.model import RUNNERS_UP, Model, replace_unknown_words
 from nmt.search.beam import beam_search
 from nmt.search.hypothesis import Hypothesis
-from tests.helpers.live import (
-    NODE,
-    described,
-    drawn_model,
-    in_node,
-    rounded,
-    stored,
-)
+from tests.helpers.live import NODE, drawn_model, in_node, rounded, write_live
 from tests.helpers.run_folders import ENGLISH
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 TRANSLATE = """
-import { unpackWeights } from "$JS/models/weights.mjs";
-import { TrainedModel } from "$JS/inference/translation.mjs";
-const bytes = new Uint8Array(readFileSync(given.weights));
-const { about } = given;
-const trained = new TrainedModel(about, unpackWeights(bytes, about, given.bits), about.rules);
+import { inflateSync } from "node:zlib";
+import { readModel } from "$JS/model/translation.mjs";
+const trained = readModel(new Uint8Array(inflateSync(readFileSync(given.model))));
 const run = (job) => { for (;;) { const { done, value } = job.next(); if (done) return value; } };
 const settings = { beam_size: given.beam, attention: given.attention, replace_unk: given.replace };
 const told = ({ states, ...record }) => ({ ...record, filled: states && Array.from(states) });
@@ -56,10 +47,9 @@ def sentences(count: int, longest: int = 20) -> list[str]:
     return [" ".join(draw.choice(words, length)) for length in lengths]
 
 
-def in_the_page(trained: Model, bits: int, folder: Path, **given: Any) -> list[Any]:
+def in_the_page(trained: Model, folder: Path, **given: Any) -> list[Any]:
     given = {"beam": 1, "attention": "trained", "replace": "none"} | given
-    about, weights = described(trained), stored(trained, bits, folder)
-    return in_node(folder, TRANSLATE, about=about, weights=weights, bits=bits, **given)
+    return in_node(folder, TRANSLATE, model=str(write_live(trained, folder)), **given)
 
 
 def in_python(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:
@@ -74,9 +64,9 @@ def test_the_page_computes_and_searches_as_torch_does(
 ) -> None:
     trained = drawn_model(model, scoring=scoring, state_input=state_input, bpe=bpe)
     texts = sentences(6)
-    for bits, beam in ((16, 1), (16, 4), (8, 12)):
-        found = in_the_page(trained, bits, tmp_path, texts=texts, beam=beam)
-        same = rounded(trained, bits)
+    same = rounded(trained)
+    for beam in (1, 4, 12):
+        found = in_the_page(trained, tmp_path, texts=texts, beam=beam)
         hypotheses = in_python(same, texts, beam)
         encoded = [same.codec.source.encode(text.split()) for text in texts]
         forced = force_decode(
@@ -93,12 +83,12 @@ def test_the_page_computes_and_searches_as_torch_does(
             assert record["source"] == row["source"]
             assert record["target"] == row["target"]
             assert record["text"] == same.codec.detokenise(row["target"][:-1])
-            assert record["p"] == pytest.approx(row["log_probability"], abs=1e-3)
-            runners = [[item for pair in step for item in pair] for step in row["runners_up"]]
-            assert [step[::2] for step in record["runners"]] == [step[::2] for step in runners]
+            assert record["log_probability"] == pytest.approx(row["log_probability"], abs=1e-3)
+            for own, wanted in zip(record["runners_up"], row["runners_up"], strict=True):
+                assert [word for word, _ in own] == [word for word, _ in wanted]
             if model == "RNNsearch":
                 assert np.allclose(record["weights"], row["weights"], atol=1e-4)
-                assert record["z"] == pytest.approx(row["log_normaliser"], abs=1e-3)
+                assert record["log_normaliser"] == pytest.approx(row["log_normaliser"], abs=1e-3)
             else:
                 real = torch.ones(1, len(source), dtype=torch.bool)
                 annotations, _ = same.network.encoder(torch.tensor([source]), real)
@@ -118,8 +108,8 @@ def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
         config = dataclasses.replace(trained.config, search=search)
         changed = dataclasses.replace(trained, config=config)
         texts = sentences(5)
-        found = in_the_page(changed, 16, tmp_path, texts=texts, beam=3)
-        wanted = in_python(rounded(changed, 16), texts, 3)
+        found = in_the_page(changed, tmp_path, texts=texts, beam=3)
+        wanted = in_python(rounded(changed), texts, 3)
         for record, hypothesis in zip(found, wanted, strict=True):
             assert [*record["ids"], 0][: len(hypothesis.tokens)] == hypothesis.tokens
             assert record["finished"] is hypothesis.finished
@@ -131,13 +121,13 @@ def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
     (text,) = sentences(1)
     text = f"{text} of agreement"
     size = len(text.split()) + 1
-    (uniform,) = in_the_page(trained, 16, tmp_path, texts=[text], attention="uniform")
+    (uniform,) = in_the_page(trained, tmp_path, texts=[text], attention="uniform")
     assert np.allclose(uniform["weights"], 1 / size)
-    (argmax,) = in_the_page(trained, 16, tmp_path, texts=[text], attention="argmax")
+    (argmax,) = in_the_page(trained, tmp_path, texts=[text], attention="argmax")
     assert {value for row in argmax["weights"] for value in row} == {0, 1}
     assert all(sum(row) == 1 for row in argmax["weights"])
-    (own,) = in_the_page(trained, 16, tmp_path, texts=[text])
-    assert own["p"] != uniform["p"] != argmax["p"]
+    (own,) = in_the_page(trained, tmp_path, texts=[text])
+    assert own["score"] != uniform["score"] != argmax["score"]
 
 
 def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
@@ -146,9 +136,9 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
         trained.network.output.bias[1] = 9.0  # it writes little else
     text = "the zebra is constructor after the quagga"
     for mode in ("none", "copy", "dictionary"):
-        (record,) = in_the_page(trained, 16, tmp_path, texts=[text], replace=mode)
+        (record,) = in_the_page(trained, tmp_path, texts=[text], replace=mode)
         assert 1 in record["ids"]
-        same = rounded(trained, 16)
+        same = rounded(trained)
         source = same.codec.source.encode(text.split())
         (decoding,) = force_decode(same.network, [source], [record["ids"]])
         wanted = written_words(same.codec.target, record["ids"])

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.data.tokenise import LANGUAGES, tokeniser
 from nmt.data.vocabulary import BpeVocabulary
-from tests.helpers.live import NODE, drawn_model, exported, in_node
+from tests.helpers.live import NODE, description, drawn_model, in_node, write_live
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
@@ -40,8 +40,7 @@ def awkward_lines(count: int) -> list[str]:
 
 
 TOKENISE = """
-import { tokeniser } from "$JS/data/tokenise.mjs";
-import { detokeniser } from "$JS/data/detokenise.mjs";
+import { detokeniser, tokeniser } from "$JS/model/moses.mjs";
 const found = {};
 for (const { rules, lines, words } of given.cases) {
   found[rules.language] = { words: lines.map(tokeniser(rules)), lines: words.map(detokeniser(rules)) };
@@ -86,7 +85,7 @@ def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
     found = in_node(
         tmp_path,
         """
-        import { vocabularyOf } from "$JS/data/vocabulary.mjs";
+        import { vocabularyOf } from "$JS/model/vocabulary.mjs";
         const vocabulary = vocabularyOf(given.state);
         const spell = (ids) => {
           const words = vocabulary.spelt(ids);
@@ -96,7 +95,7 @@ def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
         const ids = given.lines.map((words) => vocabulary.encode(words));
         console.log(JSON.stringify({ ids, spelt: given.spelt.map(spell) }));
         """,
-        state=exported(trained).about["source_vocabulary"],
+        state=description(write_live(trained, tmp_path))["source_vocabulary"],
         lines=lines,
         spelt=spelt,
     )
@@ -107,19 +106,3 @@ def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
         assert one["symbols"] == vocabulary.symbols(ids)
         if 0 not in ids:
             assert one["words"] == vocabulary.decode(ids)
-
-
-def test_unknown_words_are_known_as_such(tmp_path: Path) -> None:
-    trained = drawn_model()
-    words = ["the", "agreement", "</s>", "<unk>", "constructor", "__proto__", "zebra"]
-    found = in_node(
-        tmp_path,
-        """
-        import { vocabularyOf } from "$JS/data/vocabulary.mjs";
-        const vocabulary = vocabularyOf(given.state);
-        console.log(JSON.stringify([vocabulary.encode(given.words), vocabulary.known(given.words)]));
-        """,
-        state=exported(trained).about["source_vocabulary"],
-        words=words,
-    )
-    assert found == [trained.codec.source.encode(words), [True, True, *[False] * 5]]

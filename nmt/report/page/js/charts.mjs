@@ -4,7 +4,7 @@ export const DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2]];
 export const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"];
 
 /** The scales that give a series its colour, dash and shape; the legend is drawn by the page itself. */
-export function encodings(names, look, theme) {
+function encodings(names, look, theme) {
   const of = (table, pick) => names.map((name) => table[pick(look(name)) % table.length]);
   const fixed = { field: "series", type: "nominal", legend: null };
   return {
@@ -14,7 +14,7 @@ export function encodings(names, look, theme) {
   };
 }
 
-export function config(theme) {
+function config(theme) {
   const text = { labelColor: theme.text, titleColor: theme.text, labelFont: theme.font, titleFont: theme.font };
   return {
     background: null,
@@ -45,7 +45,7 @@ function lengthPanel({ curves, constant = [], buckets = [], caps, names, look, t
   const banded = bands ? curves.filter((row) => row.low !== null && row.high !== null) : [];
   if (banded.length) layer.push({ data: { values: banded }, mark: { type: "area", opacity: 0.16 }, encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color } });
   if (constant.length) layer.push({ data: { values: constant }, mark: { type: "line", strokeWidth: 1.2, strokeDash: [5, 3] }, encoding: { x, y, color } });
-  if (curves.length) layer.push({ data: { values: curves }, mark: { type: "line", strokeWidth: 2.2, tooltip: true }, encoding: { x, y, color, strokeDash, tooltip: along } });
+  if (curves.length) layer.push({ data: { values: curves }, mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash, tooltip: along } });
   if (buckets.length) layer.push({ data: { values: buckets }, mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } });
   return { width, height, layer };
 }

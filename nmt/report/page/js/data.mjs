@@ -1,16 +1,22 @@
-// Payloads of the page: deflated JSON in base64.
+// What a page holds deflated and in base64: data as JSON, the chart library, the models and their program.
 
-import { inflate } from "./bytes.mjs";
-import { byId } from "./dom.mjs";
-
-export async function unpack(identity) {
-  return JSON.parse(await inflate(byId(identity).textContent));
+export async function inflateBytes(base64) {
+  const bytes = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Starts the chart library, which is kept deflated, once. */
+export async function inflate(base64) {
+  return new TextDecoder().decode(await inflateBytes(base64));
+}
+
+/** The text of an element of the page. */
+export const unpack = (identity) => inflate(document.getElementById(identity).textContent);
+
+/** Starts the chart library once. */
 let library = null;
 export function chartLibrary() {
-  library ??= inflate(byId("library").textContent).then((source) => {
+  library ??= unpack("library").then((source) => {
     const program = document.createElement("script");
     program.textContent = source;
     document.head.append(program);

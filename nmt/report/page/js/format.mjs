@@ -1,33 +1,26 @@
 // Numbers and words as people read them.
 
-const MINUS = "\u2212";
-const THIN = "\u202f";
-
 /** A number with fixed decimals and a true minus sign; a dash for none. */
 export function fixed(value, digits = 2) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const text = Math.abs(value).toFixed(digits);
-  return value < 0 && Number(text) !== 0 ? MINUS + text : text;
+  return value < 0 && Number(text) !== 0 ? `\u2212${text}` : text;
 }
 
 /** With its sign, as differences are written. */
-export function signed(value, digits = 2) {
-  return value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits);
-}
+export const signed = (value, digits = 2) => (value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits));
 
-/** A share as a whole per cent; less than one half of one is said to be so. */
+/** A share as a whole per cent, or that it is less than one half of one. */
 export function percent(share) {
   const value = 100 * share;
-  if (value > 0 && value < 0.5) return `<1${THIN}%`;
-  return `${Math.round(value)}${THIN}%`;
+  return value > 0 && value < 0.5 ? "<1\u202f%" : `${Math.round(value)}\u202f%`;
 }
 
-export function plural(count, noun) {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
+export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** A p-value: three decimals, or that it is below the last of them; a dash for none. */
-export function pValue(value) {
-  if (value === null) return "–";
-  return value < 0.001 ? "<0.001" : value.toFixed(3);
-}
+export const pValue = (value) => (value === null ? "–" : value < 0.001 ? "<0.001" : value.toFixed(3));
+
+/** A number with its interval, where it has one. */
+export const interval = ({ value, low, high }, digits) =>
+  ((low ?? null) === null ? fixed(value, digits) : `${fixed(value, digits)} [${fixed(low, digits)}, ${fixed(high, digits)}]`);

@@ -43,9 +43,8 @@ export function heatmap(element, decoding, { choose, hover, label }) {
   );
   const at = (event) => {
     const box = picture.getBoundingClientRect();
-    const zoom = box.width / size.width; // a presented panel is shown larger
-    const j = Math.floor(((event.clientX - box.left) / zoom - left) / cell);
-    const i = Math.floor(((event.clientY - box.top) / zoom - top) / cell);
+    const j = Math.floor((event.clientX - box.left - left) / cell);
+    const i = Math.floor((event.clientY - box.top - top) / cell);
     return i >= 0 && i < target.length && j >= 0 && j < source.length ? [i, j] : null;
   };
   picture.addEventListener("pointermove", (event) => hover(at(event)));

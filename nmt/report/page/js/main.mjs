@@ -1,14 +1,13 @@
-// Starts the page: theme, what is said of runs, then what is kept of sentences.
+// Starts the page: colours, charts and tables of runs, then what is kept of sentences, then the models.
 
-import { byId } from "./dom.mjs";
+import { byId, h } from "./dom.mjs";
 import { unpack } from "./data.mjs";
 import { startExplorer } from "./explorer.mjs";
 import { startLive } from "./live/panel.mjs";
 import { startOverview } from "./overview.mjs";
-import { startTheme } from "./theme.mjs";
 import { startTranslations } from "./translations.mjs";
 
-/** Keeps the section that the address names where it is read, as what stands above it is drawn. */
+/** Keeps the section that the address names in view while what stands above it is drawn. */
 function holdNamedSection() {
   const section = location.hash && byId(location.hash.slice(1));
   if (!section) return;
@@ -17,9 +16,19 @@ function holdNamedSection() {
   for (const act of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(act, () => hold.disconnect(), { once: true });
 }
 
+/** Light or dark colours: as the system, or as chosen. */
+function startTheme(redraw) {
+  const choice = byId("theme");
+  choice.addEventListener("change", () => {
+    document.documentElement.dataset.theme = choice.value; // "auto" has no style of its own
+    redraw();
+  });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+}
+
 async function start() {
   holdNamedSection();
-  const data = await unpack("data");
+  const data = JSON.parse(await unpack("data"));
   const overview = data.overview ? startOverview(data.overview) : null;
   let live = null;
   startTheme(() => {
@@ -31,7 +40,12 @@ async function start() {
   if (overview && data.translations) startTranslations(data.translations, overview, explore);
   await drawn;
   document.documentElement.dataset.ready = "true";
-  live = await startLive(data.live);
+  if (!data.live) return;
+  try {
+    live = await startLive(data.live);
+  } catch (error) {
+    byId("live-section").append(h("p", { text: `The models could not be started: ${error.message}` }));
+  }
 }
 
 start();

@@ -1,49 +1,33 @@
 // Runs switched on and off, the charts over length and over training, and the tables that follow the same switches.
 
-import { h, byId, setOptions } from "./dom.mjs";
 import { lengthSpec, trainingSpec } from "./charts.mjs";
-import { COLOURS, chartWidth, dataTable, draw, erase, legend, sample, theme } from "./plots.mjs";
+import { byId, h, setOptions } from "./dom.mjs";
+import { COLOURS, chartWidth, dataTable, draw, legend, sample, theme } from "./plots.mjs";
 import { bucketCounts, caps, comparedRows, looks, passing, scoreRows, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
+import { onResize } from "./stepper.mjs";
 import { sortable } from "./tables.mjs";
 
 const TRAINING = { train_nll_per_word: "Training NLL, nats per word", nll_per_word: "Development NLL, nats per word", bleu: "Development BLEU" };
 
 const BANDED = 25; // lines whose bands are drawn at first: those of more hide them
 
-/** Starts the part of the page that speaks of runs as wholes; returns {changed, on}. */
+/** Starts the part of the page about runs as a whole; returns {changed, on, set, redraw, listen}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
-  const on = new Set(overview.runs.map((run) => run.label));
+  const on = new Set(overview.runs.map(({ label }) => label));
   const off = {};
   const listeners = [];
-  const set = byId("set");
-  const metric = byId("metric");
-  const tested = byId("tested");
-  const grouped = byId("grouped");
-  const compared = byId("compared");
-  const bands = byId("bands");
-  const training = byId("training-metric");
-  setOptions(set, Object.keys(overview.sets).map((name) => [name, name]));
-  setOptions(training, Object.entries(TRAINING).filter(([key]) => overview.runs.some((run) => run.history.some((point) => point[key] !== null && point[key] !== undefined))));
+  const [set, metric, tested, bucket, together, compared, bands, training] = ["set", "metric", "tested", "bucket", "grouped", "compared", "bands", "training-metric"].map(byId);
   const scored = Object.keys(overview.sets).length > 0;
-  for (const part of ["length", "scores", "significance", "translations"]) byId(`${part}-section`).hidden = !scored;
-  byId("training-curve").hidden = !training.value;
-  byId("training-section").hidden = !training.value && !document.querySelector("#training-section table.sortable");
   const seeded = overview.groups.length < overview.runs.length;
-  byId("grouped-field").hidden = !seeded;
-  byId("set-field").hidden = Object.keys(overview.sets).length < 2;
-  grouped.checked = seeded && overview.runs.length > 4;
-  bands.checked = (grouped.checked ? overview.groups : overview.runs).length <= BANDED;
+  const known = (key) => overview.runs.some(({ history }) => history.some((point) => (point[key] ?? null) !== null));
 
+  // Which runs are on
   const boxes = new Map();
-  function runList() {
-    const items = overview.runs.map((run) => {
-      const box = h("input", { type: "checkbox", checked: true, onchange: () => { toggle(run.label, box.checked); changed(); } });
-      boxes.set(run.label, box);
-      return h("li", {}, h("label", {}, box, sample(look.runs.get(run.label)), h("span", { text: run.label })));
-    });
-    byId("run-list").replaceChildren(...items);
+  function checkbox(act) {
+    const box = h("input", { type: "checkbox", checked: true, onchange: () => { act(box.checked); changed(); } });
+    return box;
   }
   function toggle(label, state) {
     if (state) on.add(label);
@@ -51,116 +35,110 @@ export function startOverview(overview) {
     boxes.get(label).checked = state;
   }
   function everything(state) {
-    for (const run of overview.runs) toggle(run.label, state);
-    for (const key of Object.keys(off)) off[key].clear();
+    for (const label of boxes.keys()) toggle(label, state);
+    for (const values of Object.values(off)) values.clear();
     for (const box of byId("filters").querySelectorAll("input")) box.checked = true;
     changed();
   }
-  function filterBoxes() {
-    const fields = overview.filters.map((filter) => {
-      off[filter.key] = new Set();
-      const values = [...new Set(filter.values)];
-      return h("fieldset", {}, h("legend", { text: filter.title }), values.map((value) => {
-        const box = h("input", { type: "checkbox", checked: true, onchange: () => {
-          if (box.checked) off[filter.key].delete(value);
-          else off[filter.key].add(value);
-          const pass = new Set(passing(overview, off));
-          for (const run of overview.runs) toggle(run.label, pass.has(run.label));
-          changed();
-        } });
-        return h("label", {}, box, h("span", { text: value }));
-      }));
-    });
-    byId("filters").replaceChildren(...fields);
-  }
+  byId("run-list").replaceChildren(...overview.runs.map(({ label }) => {
+    boxes.set(label, checkbox((state) => toggle(label, state)));
+    return h("li", {}, h("label", {}, boxes.get(label), sample(look.runs.get(label)), h("span", { text: label })));
+  }));
+  byId("filters").replaceChildren(...overview.filters.map(({ key, title, values }) => {
+    off[key] = new Set();
+    return h("fieldset", {}, h("legend", { text: title }), [...new Set(values)].map((value) => {
+      const box = checkbox((state) => {
+        if (state) off[key].delete(value);
+        else off[key].add(value);
+        const pass = new Set(passing(overview, off));
+        for (const label of boxes.keys()) toggle(label, pass.has(label));
+      });
+      return h("label", {}, box, h("span", { text: value }));
+    }));
+  }));
 
-  const shown = (groups = grouped.checked) => (groups
-    ? overview.groups.filter((_, index) => overview.runs.some((run) => run.group === index && on.has(run.label)))
-    : overview.runs.filter((run) => on.has(run.label)).map((run) => run.label));
-  const lookOf = (name, groups = grouped.checked) => (groups ? look.groups[overview.groups.indexOf(name)] : look.runs.get(name));
-
-  /** The choice of `compared`: a score itself, or its difference or ratio to a control. */
-  function view() {
-    const [kind, control] = compared.value.split("\n");
-    return { kind, control };
+  // Charts
+  function lines(rows, groups) {
+    const held = new Set(rows.map(({ series }) => series));
+    return (groups ? overview.groups : overview.runs.map(({ label }) => label)).filter((name) => held.has(name));
   }
+  const lookOf = (groups) => (name) => (groups ? look.groups : look.runs).get(name);
+
   async function lengthChart() {
-    const { kind, control } = view();
-    const entry = overview.sets[set.value];
-    const ownGroups = grouped.checked || kind !== "score";
-    const rows = (key) => (kind === "score" ? scoreRows(overview, set.value, key, on, grouped.checked) : { curves: comparedRows(overview, set.value, key, on, kind, control), buckets: [] });
-    const about = (key) => ({ ...rows(key), title: { score: "", difference: "Difference of ", ratio: "Ratio of " }[kind] + overview.scores[key].title, digits: overview.scores[key].digits + (kind === "ratio"), zero: kind === "score" && !overview.scores[key].ratio, level: { difference: 0, ratio: 1 }[kind] });
+    const [kind, control] = compared.value.split("\n"); // a score itself, or its difference or ratio to a control
+    const groups = together.checked || kind !== "score";
+    const rows = (key) => (kind === "score" ? scoreRows(overview, set.value, key, on, together.checked) : { curves: comparedRows(overview, set.value, key, on, kind, control), constant: [], buckets: [] });
+    const about = (key) => {
+      const { title, digits, ratio } = overview.scores[key];
+      return { ...rows(key), title: { score: "", difference: "Difference of ", ratio: "Ratio of " }[kind] + title, digits: digits + (kind === "ratio"), zero: kind === "score" && !ratio, level: { difference: 0, ratio: 1 }[kind] };
+    };
     const main = about(metric.value);
-    const all = [...main.curves, ...main.buckets];
-    const names = shown(ownGroups).filter((name) => all.some((row) => row.series === name));
-    const look = (name) => lookOf(name, ownGroups);
+    const names = lines([...main.curves, ...main.buckets], groups);
     const element = byId("length-chart");
-    byId("length-empty").hidden = names.length > 0;
     const parts = metric.value === "bleu" ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key]) : [];
-    const counts = bucketCounts(overview, set.value, metric.value);
-    const common = { caps: caps(overview, on), names, look, bands: bands.checked, width: chartWidth(element), theme: theme(), words: "source words" };
-    if (names.length === 0) erase(element);
-    else await draw(element, lengthSpec({ ...main, ...common, counts, parts: parts.map(about) }));
-    legend(byId("length-legend"), names, look);
-    const table = kind === "score" && main.buckets.length ? main.buckets : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
+    const common = { caps: caps(overview, on), names, look: lookOf(groups), bands: bands.checked, width: chartWidth(element), theme: theme(), words: "source words" };
+    byId("length-empty").hidden = names.length > 0;
+    await draw(element, names.length ? lengthSpec({ ...main, ...common, counts: bucketCounts(overview, set.value, metric.value), parts: parts.map(about) }) : null);
+    legend(byId("length-legend"), names, lookOf(groups));
+    const table = main.buckets.length ? main.buckets : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
     dataTable(byId("length-data"), table, "bucket", names, main.digits);
-    byId("length-note").textContent = kind === "score" ? entry.caption : entry.compared[control];
+    const { caption, compared: captions } = overview.sets[set.value];
+    byId("length-note").textContent = kind === "score" ? caption : captions[control];
   }
   async function trainingChart() {
-    if (!training.value) return;
-    const rows = trainingRows(overview, training.value, on, grouped.checked);
-    const names = shown().filter((name) => rows.some((row) => row.series === name));
+    const rows = trainingRows(overview, training.value, on, together.checked);
+    const names = lines(rows, together.checked);
     const element = byId("training-chart");
-    if (names.length === 0) erase(element);
-    else await draw(element, trainingSpec({ rows, names, look: lookOf, title: TRAINING[training.value], width: chartWidth(element), theme: theme() }));
-    legend(byId("training-legend"), names, lookOf);
+    const look = lookOf(together.checked);
+    await draw(element, names.length ? trainingSpec({ rows, names, look, title: TRAINING[training.value], width: chartWidth(element), theme: theme() }) : null);
+    legend(byId("training-legend"), names, look);
     dataTable(byId("training-data"), rows, "update", names, 3);
   }
-  let drawnAt = 0;
-  function charts() {
-    drawnAt = byId("configuration-section").clientWidth;
-    return Promise.all([scored ? lengthChart() : null, trainingChart()]);
-  }
+  const charts = () => Promise.all([scored ? lengthChart() : null, training.value ? trainingChart() : null]);
+
+  // Tables
+  const ofSet = (rows) => rows.filter((row) => row.set === set.value);
   function metrics() {
-    const { scores, significance } = overview.sets[set.value];
-    const titled = (keys) => keys.map((key) => [key, overview.scores[key].title]);
-    setOptions(metric, titled(scores));
+    const titled = (keys) => Object.keys(overview.scores).filter((key) => keys.has(key)).map((key) => [key, overview.scores[key].title]);
+    setOptions(metric, titled(new Set(ofSet(overview.buckets).map(({ key }) => key))));
+    setOptions(tested, titled(new Set(ofSet(overview.differences).map(({ score }) => score))));
     const controls = Object.keys(overview.sets[set.value].compared);
     const kinds = [["difference", "less that of"], ["ratio", "divided by that of"]];
     setOptions(compared, [["score", "itself"], ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`]))]);
     byId("compared-field").hidden = controls.length < 2;
-    setOptions(tested, titled(Object.keys(significance)));
-  }
-  function tables() {
-    for (const block of document.querySelectorAll("[data-set]")) block.hidden = block.dataset.set !== set.value;
-    for (const row of document.querySelectorAll("tr[data-run]")) row.hidden = !on.has(row.dataset.run);
   }
   function significance() {
-    const labels = overview.runs.map((run) => run.label);
-    const shownLabels = labels.filter((label) => on.has(label));
-    matrix(overview.sets[set.value], tested.value, overview.scores[tested.value], labels, shownLabels);
+    const rows = ofSet(overview.differences).filter(({ score }) => score === tested.value);
+    const labels = overview.runs.map(({ label }) => label).filter((label) => on.has(label));
+    matrix(rows, bucket, overview.scores[tested.value], overview.level, labels);
   }
   function changed() {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;
-    tables();
+    for (const block of document.querySelectorAll("[data-set]")) block.hidden = block.dataset.set !== set.value;
+    for (const row of document.querySelectorAll("tr[data-run]")) row.hidden = !on.has(row.dataset.run);
     if (scored) significance();
     for (const listener of listeners) listener();
     return charts();
   }
 
-  runList();
-  filterBoxes();
+  setOptions(set, Object.keys(overview.sets).map((name) => [name, name]));
+  setOptions(training, Object.entries(TRAINING).filter(([key]) => known(key)));
   if (scored) metrics();
+  for (const part of ["length", "scores", "significance", "translations"]) byId(`${part}-section`).hidden = !scored;
+  byId("training-curve").hidden = !training.value;
+  byId("training-section").hidden = !training.value && !document.querySelector("#training-section table.sortable");
+  byId("grouped-field").hidden = !seeded;
+  byId("set-field").hidden = Object.keys(overview.sets).length < 2;
+  together.checked = seeded && overview.runs.length > 4;
+  bands.checked = (together.checked ? overview.groups : overview.runs).length <= BANDED;
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
   byId("all-on").addEventListener("click", () => everything(true));
   byId("all-off").addEventListener("click", () => everything(false));
   set.addEventListener("change", () => { metrics(); changed(); });
   for (const control of [metric, bands, compared]) control.addEventListener("change", lengthChart);
   training.addEventListener("change", trainingChart);
-  grouped.addEventListener("change", changed);
-  for (const control of [tested, byId("bucket")]) control.addEventListener("change", significance);
-  new ResizeObserver(([entry]) => {
-    if (Math.abs(entry.contentRect.width - drawnAt) > 8) charts();
-  }).observe(byId("configuration-section"));
+  together.addEventListener("change", changed);
+  for (const control of [tested, bucket]) control.addEventListener("change", significance);
+  onResize(byId("configuration-section"), charts);
   return { changed, on, set, redraw: charts, listen: (listener) => listeners.push(listener) };
 }

@@ -1,9 +1,9 @@
 // Draws specifications with Vega as SVG, in the page's colours, with a tooltip that only ever sets text.
 
-import { chartLibrary } from "./data.mjs";
 import { DASHES, SHAPES } from "./charts.mjs";
+import { chartLibrary } from "./data.mjs";
 import { byId, h, svg } from "./dom.mjs";
-import { fixed } from "./format.mjs";
+import { interval } from "./format.mjs";
 
 export const COLOURS = 7;
 
@@ -11,12 +11,9 @@ export const COLOURS = 7;
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(name).trim();
+  const names = { text: "--text", grid: "--grid", axis: "--line", bar: "--bar", font: "--font" };
   return {
-    text: value("--text"),
-    grid: value("--grid"),
-    axis: value("--line"),
-    bar: value("--bar"),
-    font: value("--font"),
+    ...Object.fromEntries(Object.entries(names).map(([key, name]) => [key, value(name)])),
     colours: Array.from({ length: COLOURS }, (_, index) => value(`--series-${index}`)),
   };
 }
@@ -26,36 +23,34 @@ export const chartWidth = (element) => Math.max(220, Math.min(1300, element.clie
 
 function tooltip(_, event, __, value) {
   const box = byId("tooltip");
-  if (!value) {
-    box.hidden = true;
-    return;
-  }
-  const rows = Object.entries(value).filter(([, text]) => text !== "" && text !== "NaN" && text !== "null");
+  box.hidden = !value;
+  if (!value) return;
+  const rows = Object.entries(value).filter(([, text]) => !["", "NaN", "null"].includes(text));
   box.replaceChildren(...rows.map(([name, text]) => h("div", {}, h("span", { text: name }), h("b", { text }))));
-  box.hidden = false;
   const left = Math.min(event.clientX + 14, window.innerWidth - box.offsetWidth - 8);
-  const top = event.clientY + 14 + box.offsetHeight > window.innerHeight ? event.clientY - box.offsetHeight - 10 : event.clientY + 14;
+  const below = event.clientY + 14 + box.offsetHeight <= window.innerHeight;
   box.style.left = `${Math.max(4, left)}px`;
-  box.style.top = `${top}px`;
+  box.style.top = `${below ? event.clientY + 14 : event.clientY - box.offsetHeight - 10}px`;
 }
 
 const nothing = () => Promise.reject(new Error("this page loads nothing"));
 const REFUSING = { load: nothing, sanitize: nothing, http: nothing, file: nothing };
-const drawings = new Map();
+const drawings = new Map(); // of each element: {turn, view}
 
-/** Draws a specification in an element, in place of what it held; of calls that overlap the last one stays. */
+/** Draws a specification in an element, in place of what it held, or nothing for null; of calls that overlap the last one
+ * stays. */
 export async function draw(element, spec) {
-  const turn = outdate(element);
-  const embed = await chartLibrary();
+  const turn = (drawings.get(element)?.turn ?? 0) + 1;
+  drawings.set(element, { ...drawings.get(element), turn });
   const frame = h("div");
   const options = { actions: false, renderer: "svg", mode: "vega-lite", tooltip, loader: REFUSING, defaultStyle: false, ast: true };
-  const result = await embed(frame, spec, options);
+  const view = spec && await (await chartLibrary())(frame, spec, options);
   if (drawings.get(element).turn !== turn) {
-    result.finalize();
+    view?.finalize();
     return;
   }
-  drawings.get(element).old?.finalize();
-  drawings.set(element, { turn, result });
+  drawings.get(element).view?.finalize();
+  drawings.set(element, { turn, view });
   element.replaceChildren(frame);
   element.dataset.drawn = String(turn);
 }
@@ -82,33 +77,13 @@ export function legend(element, names, look) {
   element.replaceChildren(...names.map((name) => h("li", {}, sample(look(name)), h("span", { text: name }))));
 }
 
-/** Says that what an element shows is out of date; returns the turn of the drawing that may replace it. */
-function outdate(element) {
-  const { turn = 0, result, old } = drawings.get(element) ?? {};
-  drawings.set(element, { turn: turn + 1, old: result ?? old });
-  return turn + 1;
-}
-
-/** Leaves an element without a chart. */
-export function erase(element) {
-  const turn = outdate(element);
-  drawings.get(element).old?.finalize();
-  drawings.set(element, { turn });
-  element.replaceChildren();
-  element.dataset.drawn = String(turn);
-}
-
 /** The numbers behind a chart as a table: a row a series, a column a place on the x axis. */
 export function dataTable(element, rows, column, names, digits) {
-  const places = [...new Map(rows.map((row) => [row[column], row])).keys()];
+  const places = [...new Set(rows.map((row) => row[column]))];
   const cell = new Map(rows.map((row) => [`${row.series}\n${row[column]}`, row]));
-  const head = h("tr", {}, h("th", { scope: "col", text: "Run" }), places.map((text) => h("th", { scope: "col", text })));
-  const body = names.map((name) =>
-    h("tr", {}, h("th", { scope: "row", text: name }), places.map((place) => {
-      const row = cell.get(`${name}\n${place}`);
-      const text = !row ? "–" : row.low === null || row.low === undefined ? fixed(row.value, digits) : `${fixed(row.value, digits)} [${fixed(row.low, digits)}, ${fixed(row.high, digits)}]`;
-      return h("td", { text });
-    })),
+  const text = (row) => (row ? interval(row, digits) : "–");
+  element.replaceChildren(
+    h("thead", {}, h("tr", {}, ["Run", ...places].map((title) => h("th", { scope: "col", text: title })))),
+    h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row", text: name }), places.map((place) => h("td", { text: text(cell.get(`${name}\n${place}`)) }))))),
   );
-  element.replaceChildren(h("thead", {}, head), h("tbody", {}, body));
 }

@@ -6,23 +6,27 @@ import { h } from "./dom.mjs";
 const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "font-family", "font-size", "font-style", "font-weight", "opacity", "paint-order"];
 const DENSITY = 2;
 
-/** Buttons that save what `drawing()` returns at that time under `name()`; what cannot be saved is said in their place. */
+/** Buttons that save what `drawing()` returns at that time under `name()`; an error is told beside them. */
 export function saveButtons(drawing, name) {
-  const said = h("span", { role: "status" });
-  const save = (kind, make) => async () => {
-    said.textContent = "";
+  const status = h("span", { role: "status" });
+  const button = (kind, make) => h("button", { type: "button", class: "small", text: `Save ${kind.toUpperCase()}`, onclick: async () => {
+    status.textContent = "";
     try {
-      download(await make(drawing()), `${name().replace(/[^\p{L}\p{N}]+/gu, "-")}.${kind}`);
+      const url = URL.createObjectURL(await make(standalone(drawing())));
+      h("a", { href: url, download: `${name().replace(/[^\p{L}\p{N}]+/gu, "-")}.${kind}` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
     } catch (error) {
-      said.textContent = `The picture could not be saved: ${error.message}`;
+      status.textContent = `The picture could not be saved: ${error.message}`;
     }
-  };
-  const button = (kind, make) => h("button", { type: "button", class: "small", text: `Save ${kind.toUpperCase()}`, onclick: save(kind, make) });
-  return h("div", { class: "actions save" }, button("svg", (picture) => svgFile(picture)), button("png", pngFile), said);
+  } });
+  const svgFile = (text) => new Blob([text], { type: "image/svg+xml" });
+  return h("div", { class: "actions save" }, button("svg", svgFile), button("png", pngFile), status);
 }
 
-/** The drawing with its colours and fonts written into it, on the page's background. */
-export function standalone(picture) {
+const background = () => getComputedStyle(document.body).backgroundColor;
+
+/** The text of a drawing with its colours and fonts written into it, on the page's background. */
+function standalone(picture) {
   const copy = picture.cloneNode(true);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   const [from, to] = [picture, copy].map((root) => [root, ...root.querySelectorAll("*")]);
@@ -31,28 +35,18 @@ export function standalone(picture) {
     to[n].setAttribute("style", STYLES.map((key) => `${key}:${style.getPropertyValue(key)}`).join(";"));
     to[n].removeAttribute("class");
   });
-  copy.style.background = getComputedStyle(document.body).backgroundColor;
+  copy.style.background = background();
   return new XMLSerializer().serializeToString(copy);
 }
 
-const svgFile = (picture) => new Blob([standalone(picture)], { type: "image/svg+xml" });
-
-async function pngFile(picture) {
+async function pngFile(text) {
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(picture))}`;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
   const canvas = h("canvas", { width: DENSITY * image.naturalWidth, height: DENSITY * image.naturalHeight });
   const context = canvas.getContext("2d");
-  context.fillStyle = getComputedStyle(document.body).backgroundColor;
+  context.fillStyle = background();
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
-  const file = await new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
-  if (file === null) throw new Error("the browser gave no picture");
-  return file;
-}
-
-function download(file, name) {
-  const url = URL.createObjectURL(file);
-  h("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  return new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
 }

@@ -3,49 +3,38 @@
 import { byId, h, setOptions } from "./dom.mjs";
 import { fixed, pValue, signed } from "./format.mjs";
 
-/** Differences by pair, both ways round: Map "a\nb" -> {delta, low, high, p, corrected, sentences}, for one bucket.
- *
- * In the rows runs stand by their number among `labels`. */
-export function pairs(rows, bucket, labels) {
-  const found = new Map();
-  for (const [first, second, name, delta, low, high, p, corrected, sentences] of rows) {
-    if (name !== bucket) continue;
-    const [a, b] = [labels[first], labels[second]];
-    found.set(`${a}\n${b}`, { delta, low, high, p, corrected, sentences });
-    found.set(`${b}\n${a}`, { delta: -delta, low: high === null ? null : -high, high: low === null ? null : -low, p, corrected, sentences });
-  }
-  return found;
+/** The tests of pairs, both ways round: Map "a\nb" -> the row of a less b. */
+export function pairs(rows) {
+  const turned = ({ a, b, delta, low, high, ...row }) => ({ ...row, a: b, b: a, delta: -delta, low: high === null ? null : -high, high: low === null ? null : -low });
+  return new Map(rows.flatMap((row) => [row, turned(row)]).map((row) => [`${row.a}\n${row.b}`, row]));
 }
 
-/** What a difference that is not chance says; nothing where neither way is better. */
+/** What a difference that is not chance means; nothing where neither way is better. */
 export const verdict = (delta, higherIsBetter) =>
   higherIsBetter === null ? "level" : (delta > 0) === higherIsBetter ? "better" : "worse";
 
 /** Stars, so that significance is never told by colour alone. */
 export const stars = (p) => (p === null ? "" : p < 0.001 ? "***" : p < 0.01 ? "**" : p < 0.05 ? "*" : "");
 
-/** Draws the matrix of one score, which `about` describes ({title, digits, higher_is_better}). */
-export function matrix(set, score, about, labels, shown) {
-  const rows = set.significance[score] ?? [];
-  const names = [...new Set(rows.map((row) => row[2]))];
-  const bucket = byId("bucket");
-  setOptions(bucket, names.map((name) => [name, name === "all" ? "the whole set" : `${name} words`]));
-  const table = byId("significance");
-  const found = pairs(rows, bucket.value, labels);
-  const tested = new Set([...found.keys()].map((key) => key.slice(0, key.indexOf("\n"))));
-  const known = shown.filter((label) => tested.has(label));
+/** Draws the matrix of the tests of a score, which `about` describes ({title, digits, higher_is_better}), in the bucket that
+ * is chosen in a select. */
+export function matrix(rows, bucket, about, level, shown) {
+  const buckets = [...new Set(rows.map((row) => row.bucket))];
+  setOptions(bucket, buckets.map((name) => [name, name === "all" ? "the whole set" : `${name} words`]));
   byId("significance-section").hidden = rows.length === 0;
-  const head = h("tr", {}, h("td"), known.map((label) => h("th", { scope: "col" }, h("span", { text: label }))));
-  const body = known.map((row) =>
-    h("tr", {}, h("th", { scope: "row", text: row }), known.map((column) => {
-      const pair = found.get(`${row}\n${column}`);
-      if (!pair) return h("td", { class: "self", text: row === column ? "" : "–" });
-      const mark = stars(pair.corrected);
-      const state = mark ? verdict(pair.delta, about.higher_is_better) : "level";
-      const said = `${row} less ${column}: ${signed(pair.delta, about.digits)} ${about.title}, ${set.level} interval ${fixed(pair.low, about.digits)} to ${fixed(pair.high, about.digits)}, p ${pValue(pair.corrected)}, ${pair.sentences} sentences`;
-      return h("td", { class: state, title: said, "aria-label": said }, h("b", { text: `${signed(pair.delta, about.digits)}${mark}` }), h("small", { text: `p ${pValue(pair.corrected)}` }));
-    })),
-  );
-  table.tHead.replaceChildren(head);
-  table.tBodies[0].replaceChildren(...body);
+  const found = pairs(rows.filter((row) => row.bucket === bucket.value));
+  const tested = new Set([...found.values()].map(({ a }) => a));
+  const known = shown.filter((label) => tested.has(label));
+  const cell = (row, column) => {
+    const pair = found.get(`${row}\n${column}`);
+    if (!pair) return h("td", { class: "self", text: row === column ? "" : "–" });
+    const { delta, low, high, p_corrected: p, sentences } = pair;
+    const { title, digits, higher_is_better: higherIsBetter } = about;
+    const text = `${row} less ${column}: ${signed(delta, digits)} ${title}, ${level} interval ${fixed(low, digits)} to ${fixed(high, digits)}, p ${pValue(p)}, ${sentences} sentences`;
+    return h("td", { class: stars(p) ? verdict(delta, higherIsBetter) : "level", title: text, "aria-label": text },
+      h("b", { text: `${signed(delta, digits)}${stars(p)}` }), h("small", { text: `p ${pValue(p)}` }));
+  };
+  const table = byId("significance");
+  table.tHead.replaceChildren(h("tr", {}, h("td"), known.map((label) => h("th", { scope: "col" }, h("span", { text: label })))));
+  table.tBodies[0].replaceChildren(...known.map((row) => h("tr", {}, h("th", { scope: "row", text: row }), known.map((column) => cell(row, column)))));
 }

@@ -1,15 +1,20 @@
 // What one model wrote, and how: the words, the figures, the picture of the attention or of the fixed vector, and the step.
 
-import { energies, entropy, expectationText, inWords, largest } from "../alignment.mjs";
+import { entropy, expectationText, inWords, largest, mean } from "../alignment.mjs";
+import { runnerRows, weightRow } from "../bars.mjs";
 import { h } from "../dom.mjs";
-import { fixed, percent, plural } from "../format.mjs";
+import { fixed, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
 import { saveButtons } from "../save.mjs";
 import { drawStates, likeness } from "./vector.mjs";
 
-const SHOWN = 6; // source words a step
+const SHOWN = 6; // source words of a step
 
-/** A column for a model: {element, show(record), step(i), waiting(said)}; `choose(i)` and `force(i, n)` are told of clicks. */
+/** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(), failed(message)}.
+ *
+ * @param choose called with the word that is clicked
+ * @param force called with a word and the number of the runner-up that shall stand in its place
+ */
 export function column(model, { choose, force }) {
   const ui = {
     words: h("p", { class: "written", lang: model.about.languages[1] }),
@@ -23,37 +28,41 @@ export function column(model, { choose, force }) {
   };
   const head = (...titles) => h("thead", {}, h("tr", {}, titles.map((text) => (text === "" ? h("td") : h("th", { scope: "col", text })))));
   const reads = h("table", { class: "bars" }, h("caption", { text: "Reads" }), head("Source word", "", "Weight", "Energy"), ui.read);
-  const runners = h("table", { class: "bars" }, h("caption", { text: "Runners-up (press one to have it written instead)" }), head("Word", "", "Probability"), ui.runners);
-  const name = h("h3", { text: model.label });
+  const runners = h("table", { class: "bars" }, h("caption", { text: "Runners-up (click one to force it)" }), head("Word", "", "Probability"), ui.runners);
   const save = saveButtons(() => ui.map.querySelector("svg"), () => `${model.label} ${record.target.slice(0, 5).join(" ")}`);
-  const element = h("article", { class: "live-column", "aria-label": model.label }, name, ui.words, ui.figures, ui.map, save, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
   save.hidden = true;
+  const element = h("article", { class: "live-column", "aria-label": model.label }, h("h3", { text: model.label }), ui.words, ui.figures, ui.map, save, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
   let record = null;
   let buttons = [];
   let picture = null;
   let at = 0;
 
   function draw() {
+    if (!record) return;
+    const written = plural(record.target.length, "written word");
     const label = record.weights
-      ? `Attention of ${plural(record.target.length, "written word")} over ${plural(record.source.length, "source word")} in ${model.label}`
-      : `${model.label}: one fixed vector feeds each of ${plural(record.target.length, "written word")}`;
+      ? `Attention of ${written} over ${plural(record.source.length, "source word")} in ${model.label}`
+      : `${model.label}: one fixed vector feeds each of ${written}`;
     picture = heatmap(ui.map, record, { choose, hover: () => {}, label });
+    picture.step(at);
   }
 
-  function show(found) {
-    record = found;
+  function show(translated) {
+    record = translated;
+    at = 0;
     element.classList.remove("waits");
-    buttons = record.target.map((word, i) => h("button", { type: "button", class: record.written[i] === word ? "word" : "word replaced", title: record.written[i] === word ? null : `the model wrote ${record.written[i]}`, onclick: () => choose(i), text: word }));
+    buttons = record.target.map((word, i) => {
+      const replaced = record.written[i] !== word;
+      return h("button", { type: "button", class: replaced ? "word replaced" : "word", title: replaced ? `the model wrote ${record.written[i]}` : null, onclick: () => choose(i), text: word });
+    });
     ui.words.replaceChildren(...buttons.flatMap((button) => [button, " "]));
-    const entropies = record.weights?.map(entropy);
-    const figures = [
-      ["log-probability per word", `${fixed(record.perWord)} nats`],
-      ["words not read", record.unread === null ? "– (no attention)" : unread(record)],
-      ["attention entropy", entropies ? `${fixed(entropies.reduce((a, b) => a + b, 0) / entropies.length)} nats` : "–"],
-      ["written in", `${fixed(record.seconds)} s${record.finished ? "" : ", without an end"}`],
-    ];
-    ui.figures.replaceChildren(...figures.map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
-    draw();
+    const figures = {
+      "log-probability per word": `${fixed(record.perWord)} nats`,
+      "words not read": record.unread === null ? "– (no attention)" : unread(record),
+      "attention entropy": record.weights ? `${fixed(mean(record.weights.map(entropy)))} nats` : "–",
+      "decoded in": `${fixed(record.seconds)} s${record.finished ? "" : "; stopped at the length limit"}`,
+    };
+    ui.figures.replaceChildren(...Object.entries(figures).map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
     save.hidden = false;
     ui.states.replaceChildren();
     if (record.states) {
@@ -66,25 +75,16 @@ export function column(model, { choose, force }) {
   function step(i) {
     if (!record) return;
     at = Math.min(i, record.target.length - 1);
-    buttons.forEach((button, n) => {
-      button.setAttribute("aria-pressed", String(n === at));
-    });
+    buttons.forEach((button, n) => button.setAttribute("aria-pressed", String(n === at)));
     picture.step(at);
     ui.said.textContent = inWords(record, at);
     if (record.weights) {
       const weights = record.weights[at];
-      const scores = energies(weights, record.z[at]);
-      ui.read.replaceChildren(...largest(weights, SHOWN, 0.001).map((j) => row(record.source[j], weights[j], [fixed(weights[j], 3), fixed(scores[j])])));
-      ui.totals.textContent = `entropy ${fixed(entropy(weights))} nats (all alike would be ${fixed(Math.log(weights.length))})`;
+      ui.read.replaceChildren(...largest(weights, SHOWN, 0.001).map((j) => weightRow(record, at, j)));
+      ui.totals.textContent = `entropy ${fixed(entropy(weights))} nats (uniform: ${fixed(Math.log(weights.length))})`;
     } else ui.totals.textContent = expectationText(record, at);
-    const flat = record.runners[at];
-    const rows = [row(record.written[at], Math.exp(record.p[at]), [percent(Math.exp(record.p[at]))], "own")];
-    for (let k = 0; k < flat.length; k += 2) {
-      const chance = Math.exp(flat[k + 1]);
-      const button = h("button", { type: "button", class: "word", onclick: () => force(at, k / 2), text: flat[k] });
-      rows.push(row(button, chance, [percent(chance)]));
-    }
-    ui.runners.replaceChildren(...rows);
+    const button = (text, n) => h("button", { type: "button", class: "word", onclick: () => force(at, n), text });
+    ui.runners.replaceChildren(...runnerRows({ ...record, target: record.written }, at, button));
   }
 
   return {
@@ -92,18 +92,15 @@ export function column(model, { choose, force }) {
     model,
     show,
     step,
-    draw: () => { if (record) { draw(); picture.step(at); } },
+    draw,
     record: () => record,
     waiting: () => element.classList.add("waits"),
     failed: (message) => { element.classList.remove("waits"); ui.words.textContent = message; },
   };
 }
 
-const row = (name, share, cells, kind = null) =>
-  h("tr", { class: kind }, h("th", { scope: "row" }, name), h("td", { class: "track" }, h("span", { class: "bar", style: `width: ${(100 * share).toFixed(1)}%` })), cells.map((text) => h("td", { text })));
-
-function unread(record) {
-  const words = record.unread.map((j) => record.source[j]);
-  const named = words.length ? `: ${words.slice(0, 8).join(", ")}${words.length > 8 ? ", …" : ""}` : "";
-  return `${words.length} of ${record.source.length - 1}${named}`;
+function unread({ unread: places, source }) {
+  const words = places.slice(0, 8).map((j) => source[j]);
+  const named = words.length ? `: ${words.join(", ")}${places.length > 8 ? ", …" : ""}` : "";
+  return `${places.length} of ${source.length - 1}${named}`;
 }

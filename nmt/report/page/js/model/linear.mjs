@@ -1,13 +1,14 @@
-// Products of typed arrays. K rows, n entries a row of the input, m of the output. Sums are made in 64 bits.
+// Products of typed arrays. A matrix is {data, columns}; vectors of several rows stand one after another in one array.
+// K rows, n entries a row of the input, m of the output. Sums are made in 64 bits.
 
 /** x Wᵀ + bias: x (K, n), W (m, n), bias (m) or null -> (K, m). */
-export function linear(x, W, n, bias = null) {
+export function linear(x, { data, columns: n }, bias = null) {
   const K = x.length / n;
-  const m = W.length / n;
+  const m = data.length / n;
   const out = new Float32Array(K * m);
   let k = 0;
-  for (; k + 4 <= K; k += 4) fourRows(x, W, n, m, bias, k, out); // W is read once for four rows
-  for (; k < K; k++) oneRow(x, W, n, m, bias, k, out);
+  for (; k + 4 <= K; k += 4) fourRows(x, data, n, m, bias, k, out); // W is read once for four rows
+  for (; k < K; k++) oneRow(x, data, n, m, bias, k, out);
   return out;
 }
 
@@ -64,18 +65,15 @@ export const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 /** As Math.tanh to within 1e-15, in a third of its time. */
 export const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x));
 
-/** Rows of a table (V, n): ids (K) -> (K, n). */
-export function rowsOf(table, n, ids) {
+/** Rows of a matrix (V, n): ids (K) -> (K, n). */
+export function rowsOf({ data, columns: n }, ids) {
   const out = new Float32Array(ids.length * n);
-  ids.forEach((id, k) => out.set(table.subarray(id * n, (id + 1) * n), k * n));
+  ids.forEach((id, k) => out.set(data.subarray(id * n, (id + 1) * n), k * n));
   return out;
 }
 
-/** log Σ exp of `length` numbers from `start` on. */
-export function logSumExp(values, start, length) {
-  let most = -Infinity;
-  for (let i = start; i < start + length; i++) if (values[i] > most) most = values[i];
-  let sum = 0;
-  for (let i = start; i < start + length; i++) sum += Math.exp(values[i] - most);
-  return most + Math.log(sum);
+/** log Σ exp of some numbers. */
+export function logSumExp(values) {
+  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  return most + Math.log(values.reduce((sum, value) => sum + Math.exp(value - most), 0));
 }

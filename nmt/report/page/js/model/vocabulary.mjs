@@ -1,6 +1,6 @@
 // Words to ids and back (nmt/data/vocabulary.py). 0 is </s>, 1 is <unk>.
 
-import { SPACE } from "./characters.mjs";
+import { SPACE } from "./moses.mjs";
 
 const SPECIAL = ["</s>", "<unk>"];
 export const END = 0;

@@ -1,0 +1,23 @@
+// Rows of a table with a bar: source words and their weights, or written words and their probabilities.
+
+import { energyText } from "./alignment.mjs";
+import { h } from "./dom.mjs";
+import { fixed, percent } from "./format.mjs";
+
+/** A row: a name (text or an element), a bar of `share`, and cells of text. */
+export function barRow(name, share, cells, kind = null) {
+  const bar = h("span", { class: "bar", style: `width: ${(100 * share).toFixed(1)}%` });
+  return h("tr", { class: kind }, h("th", { scope: "row" }, name), h("td", { class: "track" }, bar), cells.map((text) => h("td", { text })));
+}
+
+/** The row of source word j at step i. */
+export function weightRow({ source, weights, log_normaliser: z }, i, j, kind = null) {
+  const weight = weights[i][j];
+  return barRow(source[j], weight, [fixed(weight, 3), energyText(weight, z?.[i])], kind);
+}
+
+/** The written word of step i, then its runners-up; `name(word, n)` makes what stands for runner-up n. */
+export function runnerRows({ target, log_probability: own, runners_up: others }, i, name = (word) => word) {
+  const row = (word, value, kind = null) => barRow(word, Math.exp(value ?? -Infinity), [value === null ? "–" : percent(Math.exp(value))], kind);
+  return [row(target[i], own?.[i] ?? null, "own"), ...(others?.[i] ?? []).map(([word, value], n) => row(name(word, n), value))];
+}

@@ -1,0 +1,58 @@
+// Steps through written words by buttons, a slider and keys.
+
+import { byId } from "./dom.mjs";
+
+/** Steps with the controls `<prefix>-previous`, `-next`, `-slider`, and the keys pressed in `<prefix>-stage`.
+ *
+ * @param show shows a step: (step) => text for the slider
+ * @param keys other keys: {name: function}
+ * @param acted called where a person steps
+ * @returns {{go, last, step}} `go(step, last)` shows a step, of `last + 1` from now on where it is given
+ */
+export function stepper(prefix, show, { keys = {}, acted = () => {} } = {}) {
+  const [stage, previous, next, slider] = ["stage", "previous", "next", "slider"].map((name) => byId(`${prefix}-${name}`));
+  const state = { step: 0, last: 0, go };
+
+  function go(step, last = state.last) {
+    state.last = last;
+    state.step = Math.max(0, Math.min(step, last));
+    slider.max = last;
+    slider.value = state.step;
+    previous.disabled = state.step === 0;
+    next.disabled = state.step === last;
+    slider.setAttribute("aria-valuetext", show(state.step));
+  }
+  function walk(step) {
+    acted();
+    go(step);
+  }
+  previous.addEventListener("click", () => walk(state.step - 1));
+  next.addEventListener("click", () => walk(state.step + 1));
+  slider.addEventListener("input", () => walk(Number(slider.value)));
+  const moves = {
+    ArrowRight: () => walk(state.step + 1),
+    ArrowDown: () => walk(state.step + 1),
+    ArrowLeft: () => walk(state.step - 1),
+    ArrowUp: () => walk(state.step - 1),
+    Home: () => walk(0),
+    End: () => walk(state.last),
+    ...keys,
+  };
+  stage.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+    if (!Object.hasOwn(moves, event.key) || (event.key === " " && event.target.matches("button, summary"))) return;
+    moves[event.key]();
+    event.preventDefault();
+  });
+  return state;
+}
+
+/** Calls `redraw` whenever the width of an element has changed. */
+export function onResize(element, redraw) {
+  let width = element.clientWidth;
+  new ResizeObserver(() => {
+    if (Math.abs(element.clientWidth - width) < 8) return;
+    width = element.clientWidth;
+    redraw();
+  }).observe(element);
+}

@@ -1,0 +1,66 @@
+"""Only models that a page computes as torch does are written for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.inference.live_export import live_model
+from nmt.inference.load import intervene
+from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
+from nmt.report.page.live import FILE
+from tests.helpers.live import drawn_model, write_live
+
+
+def test_what_a_page_cannot_run_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = drawn_model()
+    assert write_live(trained, tmp_path).is_file()
+
+    class Louder(torch.nn.Module):
+        pass
+
+    trained.network.decoder.context.scoring = Louder()
+    reason = "the page does not know Louder in RNNsearch"
+    assert live_model(trained) == reason
+    with caplog.at_level("INFO"):
+        assert not write_live(trained, tmp_path).exists()
+    assert reason in caplog.text
+    trained.network.__class__ = type("Mine", (type(trained.network),), {})
+    assert live_model(trained) == "the page does not know Mine of RNNsearch"
+    assert live_model(drawn_model(scoring="Cosine")) == "the page does not know Cosine in RNNsearch"
+
+
+def test_options_that_a_page_does_not_compute() -> None:
+    trained = drawn_model()
+    trained.network.reverse_source = True
+    assert live_model(trained) == "the page does not read a source backwards"
+    trained = drawn_model()
+    intervene(trained.network, "uniform", "a.ckpt")
+    assert live_model(trained) == "the page does not know Intervention in RNNsearch"
+    for unit, attention, named in (
+        (LstmUnit, Attention, "LstmUnit"),
+        (GatedUnit, LocalAttention, "LocalAttention"),
+    ):
+        trained = drawn_model()
+        decoder = trained.network.decoder
+        scoring = decoder.context.scoring
+        decoder.context = attention(11, 22, 9, scoring)
+        decoder.unit = unit(7, 11, 22)
+        assert live_model(trained) == f"the page does not know {named} in RNNsearch"
+
+
+def test_no_model_where_none_is_wanted_or_it_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = drawn_model()
+    monkeypatch.setattr("nmt.inference.live_export.LIMIT", 100)
+    assert not write_live(trained, tmp_path).exists()
+    trained.config.report.live = True
+    assert write_live(trained, tmp_path).is_file()
+    trained.config.report.live = False
+    assert not write_live(trained, tmp_path).exists()
+    assert FILE == "live.bin"
