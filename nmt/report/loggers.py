@@ -69,14 +69,8 @@ class Sink:
         """Single numbers of the whole run, and its configuration."""
         self.logger.log_metrics(_numbers(values), step=update)
 
-    def images(
-        self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
-    ) -> None:
-        """Pictures by their name; here as PNG files in the folder of the logger.
-
-        Args:
-            captions: of each picture, for W&B; None: the names.
-        """
+    def images(self, key: str, images: Images, update: int) -> None:
+        """Pictures by their name; here as PNG files in the folder of the logger."""
         if folder := getattr(self.logger, "log_dir", None):
             for name, image in images.items():
                 file = Path(folder, f"{key}-{update}-{name}.png")
@@ -105,9 +99,7 @@ class TensorBoardSink(Sink):
     def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
         self.logger.log_hyperparams(config, _numbers(values), step=update)
 
-    def images(
-        self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
-    ) -> None:
+    def images(self, key: str, images: Images, update: int) -> None:
         for name, image in images.items():
             pixels = np.asarray(image.convert("RGB"))
             self.logger.experiment.add_image(f"{key}/{name}", pixels, update, dataformats="HWC")
@@ -128,15 +120,13 @@ class WandbSink(Sink):
     def summary(self, values: Mapping[str, Any], config: dict[str, Any], update: int) -> None:
         self.logger.experiment.summary.update(dict(values))
 
-    def images(
-        self, key: str, images: Images, update: int, captions: Sequence[str] | None = None
-    ) -> None:
+    def images(self, key: str, images: Images, update: int) -> None:
         sizes = zip(*(image.size for image in images.values()), strict=True)
         width, height = map(max, sizes)
         canvases = [Image.new("RGB", (width, height), "white") for _ in images]
         for canvas, image in zip(canvases, images.values(), strict=True):
             canvas.paste(image)  # W&B wants one size for all pictures of a key
-        self.logger.log_image(key, canvases, update, caption=list(captions or images))
+        self.logger.log_image(key, canvases, update, caption=list(images))
 
     def table(self, key: str, table: pd.DataFrame) -> None:
         import wandb
@@ -167,12 +157,11 @@ def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int)
         rows: `id`, `source` and `target` (symbols with `</s>`) and `weights` (T, S).
         update: of the validation.
     """
-    captions = [f"{' '.join(row['source'])} → {' '.join(row['target'])}" for row in rows]
     with style():
         images = {str(n): _rendered(heatmap_figure(row)) for n, row in enumerate(rows, 1)}
     for sink in sinks(loggers):
         with warn_on_error(f"logging heatmaps to {type(sink.logger).__name__}"):
-            sink.images(HEATMAPS, images, update, captions)
+            sink.images(HEATMAPS, images, update)
 
 
 def _rendered(figure: Figure) -> Image.Image:

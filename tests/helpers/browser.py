@@ -32,15 +32,8 @@ class Opened:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self._metrics = self.context.new_cdp_session(self.page)
-        self._metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(f"file://{path}{link}")
         self.page.wait_for_selector("html[data-ready]", timeout=30_000)
-
-    def busy(self) -> float:
-        """Seconds of processor time of the page's thread: other work on the machine is not its."""
-        metrics = self._metrics.send("Performance.getMetrics")["metrics"]
-        return {metric["name"]: metric["value"] for metric in metrics}["TaskDuration"]
 
     def close(self) -> None:
         self.context.close()
@@ -67,7 +60,7 @@ def until(page: Any, condition: str, seconds: float = 60) -> None:
         page.wait_for_timeout(50)
 
 
-# axe-core does not look at text in SVG, at names of what is only focused, nor at ids
+# axe-core does not look at text in SVG
 CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -93,28 +86,15 @@ CONTRAST = """() => {
   return found;
 }"""
 
-UNNAMED = """() => [...document.querySelectorAll("input, select, button, [tabindex]")].filter((element) => {
-  if (!element.checkVisibility()) return false;
-  const label = element.labels?.length && [...element.labels].some((l) => l.textContent.trim());
-  return !(label || element.getAttribute("aria-label") || element.textContent.trim());
-}).map((element) => element.outerHTML.slice(0, 100))"""
-
-REPEATED = """() => {
-  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
-  return ids.filter((id, n) => ids.indexOf(id) !== n);
-}"""
-
 
 def barriers(page: Any) -> list[str]:
-    """What keeps people from using the page: as axe-core finds it, and what that passes over."""
+    """What keeps people from using the page: violations of axe-core, and pale text."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed"
     )
     found = axe.Axe().run(page).response["violations"]
     named = [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
-    return named + [
-        str(each) for check in (CONTRAST, UNNAMED, REPEATED) for each in page.evaluate(check)
-    ]
+    return named + [str(each) for each in page.evaluate(CONTRAST)]
 
 
 # without the dashed lines of systems of a constant error rate

@@ -275,19 +275,3 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def make_ten(folder: Path, pairs: int = 3000, **options: Any) -> list[Path]:
-    """A sweep's folder: RNNencdec and RNNsearch, caps 30 and 50, seeds 1 to 3 for the longer cap."""
-    jobs = [
-        (model, cap, seed)
-        for model in ("RNNencdec", "RNNsearch")
-        for cap, seeds in ((30, (1, 2)), (50, (1, 2, 3)))
-        for seed in seeds
-    ]
-    return [
-        make_run(
-            folder / str(number), model=model, max_length=cap, seed=seed, pairs=pairs, **options
-        )
-        for number, (model, cap, seed) in enumerate(jobs)
-    ]

@@ -38,19 +38,18 @@ def fitted_models(
     if report.live is False:
         return {}, None, {}
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
+    left_out = {}
     for members in grouped(runs).values():
-        if not members[0].external:
-            run = next((run for run in members if _file(run).is_file()), members[0])
+        run = next((run for run in members if _file(run).is_file()), members[0])
+        if _file(run).is_file():
             kinds["model.scoring._target_" in run.flat].append(run)
+        elif not run.external:
+            left_out[run.label] = f"its folder holds no {FILE}; its train.log says why"
     for alike in kinds.values():
         alike.sort(key=lambda run: -(run.results.get("max_length") or 0))
     room = LIMIT if report.live == "auto" else float("inf")
     models: dict[str, str] = {}
-    left_out = {}
     for run in (run for turn in zip_longest(*kinds.values()) for run in turn if run):
-        if not _file(run).is_file():
-            left_out[run.label] = f"its folder holds no {FILE}; its train.log says why"
-            continue
         model = base64.b64encode(_file(run).read_bytes()).decode("ascii")
         if len(model) > room:
             limit = f"all models together take {LIMIT // 10**6} MB at most"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nmt.report.page import build_explorer
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said, until
 
@@ -177,16 +176,3 @@ def test_a_translation_leads_to_its_alignment(page: Any) -> None:
     article.locator("header button").click()
     assert page.input_value("#explorer-sentence") == identity
     assert page.evaluate("document.activeElement.id") == "explorer-stage"
-
-
-def test_the_explorer_alone(chromium: Any, runs: list[FinishedRun], tmp_path: Path) -> None:
-    rows = runs[2].alignments("mine")
-    session = Opened(chromium, build_explorer(rows, tmp_path / "mine.html", label="my model"))
-    page = session.page
-    assert page.locator("#explorer-sentence option").count() == 12
-    page.click("[data-preset=long]")
-    page.click("#explorer-next")
-    assert "reads" in said(page)
-    assert page.input_value("#explorer-run") == "my model"
-    assert page.is_disabled("#explorer-kind input[value=fixed]")
-    session.close()
