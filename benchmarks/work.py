@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from nmt.config import OptimizerConfig, SearchConfig
 from nmt.fused import fuse, is_fused
-from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import (
     Additive,
@@ -124,10 +123,10 @@ class Trainer:
 
     def clip(self) -> Tensor:
         """The norm of the gradient, which the update takes as at most 1."""
-        if not isinstance(self.optimizer, FusedAdadelta):
+        if not hasattr(self.optimizer, "clip_next"):
             return nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
         norm = nn.utils.get_total_norm(gradients_of(self.net))
-        self.optimizer.clip(norm, 1.0)
+        self.optimizer.clip_next(norm, 1.0)
         return norm
 
 

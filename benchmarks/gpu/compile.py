@@ -27,7 +27,7 @@ from benchmarks.lines import Line
 
 LENGTHS = (8, 16, 32, 52, 200)  # S
 TYPES = ("float32", "bfloat16")
-BATCH, TARGET, BEAM = 80, 3, 12  # T - 1 steps of the decoder are like each other
+BATCH, TARGET = 80, 3  # T - 1 steps of the decoder are like each other
 HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
 VOCABULARY = 30002
 
@@ -81,61 +81,49 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 
 
 def runs(source: int, dtype: Any) -> None:
-    """Forward and backward of encoder, decoder with each scoring, and output; a step of a search.
-
-    And an update of Adadelta, whose parameters are in float32 whatever the type of products.
-    """
+    """Forward and backward of encoder, decoder with each scoring, and output; updates of Adadelta."""
     import torch
 
-    from nmt.fused import cross_entropy, decoder_loop, unit_loop
-    from nmt.fused.gpu import kernels
     from nmt.fused.gpu.adadelta import FusedAdadelta
+    from nmt.fused.loop import Source, run_backward, run_forward
+    from nmt.fused.output import chunked_nll
     from nmt.layers import Additive, Dot, ScaledDot
 
     def new(*shape: int, dtype: Any = dtype) -> Any:
         return torch.empty(shape, dtype=dtype, device="meta")
 
-    float32 = torch.float32
-    # encoder
-    real = new(2, source, BATCH, 1, dtype=float32)
-    states, saved = unit_loop.run_forward(
-        new(2, source, BATCH, 3 * HIDDEN), new(2, BATCH, HIDDEN, dtype=float32),
-        new(2, 2 * HIDDEN, HIDDEN), new(2, HIDDEN, HIDDEN), real,
-    )  # fmt: skip
-    unit_loop.run_backward(saved, states)
-    # the decoder without attention is a unit without padding
-    states, saved = unit_loop.run_forward(
-        new(1, TARGET, BATCH, 3 * HIDDEN), new(1, BATCH, HIDDEN, dtype=float32),
-        new(1, 2 * HIDDEN, HIDDEN), new(1, HIDDEN, HIDDEN), None,
-    )  # fmt: skip
-    unit_loop.run_backward(saved, states)
-    mask = new(BATCH, source, dtype=torch.bool)
+    def new32(*shape: int) -> Any:
+        return new(*shape, dtype=torch.float32)
+
+    gates, U = new(2 * HIDDEN, HIDDEN), new(HIDDEN, HIDDEN)
+    encoder = new(2, source, BATCH, 3 * HIDDEN), new32(2, BATCH, HIDDEN)
+    outputs, saved = run_forward(
+        *encoder, gates.expand(2, -1, -1), U.expand(2, -1, -1), real=new32(2, source, BATCH, 1)
+    )
+    run_backward(saved, outputs)
+    decoder = new(TARGET - 1, BATCH, 3 * HIDDEN), new32(BATCH, HIDDEN)
+    outputs, saved = run_forward(*decoder, gates, U)  # without attention
+    run_backward(saved, outputs)
+    annotations, keys = new(BATCH, source, ANNOTATION), new(BATCH, source, ALIGNMENT)
+    mask, C = new(BATCH, source, dtype=torch.bool), new(3 * HIDDEN, ANNOTATION)
     for scorer in (Additive, Dot, ScaledDot):
         scoring = scorer(ALIGNMENT, ALIGNMENT).requires_grad_(False).to("meta")
-        outputs, saved = decoder_loop.run_forward(
-            scoring, new(TARGET - 1, BATCH, 3 * HIDDEN), new(BATCH, HIDDEN, dtype=float32),
-            new(BATCH, source, ANNOTATION), new(BATCH, source, ALIGNMENT),
-            new(ALIGNMENT + 2 * HIDDEN, HIDDEN), new(HIDDEN, HIDDEN), new(3 * HIDDEN, ANNOTATION),
-            mask,
-        )  # fmt: skip
-        decoder_loop.run_backward(scoring, saved, outputs[:2])
-    kernels.additive_scores(
-        new(BATCH, BEAM, ALIGNMENT), new(BATCH, source, ALIGNMENT), new(ALIGNMENT, dtype=float32)
-    )
-    words = new(TARGET, dtype=torch.int64)
-    output = new(VOCABULARY, MAXOUT, dtype=float32), new(VOCABULARY, dtype=float32)
-    for weight in (None, new(TARGET, dtype=float32)):
-        for with_gradients in (False, True):
-            cross_entropy.chunked_nll(
-                new(TARGET, MAXOUT), *output, words, dtype,
-                with_gradients=with_gradients, weight=weight,
-            )  # fmt: skip
-    matrix = torch.nn.Parameter(new(MAXOUT, HIDDEN, dtype=float32))
+        attended = Source(scoring, annotations, keys, mask, C)
+        outputs, saved = run_forward(
+            *decoder, new(ALIGNMENT + 2 * HIDDEN, HIDDEN), U, source=attended
+        )
+        run_backward(saved, outputs[:2], scoring)
+    rows, words = new(TARGET, MAXOUT), new(TARGET, dtype=torch.int64)
+    output = new32(VOCABULARY, MAXOUT), new32(VOCABULARY)
+    for weight in (None, new32(TARGET)):
+        for gradients in (False, True):
+            chunked_nll(rows, *output, words, dtype, with_gradients=gradients, weight=weight)
+    matrix = torch.nn.Parameter(new32(MAXOUT, HIDDEN))
     optimizer = FusedAdadelta([matrix], lr=1.0, rho=0.95, eps=1e-6)
     for clipped in (False, True):
         matrix.grad = torch.zeros_like(matrix)
         if clipped:
-            optimizer.clip(new(dtype=float32), 1.0)
+            optimizer.clip_next(new32(), 1.0)
         optimizer.step()
 
 

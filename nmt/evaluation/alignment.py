@@ -200,8 +200,7 @@ def eos_weight(weights: np.ndarray) -> float | None:
 def attention_entropy(weights: np.ndarray) -> np.ndarray:
     """Entropy of attention weights in nats: (..., S) -> (...); 0 one word, log S all alike.
 
-    Rows are distributions, as `nmt.layers.decoder.TeacherForced` has them. Weights of 0 (padding)
-    add nothing.
+    Rows are distributions, as a `Likelihood` has them. Weights of 0 (padding) add nothing.
 
     >>> attention_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
     [0.0, 0.6931]

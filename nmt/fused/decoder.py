@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from nmt.fused.decoder_loop import run_with_attention, run_with_fixed_context
+from nmt.fused.attention import FusedAdditive
 from nmt.fused.encoder import look_up
-from nmt.fused.scoring import FusedAdditive
+from nmt.fused.loop import run_units, run_with_attention
 from nmt.layers import (
     Additive,
     Attention,
@@ -28,8 +28,8 @@ from nmt.layers import (
     Memory,
     Readout,
     ScaledDot,
-    TeacherForced,
 )
+from nmt.layers.decoder import Forced
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
@@ -52,7 +52,7 @@ class FusedDecoder(Decoder):
     No gradient flows into the weights and log-normalisers of `forward` from outside.
     """
 
-    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
         if not is_known(self):
             return super().forward(target, target_mask, memory)
         start = self.initial(memory)
@@ -62,25 +62,19 @@ class FusedDecoder(Decoder):
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
         initial = start.hidden.squeeze(1)
         context: Any = self.context
+        unit: Any = self.unit
         if isinstance(context, FixedContext):
-            trace = run_with_fixed_context(projected, initial, memory, self.unit)
-        else:
-            trace = run_with_attention(
-                projected,
-                initial,
-                memory,
-                context.W_a,
-                context.scoring,
-                self.unit,
-            )
-        readout = self.readout(trace.states, previous, trace.contexts)  # (T, B, M)
-        readout = readout.transpose(0, 1)
-        if trace.weights is None or trace.log_normaliser is None:
-            return TeacherForced(readout, None, None)
-        weights, log_normaliser = trace.weights.transpose(0, 1), trace.log_normaliser.t()
-        return TeacherForced(
-            readout, weights * target_mask.unsqueeze(2), log_normaliser * target_mask
+            projected = projected + linear(memory.summary, unit.C)
+            states = run_units(projected, initial, unit.U_gates, unit.U)
+            states = torch.cat([initial.unsqueeze(0), states])
+            readout = self.readout(states, previous, memory.summary)  # (T, B, M)
+            return readout.transpose(0, 1), None, None
+        states, contexts, weights, log_normaliser = run_with_attention(
+            projected, initial, memory, context.W_a, context.scoring, unit
         )
+        readout = self.readout(states, previous, contexts).transpose(0, 1)
+        weights = weights.transpose(0, 1) * target_mask.unsqueeze(2)
+        return readout, weights, log_normaliser.t() * target_mask
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
         """The memory with [C; C_o] h_j in place of h_j, of which the steps sum [C; C_o] c_i.

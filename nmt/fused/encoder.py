@@ -5,13 +5,12 @@ D directions, S steps, B batch, E embedding, H state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.fused.unit_loop import run_units
+from nmt.fused.loop import run_units
 from nmt.layers import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
@@ -20,8 +19,26 @@ class FusedStates(Encoder):
     """The states of an `Encoder` of gated units in one loop over both directions."""
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
+        units: list[Any] = [*self.units]
+        dtype = compute_dtype(self.embedding.weight)
         words = self.dropout(look_up(self.embedding, source))  # (B, S, E)
-        return read_in_all_directions([*self.units], words, mask)
+        words = words.transpose(0, 1).to(dtype)
+        real = mask.t().unsqueeze(2).to(accumulate_dtype(dtype))  # (S, B, 1)
+        inputs = torch.stack([words, words.flip(0)][: len(units)])  # (D, S, B, E)
+        weight = torch.stack([unit.W for unit in units]).to(dtype)  # (D, 3H, E)
+        bias = torch.stack([unit.bias for unit in units]).to(dtype)
+        projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.mT)
+        states = run_units(
+            projected.unflatten(1, words.shape[:2]),
+            units[0].U.new_zeros(len(units), len(source), units[0].hidden),
+            torch.stack([unit.U_gates for unit in units]),
+            torch.stack([unit.U for unit in units]),
+            torch.stack([real, real.flip(0)][: len(units)]),
+        )  # (D, S, B, H)
+        # one gradient of all directions: that of an index is as large as `states`, and mostly zeros
+        ahead, *back = states.unbind(0)
+        by_position = [ahead, *(direction.flip(0) for direction in back)]
+        return [direction.transpose(0, 1) for direction in by_position]
 
 
 class FusedForwardEncoder(FusedStates, ForwardEncoder):
@@ -40,30 +57,3 @@ def look_up(table: nn.Embedding, words: Tensor) -> Tensor:
     """
     vectors: Tensor = table.weight[words] if words.is_cuda else table(words)
     return vectors
-
-
-def read_in_all_directions(units: Sequence[Any], words: Tensor, mask: Tensor) -> list[Tensor]:
-    """The states (B, S, H) of one or two gated units, the second of which reads backwards.
-
-    Takes `GatedUnit`s without context, words (B, S, E) and mask (B, S). All start from a state of 0.
-    """
-    first = units[0].U
-    dtype = compute_dtype(first)
-    time_first = words.transpose(0, 1).to(dtype)  # (S, B, E)
-    real = mask.t().unsqueeze(2).to(accumulate_dtype(dtype))  # (S, B, 1)
-    inputs = torch.stack([time_first, time_first.flip(0)][: len(units)])  # (D, S, B, E)
-    weight = torch.stack([unit.W for unit in units]).to(dtype)  # (D, 3H, E)
-    bias = torch.stack([unit.bias for unit in units]).to(dtype)
-    projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.transpose(1, 2))
-    states = run_units(
-        projected.unflatten(1, time_first.shape[:2]),
-        first.new_zeros(len(units), words.shape[0], first.shape[0]),
-        torch.stack([unit.U_gates for unit in units]),
-        torch.stack([unit.U for unit in units]),
-        torch.stack([real, real.flip(0)][: len(units)]),
-        dtype,
-    )  # (D, S, B, H)
-    # one gradient of all directions: that of an index is as large as `states`, and mostly zeros
-    ahead, *back = states.unbind(0)
-    by_position = [ahead, *(direction.flip(0) for direction in back)]
-    return [direction.transpose(0, 1) for direction in by_position]

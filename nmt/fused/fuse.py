@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import nn
 
+from nmt.fused.attention import FusedAdditive
 from nmt.fused.decoder import FusedDecoder, is_known
 from nmt.fused.encoder import FusedBidirectionalEncoder, FusedForwardEncoder
 from nmt.fused.output import FusedOutput
-from nmt.fused.scoring import FusedAdditive
 from nmt.layers import (
     Additive,
     BidirectionalEncoder,

@@ -1,16 +1,31 @@
-"""The output layer without all logits in memory at once.
+"""The output layer: cross-entropy over a large vocabulary without all logits in memory at once.
 
-B batch, T target length, M maxout.
+B batch, T target length, R rows (target words), M maxout, V vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
-from nmt.fused.cross_entropy import SummedNLL, chunked_nll
+from nmt.fused.gpu import backend
+from nmt.fused.steps import aligned
 from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
+
+# On a CPU the rows of 16-bit products are padded to a multiple of this number. oneDNN compiles a
+# product for each new number of rows, and the number of words differs from batch to batch: to compile
+# the three products of 700 rows and 3,000 words takes as long as to compute them.
+GRANULE = 32
+# Bytes of logits that are alive at once: on a CPU they are to stay near the cache, on a GPU they are
+# to be enough to fill the device.
+LOGITS, LOGITS_OF_A_GPU = 2**22, 2**28
 
 
 class FusedOutput(Output):
@@ -54,3 +69,117 @@ class FusedOutput(Output):
             return readout[mask], target[mask], None
         weight = mask.flatten().to(accumulate_dtype(compute_dtype(self.W_o)))
         return readout.flatten(0, 1), target.flatten(), weight
+
+
+class Gradients(NamedTuple):
+    """Derivatives of Σ_r weight_r nll_r."""
+
+    rows: Tensor  # (R, M)
+    W_o: Tensor  # (V, M)
+    bias: Tensor  # (V)
+
+
+def chunked_nll(
+    rows: Tensor,
+    W_o: Tensor,
+    bias: Tensor,
+    words: Tensor,
+    dtype: torch.dtype,
+    *,
+    with_gradients: bool = False,
+    weight: Tensor | None = None,
+) -> tuple[Tensor, Gradients | None]:
+    """weight · -log p(word) (R) of readouts (R, M); with `with_gradients` also the gradients of its sum.
+
+    `weight` is (R), or None for 1. `dtype` is the type of the products.
+    """
+    steps = backend.steps_for(rows)
+    accumulate = accumulate_dtype(dtype)
+    on_cpu, count = rows.device.type == "cpu", len(rows)
+    granule = GRANULE if on_cpu and dtype.itemsize == 2 else 1
+    if extra := -count % granule:
+        rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
+        weight = None if weight is None else pad(weight, (0, extra))
+    rows, matrix = operand(rows, dtype), operand(W_o, dtype)
+    nll = rows.new_empty(len(rows), dtype=accumulate)
+    grads = None
+    if with_gradients:
+        new = torch.empty if len(rows) else torch.zeros
+        of_weights = (new(x.shape, dtype=accumulate, device=rows.device) for x in (W_o, bias))
+        grads = Gradients(torch.empty_like(rows), *of_weights)
+    size = (LOGITS if on_cpu else LOGITS_OF_A_GPU) // (len(W_o) * dtype.itemsize)
+    size = min(len(rows), max(granule, size))
+    # on a CPU new memory for each chunk is fresh pages, a sixth of the cross-entropy's time
+    memory = rows.new_empty(size, len(W_o)) if on_cpu else None
+    for here in chunks(len(rows), size, granule):
+        grad = steps.word_nll(
+            rows[here], matrix, bias, words[here], None if weight is None else weight[here],
+            nll[here], memory, with_gradient=with_gradients,
+        )  # fmt: skip
+        if grads is None:
+            continue
+        if here.stop > count:
+            grad[count - here.start :] = 0
+        torch.mm(grad, matrix, out=grads.rows[here])
+        if accumulate == dtype:
+            grads.W_o.addmm_(grad.t(), rows[here], beta=int(here.start > 0))
+        else:
+            accumulate_sum(grads.W_o, torch.mm(grad.t(), rows[here]), first=here.start == 0)
+        accumulate_sum(grads.bias, grad.sum(0), first=here.start == 0)
+    if extra:
+        nll, grads = nll[:count], grads and grads._replace(rows=grads.rows[:count])
+    return nll, grads
+
+
+def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A matrix in the type of products; on a GPU with rows that begin at multiples of 16 bytes.
+
+    Tensor cores are fed that much at a time; 500 entries of bf16 would rule the best products out.
+    """
+    if tensor.device.type == "cpu" or tensor.shape[1] * dtype.itemsize % 16 == 0:
+        return tensor.to(dtype)
+    return aligned(len(tensor), tensor.shape[1], tensor.device, dtype).copy_(tensor)
+
+
+def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:
+    """Adds to `total`; where it is the `first` summand, `total` may hold anything."""
+    total.copy_(summand) if first else total.add_(summand)
+
+
+def chunks(rows: int, most: int, granule: int = 1) -> Iterator[slice]:
+    """The smallest number of slices of at most `most` rows; their sizes differ by a granule at most.
+
+    `rows` and the size of each slice are multiples of `granule`.
+    """
+    units, most = rows // granule, most // granule
+    count = -(-units // most) if units else 0
+    for i in range(count):
+        yield slice(units * i // count * granule, units * (i + 1) // count * granule)
+
+
+class SummedNLL(Function):
+    """Σ weight · nll, (). The forward pass computes the gradients; backward only scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rows: Tensor,
+        W_o: Tensor,
+        bias: Tensor,
+        words: Tensor,
+        dtype: torch.dtype,
+        weight: Tensor | None,
+    ) -> Tensor:
+        with_gradients = any(ctx.needs_input_grad)
+        with torch.autocast(rows.device.type, enabled=False):
+            nll, grads = chunked_nll(
+                rows, W_o, bias, words, dtype, with_gradients=with_gradients, weight=weight
+            )
+        if grads is not None:
+            ctx.save_for_backward(*grads)
+        return nll.sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_sum: Tensor) -> tuple[Tensor | None, ...]:
+        return *(grad * grad_sum for grad in ctx.saved_tensors), None, None, None

@@ -1,61 +1,31 @@
-"""One step of a recurrence and its derivative in PyTorch operations, without autograd.
+"""One step of a recurrence, the likelihood of words, and their derivatives, in PyTorch operations.
 
 `nmt.fused.gpu.kernels` offers the same functions as Triton kernels. Every function writes into
 buffers that the caller owns.
 
-B batch, S source length, H state, A annotation, N alignment. The leading `...` is (directions, B)
+B batch, H state, R rows (target words), M maxout, V vocabulary. The leading `...` is (directions, B)
 or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nmt.fused.likelihood import (
-    accumulate_columns,
-    accumulate_product,
-    logits_memory,
-    operand,
-    word_nll,
-)
-from nmt.fused.scans import ScoringScan, additive_scores, scan_of
+from nmt.fused.attention import attention_steps as attention_steps
 from nmt.layers.precision import accumulate_dtype
-
-__all__ = [
-    "accumulate_columns",
-    "accumulate_product",
-    "additive_scores",
-    "attention_steps",
-    "candidate_backward",
-    "logits_memory",
-    "next_state",
-    "open_gates",
-    "operand",
-    "reset_backward",
-    "word_nll",
-]
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
 tanh_backward = torch.ops.aten.tanh_backward
-softmax_backward = torch.ops.aten._softmax_backward_data
-
-
-def by_step(*tensors: Tensor, dim: int = 0) -> list[tuple[Tensor, ...]]:
-    """A view of each step of each tensor, which has its steps in dimension `dim`.
-
-    All are made at once: to index a tensor takes as long as an operation on a few hundred entries.
-    """
-    return [tensor.unbind(dim) for tensor in tensors]
 
 
 def open_gates(
+    state: Tensor,
     projected: Tensor,
     added: Tensor,
-    state: Tensor,
     gates: Tensor,
     reset: Tensor,
-    real: Tensor | None = None,
+    real: Tensor | None,
 ) -> None:
     """Writes [z, r] = σ(projected + added) (..., 2H) into `gates` and r∘s (..., H) into `reset`.
 
@@ -69,22 +39,22 @@ def open_gates(
 
 
 def next_state(
+    state: Tensor,
     projected: Tensor,
     added: Tensor,
-    state: Tensor,
     gates: Tensor,
     candidate: Tensor,
     after: Tensor,
-    compute_copy: Tensor | None = None,
+    copy: Tensor | None,
 ) -> None:
     """Writes s̃ = tanh(projected + added) into `candidate` and (1 - z)∘s + z∘s̃ into `after`.
 
-    All are (..., H). `compute_copy` gets a copy of the new state in the type of products.
+    All are (..., H). `copy` gets a copy of the new state in the type of products.
     """
     torch.add(projected, added, out=candidate).tanh_()
     torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=after)
-    if compute_copy is not None:
-        compute_copy.copy_(after)
+    if copy is not None:
+        copy.copy_(after)
 
 
 def candidate_backward(
@@ -121,53 +91,59 @@ def reset_backward(
     grad_state.addcmul_(z, grad_state, value=-1).addcmul_(r, grad_reset)
 
 
-def attention_steps(
-    scoring: nn.Module, keys: Tensor, annotations: Tensor, mask: Tensor
-) -> AttentionSteps:
-    """Attention over annotations (B, S, A) with keys (B, S, N) where `mask` (B, S) is True."""
-    # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
-    keys = keys.to(accumulate_dtype(keys.dtype))
-    return AttentionSteps(scan_of(scoring, keys), keys, annotations, ~mask)
+def word_nll(
+    rows: Tensor,
+    W_o: Tensor,
+    bias: Tensor,
+    words: Tensor,
+    weight: Tensor | None,
+    nll: Tensor,
+    memory: Tensor | None,
+    *,
+    with_gradient: bool,
+) -> Tensor | None:
+    """Writes weight · -log p(word) (R) into `nll`; gives the gradient of its sum by the logits (R, V).
+
+    Takes readouts (R, M) and W_o (V, M) in the type of products, bias (V), words (R), weights (R) or
+    None for 1, and optionally memory for the logits (r, V), r >= R, in which the gradient is given.
+    The gradient is in the type of products, and None without `with_gradient`.
+
+    The logits are in the type of products as well: in bf16 one of 8 to 16 is off by up to 0.03.
+    """
+    word, bias = words.unsqueeze(1), bias.to(rows.dtype)
+    memory = None if memory is None else memory[: len(rows)]
+    logits = torch.addmm(bias, rows, W_o.t(), out=memory)
+    grad = None
+    if not with_gradient or logits.is_cuda:
+        nll.copy_(surprisal(logits, word))
+    if with_gradient:
+        grad = torch.softmax(logits, 1, out=logits)
+        if not logits.is_cuda:
+            # a second pass over the logits would cost as much as the product that made them: the
+            # softmax is taken at its word, except where p is so small that log p is not exact
+            p = grad.gather(1, word).to(nll.dtype).squeeze(1)
+            torch.neg(p.log(), out=nll)
+            if (lost := p < 1e-30).any():
+                nll[lost] = surprisal(torch.addmm(bias, rows[lost], W_o.t()), word[lost])
+        # p - 1 of the right word, as exact as its NLL; 16 bits could not tell p from 1 near there
+        # (`scatter_` would copy all logits twice)
+        every = torch.arange(len(words), device=words.device)
+        grad[every, words] = torch.expm1(-nll).to(grad.dtype)
+        if weight is not None:
+            grad *= weight.unsqueeze(1)
+    if weight is not None:
+        nll.mul_(weight)
+    return grad
 
 
-class AttentionSteps:
-    """Attention over the annotations of one batch, step by step, and its derivative."""
+def surprisal(logits: Tensor, word: Tensor) -> Tensor:
+    """-log p(word) (R) from logits (R, V) and words (R, 1), in float32 at least."""
+    logits = logits.to(accumulate_dtype(logits.dtype))
+    return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
 
-    def __init__(
-        self, scan: ScoringScan, keys: Tensor, annotations: Tensor, padding: Tensor
-    ) -> None:
-        self.scan = scan
-        self.keys = keys
-        self.annotations = annotations
-        self.padding = padding
 
-    def attend(
-        self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor
-    ) -> None:
-        """Writes α (B, S), log Z (B) and c (B, A) for a query (B, N)."""
-        scores = self.scan.scores(query.to(self.keys.dtype))
-        scores = scores.masked_fill(self.padding, -torch.inf)  # they may be the module's own memory
-        torch.logsumexp(scores, 1, out=log_normaliser)
-        torch.softmax(scores, 1, out=weights)
-        alpha = weights.to(self.annotations.dtype).unsqueeze(1)
-        torch.bmm(alpha, self.annotations, out=context.unsqueeze(1))
-
-    def backward(
-        self,
-        grad_context: Tensor,
-        query: Tensor,
-        weights: Tensor,
-        grad_scores: Tensor,
-        grad_query: Tensor,
-    ) -> None:
-        """Writes the gradients of scores (B, S) and query (B, N) from that of the context."""
-        # a row vector times a matrix is ten times as fast on a CPU as a matrix times a column
-        grad_weights = torch.bmm(grad_context.unsqueeze(1), self.annotations.transpose(1, 2))
-        grad_weights = grad_weights.squeeze(1)
-        dtype = weights.dtype
-        grad_scores.copy_(softmax_backward(grad_weights.to(dtype), weights, 1, dtype))
-        grad_query.copy_(self.scan.backward(grad_scores, query.to(dtype)))
-
-    def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
-        """Those of keys (B, S, N) and the score's parameters, from all steps (T, B, S | N)."""
-        return self.scan.gradients(grad_scores, queries.to(self.keys.dtype))
+def aligned(rows: int, columns: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """An empty matrix whose rows begin at multiples of 16 bytes, as a GPU reads them best."""
+    entries = 16 // dtype.itemsize
+    memory = torch.empty(rows, -(-columns // entries) * entries, device=device, dtype=dtype)
+    return memory[:, :columns]

@@ -66,9 +66,9 @@ def learn_dictionary(
         batch = train.batch(rows[places]).to(network.device)
         # Not network(batch): the probabilities of words are most of the work.
         memory = network.encode(batch.source, batch.source_mask)
-        forced = network.decoder(batch.target, batch.target_mask, memory)
-        assert forced.weights is not None
-        weights = forced.weights.float().cpu().numpy()  # (B, T, S)
+        _, attention, _ = network.decoder(batch.target, batch.target_mask, memory)
+        assert attention is not None
+        weights = attention.float().cpu().numpy()  # (B, T, S)
         links = []
         for place, row in enumerate(rows[places].tolist()):
             pair = train[row]

@@ -1,44 +1,27 @@
 """The equations of Bahdanau, Cho and Bengio (ICLR 2015), one idea a file; needs only torch."""
 
-from nmt.layers.attention import Attention, AttentionOutput, FixedContext
-from nmt.layers.decoder import Decoder, DecoderState, TeacherForced
-from nmt.layers.encoder import BidirectionalEncoder, Encoder, ForwardEncoder
-from nmt.layers.gated_unit import GatedUnit
-from nmt.layers.initialisation import initialise
-from nmt.layers.intervention import Intervention
-from nmt.layers.local_attention import LocalAttention
-from nmt.layers.lstm_unit import LstmUnit
-from nmt.layers.memory import Memory, reorder, select
-from nmt.layers.network import Likelihood, Network
-from nmt.layers.output import Output
-from nmt.layers.readout import Readout
-from nmt.layers.scoring import Additive, Cosine, Dot, General, ScaledDot
-
-__all__ = [
-    "Additive",
-    "Attention",
-    "AttentionOutput",
-    "BidirectionalEncoder",
-    "Cosine",
-    "Decoder",
-    "DecoderState",
-    "Dot",
-    "Encoder",
-    "FixedContext",
-    "ForwardEncoder",
-    "GatedUnit",
-    "General",
-    "Intervention",
-    "Likelihood",
-    "LocalAttention",
-    "LstmUnit",
-    "Memory",
-    "Network",
-    "Output",
-    "Readout",
-    "ScaledDot",
-    "TeacherForced",
-    "initialise",
-    "reorder",
-    "select",
-]
+from nmt.layers.attention import Attention as Attention
+from nmt.layers.attention import AttentionOutput as AttentionOutput
+from nmt.layers.attention import FixedContext as FixedContext
+from nmt.layers.decoder import Decoder as Decoder
+from nmt.layers.decoder import DecoderState as DecoderState
+from nmt.layers.encoder import BidirectionalEncoder as BidirectionalEncoder
+from nmt.layers.encoder import Encoder as Encoder
+from nmt.layers.encoder import ForwardEncoder as ForwardEncoder
+from nmt.layers.gated_unit import GatedUnit as GatedUnit
+from nmt.layers.initialisation import initialise as initialise
+from nmt.layers.intervention import Intervention as Intervention
+from nmt.layers.local_attention import LocalAttention as LocalAttention
+from nmt.layers.lstm_unit import LstmUnit as LstmUnit
+from nmt.layers.memory import Memory as Memory
+from nmt.layers.memory import reorder as reorder
+from nmt.layers.memory import select as select
+from nmt.layers.network import Likelihood as Likelihood
+from nmt.layers.network import Network as Network
+from nmt.layers.output import Output as Output
+from nmt.layers.readout import Readout as Readout
+from nmt.layers.scoring import Additive as Additive
+from nmt.layers.scoring import Cosine as Cosine
+from nmt.layers.scoring import Dot as Dot
+from nmt.layers.scoring import General as General
+from nmt.layers.scoring import ScaledDot as ScaledDot

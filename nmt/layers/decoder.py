@@ -27,15 +27,9 @@ class DecoderState(NamedTuple):
     word: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
 
 
-class TeacherForced(NamedTuple):
-    """What the decoder computed for a given target sentence.
-
-    Each row of `weights` sums to 1 for every kind of attention.
-    """
-
-    readout: Tensor  # (B, T, M) t_i
-    weights: Tensor | None  # (B, T, S) α_ij, 0 at padded target positions; None for a fixed context
-    log_normaliser: Tensor | None  # (B, T) log Z_i, 0 at padded target positions
+# The readout t_i (B, T, M), the weights α_ij (B, T, S) and log Z_i (B, T) of a given target sentence.
+# The latter two are 0 at padded target positions, and None for a fixed context.
+Forced = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 class Decoder(nn.Module):
@@ -44,7 +38,7 @@ class Decoder(nn.Module):
     `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). The word y is y_{i-1}
     with `state_input="previous"` (the paper as printed) and y_i with "current" (the authors'
     program); E y_0 = 0. `dropout` falls on embeddings and readouts. `unit` is the class of the
-    recurrent unit. Raises ValueError for an unknown `state_input`.
+    recurrent unit.
     """
 
     def __init__(
@@ -60,8 +54,6 @@ class Decoder(nn.Module):
         unit: Callable[..., nn.Module] = GatedUnit,
     ) -> None:
         super().__init__()
-        if state_input not in ("previous", "current"):
-            raise ValueError(f"state_input is {state_input!r}; it must be 'previous' or 'current'")
         self.state_input = state_input
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
@@ -104,7 +96,7 @@ class Decoder(nn.Module):
         hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
         return DecoderState(hidden, embedded)
 
-    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> TeacherForced:
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
         state = self.initial(memory)
         readouts, outputs = [], []
@@ -116,10 +108,7 @@ class Decoder(nn.Module):
                 state = self.advance(state, attended, target[:, i : i + 1])
         readout = torch.cat(readouts, 1)
         if isinstance(self.context, FixedContext):
-            return TeacherForced(readout, None, None)
-        _, weights, log_normalisers = zip(*outputs, strict=True)
-        return TeacherForced(
-            readout,
-            torch.cat(weights, 1) * target_mask.unsqueeze(2),
-            torch.cat(log_normalisers, 1) * target_mask,
-        )
+            return readout, None, None
+        _, *columns = zip(*outputs, strict=True)
+        weights, log_normalisers = (torch.cat(column, 1) for column in columns)
+        return readout, weights * target_mask.unsqueeze(2), log_normalisers * target_mask

@@ -16,38 +16,64 @@ from nmt.layers.initialisation import initialise_matrix
 from nmt.layers.precision import accumulate_dtype
 
 
-class GatedUnit(nn.Module):
+class Unit(nn.Module):
+    """What the recurrent units have in common: stacked matrices, so that an input is multiplied once.
+
+    `W` (parts · H, E) and `bias` for words, `C` (parts · H, A) for the context (None where `context`
+    is 0, as in the encoder), and for the state those that `recurrent` names, with their parts.
+
+    Initialisation: recurrent matrices orthogonal and biases 0 always; W and C from N(0, 0.01²)
+    under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot` and `wide`.
+    """
+
+    parts: int
+    recurrent: tuple[tuple[str, int], ...]
+    U: nn.Parameter
+
+    def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:
+        super().__init__()
+        self.hidden = hidden
+        rows = self.parts * hidden
+        self.W = nn.Parameter(torch.empty(rows, embedding))
+        for name, parts in self.recurrent:
+            self.register_parameter(name, nn.Parameter(torch.empty(parts * hidden, hidden)))
+        self.C = nn.Parameter(torch.empty(rows, context)) if context else None
+        self.bias = nn.Parameter(torch.empty(rows))
+        self.initialise("paper")
+
+    def initialise(self, init: str) -> None:
+        for stacked in (self.W, self.C):
+            for block in () if stacked is None else stacked.split(self.hidden):
+                initialise_matrix(block, init)
+        for name, _ in self.recurrent:
+            for block in self.get_parameter(name).split(self.hidden):
+                nn.init.orthogonal_(block)
+        nn.init.zeros_(self.bias)
+
+    def project(self, words: Tensor) -> Tensor:
+        """W e + bias (..., parts · H): what depends on no state, for many words at once."""
+        return linear(words, self.W, self.bias)
+
+    def project_context(self, context: Tensor) -> Tensor:
+        """C c (..., parts · H) of contexts c (..., A), which `forward` adds to that."""
+        assert self.C is not None
+        return linear(context, self.C)
+
+
+class GatedUnit(Unit):
     """s' = (1 - z)∘s + z∘s̃ with
 
         z = σ(W_z e + U_z s + C_z c + b_z)
         r = σ(W_r e + U_r s + C_r c + b_r)
         s̃ = tanh(W e + U (r∘s) + C c + b)
 
-    and without the terms in c where `context` is 0, as in the encoder. The matrices of one input
-    are stacked, so that an input is multiplied once: `W` (3H, E), `C` (3H, A), `U_gates` (2H, H)
-    for z and r, `U` (H, H), `bias` (3H).
-
-    Initialisation: U, U_z, U_r orthogonal and biases 0 always; W and C from N(0, 0.01²)
-    under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot` and `wide`.
+    and without the terms in c where `context` is 0. `U_gates` (2H, H) is for z and r, `U` (H, H) for
+    s̃; see `Unit` for the others.
     """
 
-    def __init__(self, embedding: int, hidden: int, context: int = 0) -> None:
-        super().__init__()
-        self.hidden = hidden
-        self.W = nn.Parameter(torch.empty(3 * hidden, embedding))
-        self.U_gates = nn.Parameter(torch.empty(2 * hidden, hidden))
-        self.U = nn.Parameter(torch.empty(hidden, hidden))
-        self.C = nn.Parameter(torch.empty(3 * hidden, context)) if context else None
-        self.bias = nn.Parameter(torch.empty(3 * hidden))
-        self.initialise("paper")
-
-    def initialise(self, init: str) -> None:
-        for stacked in (self.W, self.C):
-            for block in () if stacked is None else stacked.chunk(3):
-                initialise_matrix(block, init)
-        for block in (*self.U_gates.chunk(2), self.U):
-            nn.init.orthogonal_(block)
-        nn.init.zeros_(self.bias)
+    parts = 3
+    recurrent = (("U_gates", 2), ("U", 1))
+    U_gates: nn.Parameter
 
     def start(self, hidden: Tensor) -> Tensor:
         """The first state, given h (..., H): h itself."""
@@ -56,15 +82,6 @@ class GatedUnit(nn.Module):
     def output(self, state: Tensor) -> Tensor:
         """The output of a state (..., H): the state itself."""
         return state
-
-    def project(self, words: Tensor) -> Tensor:
-        """[W_z; W_r; W] e + bias (..., 3H): what depends on no state, for many words at once."""
-        return linear(words, self.W, self.bias)
-
-    def project_context(self, context: Tensor) -> Tensor:
-        """[C_z; C_r; C] c (..., 3H) of contexts c (..., A), which `forward` adds to that."""
-        assert self.C is not None
-        return linear(context, self.C)
 
     def forward(
         self,

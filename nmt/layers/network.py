@@ -97,16 +97,16 @@ class Network(nn.Module):
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Likelihood:
         """The likelihood of the target ids (B, T), given the source ids (B, S)."""
-        forced = self.decoder(target, target_mask, self.encode(source, source_mask))
-        nll = self.output.nll(forced.readout, target, target_mask)
-        return Likelihood(nll, *forced)
+        readout, *attention = self.decoder(target, target_mask, self.encode(source, source_mask))
+        nll = self.output.nll(readout, target, target_mask)
+        return Likelihood(nll, readout, *attention)
 
     def loss(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Tensor:
         """Σ -log p(y_i) over all words of the batch, () in nats: what training minimises."""
-        forced = self.decoder(target, target_mask, self.encode(source, source_mask))
-        return self.output.loss(forced.readout, target, target_mask)
+        readout, *_ = self.decoder(target, target_mask, self.encode(source, source_mask))
+        return self.output.loss(readout, target, target_mask)
 
 
 def reversed_words(mask: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ class attribute names what `Attention` projects before it calls the function:
     projections = ()                   q = s, k = h
 
 `Additive`, `Dot`, `ScaledDot` and `Cosine` share both projections and differ in the score alone.
-Scores are computed in float32 at least: in 16 bits, scores of a hundred differ by whole numbers, and
-tanh is several times slower on a CPU.
+Queries and keys come in float32 at least, and autocast is off.
 
 B batch, K queries a sentence, S source length, Q query, N key, H state, A annotation.
 """
@@ -23,8 +22,6 @@ import math
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-
-from nmt.layers.precision import accumulate_dtype
 
 BOTH = ("query", "keys")
 
@@ -71,10 +68,7 @@ class Additive(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        dtype = accumulate_dtype(query.dtype)
-        with torch.autocast(query.device.type, enabled=False):
-            query, keys = query.to(dtype).unsqueeze(2), keys.to(dtype).unsqueeze(1)
-            return torch.tanh(query + keys) @ self.v.to(dtype)
+        return torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ self.v.to(query.dtype)
 
 
 class Dot(nn.Module):
@@ -94,10 +88,7 @@ class Dot(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        dtype = accumulate_dtype(query.dtype)
-        with torch.autocast(query.device.type, enabled=False):
-            query, keys = query.to(dtype), keys.to(dtype)
-            return torch.bmm(query * self.scale, keys.transpose(1, 2))
+        return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
 
 class ScaledDot(Dot):
@@ -141,7 +132,5 @@ class Cosine(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores (B, K, S) of `keys` (B, S, N) for each of K projected states `query` (B, K, N)."""
-        dtype = accumulate_dtype(query.dtype)
-        with torch.autocast(query.device.type, enabled=False):
-            query, keys = (normalize(x.to(dtype), dim=2) for x in (query, keys))
-            return torch.bmm(query, keys.transpose(1, 2)) * self.log_scale.to(dtype).exp()
+        cosine = torch.bmm(normalize(query, dim=2), normalize(keys, dim=2).transpose(1, 2))
+        return cosine * self.log_scale.exp()

@@ -22,7 +22,6 @@ from nmt.data.pairs import Pairs
 from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import Vocabulary, load_vocabulary, spelt, written_words
 from nmt.fused import is_fused
-from nmt.fused.gpu.adadelta import FusedAdadelta
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
 from nmt.models.metrics import HeldOutMetrics, exact_sum
@@ -177,12 +176,12 @@ class Translator(pl.LightningModule, ABC):
     ) -> None:
         """Scales the gradient to an L2 norm of at most `trainer.gradient_clip_val` (appendix B.2).
 
-        `FusedAdadelta` does so itself, on its way over the gradients.
+        `nmt.fused.gpu.adadelta` does so itself, on its way over the gradients.
         """
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        if gradient_clip_val and isinstance(optimizer, FusedAdadelta):
-            optimizer.clip(norm, gradient_clip_val)
+        if gradient_clip_val and hasattr(optimizer, "clip_next"):
+            optimizer.clip_next(norm, gradient_clip_val)
         elif gradient_clip_val:
             nn.utils.clip_grads_with_norm_(self.parameters(), gradient_clip_val, norm)
         self.log("train/gradient_norm", norm.detach())

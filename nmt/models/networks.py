@@ -79,7 +79,7 @@ def assemble(
     output = Output(model.maxout, target_size)
     network = Network(encoder, decoder, output, reverse_source=reverse_source)
     initialise(network, model.init)
-    backend.allow_kernels(bool(model.kernels))
+    backend.allowed = bool(model.kernels)
     return fuse(network) if model.recurrence == "fused" else network
 
 

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from hydra.utils import get_class, get_method
 from torch import Tensor
 from torch.optim import Optimizer
@@ -17,7 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from nmt.config import OptimizerConfig
 from nmt.config.targets import named_by
-from nmt.fused.gpu.adadelta import FusedAdadelta, is_fusible
+from nmt.fused.gpu.backend import has_kernels
 
 FASTEST = {  # of the ways that torch has of making the same update
     "torch.optim.Adadelta": {"foreach": True},
@@ -36,13 +37,24 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     # torch has tuples where a configuration can only have lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
     tensors = list(parameters)
-    fused = target == "torch.optim.Adadelta" and is_fusible(tensors, options)
+    fused = target == "torch.optim.Adadelta" and has_kernel(tensors, options)
     options = FASTEST.get(target, {}) | options
     with named_by(f"optimizer._target_={target}"):
-        make = FusedAdadelta if fused else get_class(target)
+        make = get_class("nmt.fused.gpu.adadelta.FusedAdadelta" if fused else target)
         optimizer = make(tensors, lr=config.lr, **options)
     schedule = make_schedule(optimizer, config, updates)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
+    """Whether `FusedAdadelta` can take the place of `torch.optim.Adadelta`."""
+    return (
+        all(isinstance(p, Tensor) for p in parameters)
+        and all(p.dtype == torch.float32 and p.is_contiguous() for p in parameters)
+        and len({p.device for p in parameters}) == 1
+        and options.keys() <= {"rho", "eps", "weight_decay"}
+        and has_kernels(parameters[0].device)
+    )
 
 
 def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:

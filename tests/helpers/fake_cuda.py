@@ -9,9 +9,9 @@ replay launches it again.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections import Counter
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -38,15 +38,24 @@ class Launch(NamedTuple):
 class Launches(TorchDispatchMode):
     """Notes what works on the GPU, and copies that the CPU waits for."""
 
+    captured: list[Launch] | None = None  # by the graph that is being captured
+
     def __init__(self) -> None:
         super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
         self.all: list[Launch] = []
         self.blocking: list[str] = []
-        self.copies = 0
-        self.captured: list[Launch] | None = None  # by the graph that is being captured
         self.graphs = 0  # launched
         self.captures: list[tuple[Any, Any]] = []  # stream and pool of each
         self.warm_ups: list[Any] = []  # their streams
+
+    def take(self) -> Launches:
+        """What was noted since the last call."""
+        taken = copy.copy(self)
+        self.clear()
+        return taken
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -79,13 +88,9 @@ class Launches(TorchDispatchMode):
 
     def _copy(self, func: Any, source: Tensor, made: Tensor, args: Any, kwargs: Any) -> None:
         assert self.captured is None, "a copy between devices in a capture"
-        self.copies += 1
         asynchronous = kwargs.get("non_blocking", len(args) > 2 and args[2])
         if not asynchronous or made.device.type == "cpu":
             self.blocking.append(f"{func}: {tuple(source.shape)} {source.device}>{made.device}")
-
-    def counts(self) -> Counter[str]:
-        return Counter(launch.name for launch in self.all)
 
 
 class FakeStream:
@@ -132,7 +137,7 @@ def _on(stream: Any, current: Any, launches: Launches) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[Launches]:
-    """Tensors that are made inside have no content; those on `GPU` are as on a GPU of 80 GiB."""
+    """Tensors that are made inside have no content; those on `GPU` are as on a GPU."""
     launches, current = Launches(), FakeStream()
     replaced = {
         "Stream": FakeStream,
@@ -142,7 +147,6 @@ def fake_cuda() -> Iterator[Launches]:
         "CUDAGraph": lambda: FakeGraph(launches),
         "graph": _capture,
         "graph_pool_handle": object,
-        "get_device_properties": lambda device: SimpleNamespace(total_memory=80 * 2**30),
         "is_bf16_supported": lambda *_, **__: True,
         "default_generators": [torch.Generator()],
     }

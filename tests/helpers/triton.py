@@ -7,6 +7,8 @@ by `tests/conftest.py`, before Triton is imported for the first time.
 import pytest
 import torch
 
+from tests.layers.nets import ON_GPU
+
 pytest.importorskip("triton", reason="Triton is not installed")
 
 DEVICES = [
@@ -14,11 +16,5 @@ DEVICES = [
         "cpu",
         marks=pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run on the GPU"),
     ),
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-        ],
-    ),
+    ON_GPU,
 ]

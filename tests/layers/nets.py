@@ -1,5 +1,6 @@
 """Small networks and batches of mixed lengths, a different size on every axis."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -22,6 +23,11 @@ from nmt.layers import (
 )
 from nmt.layers.scoring import compared_sizes
 
+GPU_MARKS = (
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+)
+ON_GPU = pytest.param("cuda", marks=GPU_MARKS)
 SCORINGS = {
     "additive": Additive,
     "dot": Dot,

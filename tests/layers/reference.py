@@ -50,7 +50,7 @@ def score(w, scoring, q, k):
     if scoring == "additive":
         return w["v_a"] @ np.tanh(q + k)
     if scoring == "cosine":
-        return np.exp(w["log_scale"]) * (q @ k) / np.sqrt((q @ q) * (k @ k))
+        return np.exp(w["log_scale"]).item() * (q @ k) / np.sqrt((q @ q) * (k @ k))
     return q @ k / (np.sqrt(len(q)) if scoring == "scaled_dot" else 1)
 
 
@@ -89,48 +89,34 @@ def decode(w, scoring, state_input, annotations, summary, sentence):
 
 def weights_of(net):
     """The weights of a `tests.layers.nets.Net` under the paper's names."""
+    arrays = {name: p.detach().numpy() for name, p in net.named_parameters()}
 
-    def array(tensor):
-        return tensor.detach().numpy()
-
-    def unit(layer):
+    def unit(prefix):
         names = {}
-        n = layer.U.shape[0]
-        for matrix, stacked in (("W", layer.W), ("C", layer.C), ("b", layer.bias)):
-            if stacked is not None:
-                parts = array(stacked)
-                names |= {
-                    f"{matrix}_z": parts[:n],
-                    f"{matrix}_r": parts[n : 2 * n],
-                    matrix: parts[2 * n :],
-                }
-        gates = array(layer.U_gates)
-        return names | {"U_z": gates[:n], "U_r": gates[n:], "U": array(layer.U)}
+        for matrix, stacked in (("W", "W"), ("C", "C"), ("b", "bias")):
+            if f"{prefix}.{stacked}" in arrays:
+                parts = np.split(arrays[f"{prefix}.{stacked}"], 3)
+                names |= dict(zip((f"{matrix}_z", f"{matrix}_r", matrix), parts, strict=True))
+        names["U_z"], names["U_r"] = np.split(arrays[f"{prefix}.U_gates"], 2)
+        return names | {"U": arrays[f"{prefix}.U"]}
 
-    decoder, readout = net.decoder, net.decoder.readout
-    weights = {
-        "embedding": array(net.encoder.embedding.weight),
-        "ahead": unit(net.encoder.units[0]),
-        "back": unit(net.encoder.units[-1]),
-        "embedding_out": array(decoder.embedding.weight),
-        "unit": unit(decoder.unit),
-        "W_s": array(decoder.W_s),
-        "b_s": array(decoder.bias_s),
-        "U_o": array(readout.U_o),
-        "V_o": array(readout.V_o),
-        "C_o": array(readout.C_o),
-        "b_o": array(readout.bias),
-        "W_o": array(net.output.W_o),
-        "b_y": array(net.output.bias),
+    named = {
+        "embedding": "encoder.embedding.weight",
+        "embedding_out": "decoder.embedding.weight",
+        "W_s": "decoder.W_s",
+        "b_s": "decoder.bias_s",
+        "U_o": "decoder.readout.U_o",
+        "V_o": "decoder.readout.V_o",
+        "C_o": "decoder.readout.C_o",
+        "b_o": "decoder.readout.bias",
+        "W_o": "output.W_o",
+        "b_y": "output.bias",
+        "W_a": "decoder.context.W_a",
+        "U_a": "decoder.context.U_a",
+        "v_a": "decoder.context.scoring.v",
+        "log_scale": "decoder.context.scoring.log_scale",
     }
-    if net.scoring != "none":
-        weights |= {"W_a": array(decoder.context.W_a)}
-        if net.scoring == "general":
-            assert decoder.context.U_a is None
-        else:
-            weights |= {"U_a": array(decoder.context.U_a)}
-    if net.scoring == "additive":
-        weights["v_a"] = array(decoder.context.scoring.v)
-    if net.scoring == "cosine":
-        weights["log_scale"] = array(decoder.context.scoring.log_scale)[0]
-    return weights
+    weights = {name: arrays[found] for name, found in named.items() if found in arrays}
+    units = {"ahead": unit("encoder.units.0"), "unit": unit("decoder.unit")}
+    back = {"back": unit("encoder.units.1")} if len(net.encoder.units) == 2 else {}
+    return weights | units | back

@@ -5,22 +5,15 @@ import torch
 
 from nmt.config.schema import INITS
 from nmt.layers import initialise
-from nmt.layers.initialisation import INITS as LAYER_INITS
+from nmt.layers.initialisation import EMBEDDINGS
 from tests.layers.nets import Net
 
-WIDE = {
-    "source": 301,
-    "target": 302,
-    "embedding": 40,
-    "hidden": 50,
-    "alignment": 60,
-    "maxout": 30,
-}
+SIZES = {"source": 301, "target": 302, "embedding": 40, "hidden": 50, "alignment": 60, "maxout": 30}
 
 
 def drawn(init, scoring="additive"):
     torch.manual_seed(0)
-    net = Net(scoring, **WIDE)
+    net = Net(scoring, **SIZES)
     initialise(net, init)
     return dict(net.named_parameters())
 
@@ -29,7 +22,7 @@ def recurrent(name):
     return name.endswith((".U", ".U_gates"))
 
 
-@pytest.mark.parametrize("init", LAYER_INITS)
+@pytest.mark.parametrize("init", INITS)
 @pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
 def test_recurrent_matrices_are_orthogonal(init, scoring):
     found = {name: p for name, p in drawn(init, scoring).items() if recurrent(name)}
@@ -53,25 +46,18 @@ def test_paper():
 @pytest.mark.parametrize(("init", "deviation"), [("glorot", 0.3), ("wide", 1.0)])
 def test_glorot(init, deviation):
     parameters = drawn(init)
-    for name, blocks in {
-        "decoder.context.W_a": 1,
-        "decoder.context.U_a": 1,
-        "decoder.unit.C": 3,
-        "encoder.units.1.W": 3,
-        "output.W_o": 1,
-        "decoder.readout.V_o": 1,
-    }.items():
-        for block in parameters[name].chunk(blocks):
+    matrices = ("decoder.context.W_a", "decoder.unit.C", "encoder.units.1.W", "output.W_o")
+    for name in (*matrices, "decoder.context.U_a", "decoder.readout.V_o"):
+        for block in parameters[name].chunk(3 if name.endswith((".C", ".W")) else 1):
             expected = (2 / sum(block.shape)) ** 0.5
             assert block.std().item() == pytest.approx(expected, rel=0.08), name
-    assert parameters["decoder.context.scoring.v"].abs().max() <= (6 / 61) ** 0.5
-    assert parameters["decoder.context.scoring.v"].std().item() == pytest.approx(
-        (2 / 61) ** 0.5, rel=0.2
-    )
+    v_a = parameters["decoder.context.scoring.v"]
+    assert v_a.abs().max() <= (6 / 61) ** 0.5
+    assert v_a.std().item() == pytest.approx((2 / 61) ** 0.5, rel=0.2)
     for side in ("encoder", "decoder"):
         table = parameters[f"{side}.embedding.weight"]
         assert table.std().item() == pytest.approx(deviation, rel=0.05)
 
 
 def test_the_configuration_knows_the_kinds():
-    assert INITS == LAYER_INITS
+    assert tuple(EMBEDDINGS) == INITS

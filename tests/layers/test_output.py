@@ -83,24 +83,3 @@ def test_padded_rows_are_never_computed(kind):
     assert not nll[~mask].any()
     (grad,) = torch.autograd.grad(output.loss(readout, target, mask), readout)
     assert not grad[~mask].any()
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_gpu_is_not_waited_for():
-    """Loss and gradients as on a CPU, without a synchronisation."""
-    output, readout, target, mask = output_example(kind=FusedOutput)
-    total = output.loss(readout, target, mask)
-    wanted = grads_of(total, output, readout)
-    output = output.cuda()
-    on_gpu = readout.detach().cuda().requires_grad_(), target.cuda(), mask.cuda()
-    output.loss(*on_gpu).backward()  # libraries are set up
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        found = output.loss(*on_gpu)
-        grads = grads_of(found, output, on_gpu[0])
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    torch.testing.assert_close(found.cpu(), total)
-    torch.testing.assert_close([grad.cpu() for grad in grads], list(wanted))

@@ -8,7 +8,7 @@ import torch
 
 from nmt.config import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
-from nmt.models import build_model
+from nmt.models import build_model, optimizer
 from nmt.models.optimizer import make_optimizer
 from nmt.utils.errors import InputError
 
@@ -148,3 +148,20 @@ def test_the_loss_is_the_mean_over_sentences_of_summed_words(monkeypatch):
     together = model.training_step(batch, 0)
     alone = [float(model(collate([s], [t], [0])).nll.sum().detach()) for s, t in pairs]
     assert float(together["loss"].detach()) == pytest.approx(sum(alone) / 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype", "kernel"),
+    [
+        ({"rho": 0.9, "eps": 1e-7, "weight_decay": 0.1}, torch.float32, True),
+        ({"rho": 0.9, "foreach": True}, torch.float32, False),
+        ({}, torch.float64, False),
+    ],
+)
+def test_adadelta_as_a_kernel(options, dtype, kernel, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setattr(optimizer, "has_kernels", lambda device: True)
+    weights = [torch.nn.Parameter(torch.zeros(3, dtype=dtype))]
+    made = optimizer.make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1)
+    assert type(made["optimizer"]).__name__ == ("FusedAdadelta" if kernel else "Adadelta")
+    assert made["optimizer"].defaults.items() >= (options | {"lr": 0.5, "foreach": True}).items()

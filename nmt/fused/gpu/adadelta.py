@@ -1,17 +1,37 @@
-"""Adadelta with clipping in one pass over memory."""
+"""Adadelta with clipping as a Triton kernel: one pass over memory. Importing this imports Triton."""
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 from torch.optim import Adadelta
 
-from nmt.fused.gpu.backend import has_kernels
+ENTRIES = 2048  # of a tensor, that a program updates
 
-OPTIONS = {"rho", "eps", "weight_decay"}  # arguments of Adadelta, besides the learning rate
+
+@triton.jit(do_not_specialize=["lr", "rho", "rest", "eps", "weight_decay"])
+def adadelta_kernel(
+    p_at, g_at, v_at, u_at, clip, size, lr, rho, rest, eps, weight_decay, ENTRIES: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * ENTRIES + tl.arange(0, ENTRIES)
+    here = i < size
+    p = tl.load(p_at + i, mask=here, other=0)
+    g = tl.load(g_at + i, mask=here, other=0)
+    if clip is not None:
+        g *= tl.load(clip)
+    g += weight_decay * p
+    v = rho * tl.load(v_at + i, mask=here, other=0) + rest * g * g
+    u = tl.load(u_at + i, mask=here, other=0)
+    step = tl.sqrt(u + eps) / tl.sqrt(v + eps) * g
+    tl.store(p_at + i, p - lr * step, mask=here)
+    tl.store(v_at + i, v, mask=here)
+    tl.store(u_at + i, rho * u + rest * step * step, mask=here)
 
 
 class FusedAdadelta(Adadelta):
@@ -19,12 +39,13 @@ class FusedAdadelta(Adadelta):
 
     PyTorch's makes about 30 passes over memory of the size of the parameters, and this one 7: it
     reads parameter, gradient and both averages, and writes all but the gradient. The state has the
-    same names and values, so that checkpoints serve both.
+    same names and values, so that checkpoints serve both. Of the options it takes rho, eps and
+    weight_decay.
     """
 
     _clip: Tensor | None = None
 
-    def clip(self, norm: Tensor, largest: float) -> None:
+    def clip_next(self, norm: Tensor, largest: float) -> None:
         """Has the next step scale the gradient, of this L2 norm, to one of at most `largest`.
 
         Gradients themselves stay as they are; otherwise as `torch.nn.utils.clip_grad_norm_`.
@@ -33,36 +54,20 @@ class FusedAdadelta(Adadelta):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        from nmt.fused.gpu.kernels.adadelta import adadelta  # imports Triton
-
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         clip, self._clip = self._clip, None
         for group in self.param_groups:
-            options: dict[str, Any] = {name: float(group[name]) for name in ("lr", *OPTIONS)}
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                if not state:
-                    state["step"] = torch.zeros((), device="cpu")
-                    state["square_avg"] = torch.zeros_like(p)
-                    state["acc_delta"] = torch.zeros_like(p)
-                state["step"] += 1
-                averages = state["square_avg"], state["acc_delta"]
-                adadelta(p, p.grad.contiguous(), *averages, clip, **options)
-                torch.autograd.graph.increment_version((p, *averages))
+            lr, rho, eps, decay = (float(group[x]) for x in ("lr", "rho", "eps", "weight_decay"))
+            lists: list[list[Tensor]] = [[] for _ in range(5)]
+            self._init_group(group, *lists)
+            for p, grad, square_avg, acc_delta, steps in zip(*lists, strict=True):
+                steps.add_(1)
+                adadelta_kernel[(triton.cdiv(p.numel(), ENTRIES),)](
+                    p, grad.contiguous(), square_avg, acc_delta, clip, p.numel(),
+                    lr, rho, 1 - rho, eps, decay, ENTRIES=ENTRIES, num_warps=8,
+                )  # fmt: skip
+                torch.autograd.graph.increment_version((p, square_avg, acc_delta))
         return loss
-
-
-def is_fusible(parameters: list[Any], options: Iterable[str]) -> bool:
-    """Whether `FusedAdadelta` with these options can take the place of `torch.optim.Adadelta`."""
-    return (
-        all(isinstance(p, Tensor) for p in parameters)
-        and all(p.dtype == torch.float32 and p.is_contiguous() for p in parameters)
-        and len({p.device for p in parameters}) == 1
-        and set(options) <= OPTIONS
-        and has_kernels(parameters[0].device)
-    )

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,24 +22,15 @@ from nmt.utils.errors import first_line
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result")
-
-MOST_ENTRIES = 2**31 - 1  # of a tensor: kernels count in 32 bits, which take fewer registers
-
 allowed = True  # model.kernels, until a kernel has failed
 chosen: Any = None  # the module of `using`
 
 
-def steps_for(example: Tensor, *others: Tensor) -> Any:
-    """The module of steps for tensors like `example`, with `others` that they read or write.
-
-    float64 runs without kernels (gradient checks only), and so do tensors whose entries 32 bits
-    cannot number.
-    """
+def steps_for(example: Tensor) -> Any:
+    """The module of steps for tensors like this; float64 (checks of gradients) has no kernels."""
     if chosen is not None:
         return chosen
-    largest = max(tensor.numel() for tensor in (example, *others))
-    if example.dtype != torch.float64 and largest <= MOST_ENTRIES and has_kernels(example.device):
+    if example.dtype != torch.float64 and has_kernels(example.device):
         from nmt.fused.gpu import kernels  # imports Triton, which a CPU does without
 
         return kernels
@@ -57,12 +48,6 @@ def using(module: Any) -> Iterator[None]:
         yield
     finally:
         chosen = before
-
-
-def allow_kernels(wanted: bool) -> None:
-    """Whether this process uses kernels where it can."""
-    global allowed
-    allowed = wanted
 
 
 def has_kernels(device: torch.device) -> bool:
@@ -86,13 +71,13 @@ def is_right(device: torch.device) -> bool:
         importlib.import_module("nmt.fused.gpu.probe").probe(device)
     except Exception as error:  # of the compiler, its tools, the driver, and wrong numbers
         turn_off(error)
-        return False
-    return True
+    return allowed
 
 
 def turn_off(error: Exception) -> None:
     """Leaves the kernels out from now on, because of an error."""
-    allow_kernels(False)
+    global allowed
+    allowed = False
     needs = "; it needs the packages gcc and python3-dev" if "C compiler" in str(error) else ""
     log.warning(
         "no Triton kernels (%s: %s%s): PyTorch's operations take their place, and training is several "
@@ -100,14 +85,14 @@ def turn_off(error: Exception) -> None:
     )  # fmt: skip
 
 
-def with_fallback(compute: Callable[[], Result], device: torch.device) -> Result:
+def with_fallback(compute: Callable[[], Tensor], device: torch.device) -> Tensor:
     """What `compute` returns; where a kernel fails in it, that of a second call without kernels."""
-    if not has_kernels(device):
-        return compute()
     try:
         return compute()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
+        if not has_kernels(device):
+            raise
         turn_off(error)
     return compute()

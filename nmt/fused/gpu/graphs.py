@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +34,19 @@ Words = tuple[Tensor, ...]  # source, its mask, target, its mask
 LENGTH, SENTENCES = 4, 8  # lengths and numbers of sentences are padded to multiples of these
 
 
+class LossGraph(NamedTuple):
+    """The loss () of the last `batch` of one shape."""
+
+    batch: Words
+    loss: Tensor
+    replay: Callable[[], object]
+
+
 class LossGraphs:
     """`network.loss` with one CUDA graph for each padded shape.
 
-    A capture that fails is logged once. From then on every loss is computed without graphs.
+    A capture that fails is logged once. From then on every loss is computed without graphs, of
+    batches that are padded as before, so that dropout stays the same.
 
     Args:
         enabled: without it, and for a network on a CPU, the loss is `network.loss`.
@@ -46,38 +55,18 @@ class LossGraphs:
 
     Attributes:
         graphs: by shape, type of products and mode of the network.
-        failed: whether a capture has failed. Batches are padded as before, and dropout stays the same.
+        failed: whether a capture has failed.
     """
 
     def __init__(self, enabled: bool = True, rehearse: bool = False) -> None:
         self.enabled, self.rehearse, self.failed = enabled, rehearse, False
-        self.graphs: dict[Any, LossGraph] = {}
-        self.gradients: list[Tensor] = []
         self.replays = 0  # so far
-        self._addresses: list[int] = []
-        self._checked = False
         self._stream: Any = None
-        self._pool: Any = None
+        self.clear()
 
     def __reduce__(self) -> Any:
         """A copy of a model, or a model sent to another process, starts without graphs."""
         return LossGraphs, (self.enabled, self.rehearse)
-
-    def loss(self, network: Network, words: Words) -> Tensor:
-        """Σ nll of a batch, (), differentiable once, before the loss of the next batch is computed."""
-        device = words[0].device
-        if not torch.is_grad_enabled() or not (device.type == "cuda" or self.rehearse):
-            return network.loss(*words)
-        named = {name: p for name, p in network.named_parameters() if p.requires_grad}
-        if not self.enabled and not self._checked:
-            backend.with_fallback(lambda: differentiate(network, named, words), device)
-            self._checked = True
-        words = pad_batch(*words) if self.enabled else words
-        graph = self._graph(network, named, words) if self.enabled and not self.failed else None
-        if graph is None:
-            return network.loss(*words)
-        loss: Tensor = Replay.apply(self, graph, words, *named.values())
-        return loss
 
     def clear(self) -> None:
         """Drops all graphs and their memory; shapes are captured anew.
@@ -85,8 +74,23 @@ class LossGraphs:
         Needed where cuBLAS's workspaces are freed, whose addresses are in the graphs: Lightning does
         so at both ends of a fit.
         """
-        self.graphs.clear()
-        self.gradients, self._addresses, self._pool = [], [], None
+        self.graphs: dict[Any, LossGraph] = {}
+        self.gradients: list[Tensor] = []
+        self._addresses: list[int] = []
+        self._pool: Any = None
+
+    def loss(self, network: Network, words: Words) -> Tensor:
+        """Σ nll of a batch, (), differentiable once, before the loss of the next batch is computed."""
+        used = self.enabled and (words[0].is_cuda or self.rehearse)
+        if not used or not torch.is_grad_enabled():
+            return network.loss(*words)
+        words = pad_batch(*words)
+        named = {name: p for name, p in network.named_parameters() if p.requires_grad}
+        graph = None if self.failed else self._graph(network, named, words)
+        if graph is None:
+            return network.loss(*words)
+        loss: Tensor = Replay.apply(self, graph, words, *named.values())
+        return loss
 
     def _graph(
         self, network: Network, named: Mapping[str, Tensor], words: Words
@@ -98,32 +102,31 @@ class LossGraphs:
             self._addresses = addresses
             self.gradients = [torch.zeros_like(p) for p in named.values()]
         device = words[0].device
-        dtype = torch.get_autocast_dtype(device.type)
-        products = dtype if torch.is_autocast_enabled(device.type) else None
+        products = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type)
         key = (words[0].shape, words[2].shape, products, network.training)
-        if key in self.graphs:
-            return self.graphs[key]
-        generator = generator_of(device)
-        state = generator.get_state()
-        try:
-            graph = self.graphs[key] = self._capture(network, named, words)
-        except Exception as error:
-            reason = first_line(error)
-        else:
+        if key not in self.graphs:
+            cuda = torch.cuda.default_generators if device.type == "cuda" else None
+            generator = cuda[device.index] if cuda else torch.default_generator
+            state = generator.get_state()
+            try:
+                self.graphs[key] = self._capture(network, named, words)
+            except Exception as error:
+                self.failed = True
+                log.warning(
+                    "a CUDA graph could not be captured (%s): training continues without graphs, more "
+                    "slowly; model.graphs=false does without from the start", first_line(error),
+                )  # fmt: skip
+            if (
+                self.failed
+            ):  # after the handler, whose traceback keeps what the capture has allocated
+                self.clear()
+                release(generator)
             generator.set_state(state)  # dropout does not depend on when a shape was captured
-            return graph
-        # after the handler: until then its traceback keeps what the capture has allocated
-        self.failed = True
-        self.clear()
-        restore(generator, device, state)
-        log.warning(
-            "a CUDA graph could not be captured (%s): training continues without graphs, more slowly; "
-            "model.graphs=false does without from the start", reason,
-        )  # fmt: skip
-        return None
+        return self.graphs.get(key)
 
     def _capture(self, network: Network, named: Mapping[str, Tensor], words: Words) -> LossGraph:
-        batch = tuple(part.clone() for part in words)
+        """The graph of a padded shape; on a CPU, what computes where a GPU replays."""
+        batch, device = tuple(part.clone() for part in words), words[0].device
 
         def compute() -> Tensor:
             loss, grads = differentiate(network, named, batch)
@@ -131,41 +134,21 @@ class LossGraphs:
             return loss
 
         # once before, so that kernels are compiled and libraries loaded outside of the capture
-        if words[0].device.type != "cuda":
-            backend.with_fallback(compute, words[0].device)
-            return LossGraph(batch, compute)
-        self._stream = self._stream or torch.cuda.Stream(words[0].device)
+        if device.type != "cuda":
+            loss = backend.with_fallback(compute, device)
+            return LossGraph(batch, loss, lambda: loss.copy_(compute()))
+        self._stream = self._stream or torch.cuda.Stream(device)
         self._pool = self._pool or torch.cuda.graph_pool_handle()
-        self._stream.wait_stream(torch.cuda.current_stream(words[0].device))
+        current = torch.cuda.current_stream(device)
+        self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            backend.with_fallback(compute, words[0].device)
-        return CudaGraph(batch, compute, self._stream, self._pool)
-
-
-class LossGraph:
-    """The loss () of the last `batch` of one shape on a CPU: computes where a GPU replays."""
-
-    def __init__(self, batch: Words, compute: Callable[[], Tensor]) -> None:
-        self.batch, self.compute = batch, compute
-        self.loss = compute()
-
-    def replay(self) -> None:
-        self.loss.copy_(self.compute())
-
-
-class CudaGraph(LossGraph):
-    """The same, captured."""
-
-    def __init__(self, batch: Words, compute: Callable[[], Tensor], stream: Any, pool: Any) -> None:
+            backend.with_fallback(compute, device)
         graph = torch.cuda.CUDAGraph()
         # other threads (NCCL's watchdog under DDP, pinned memory) work on while this one captures
-        mode = "thread_local"
-        with (
-            torch.cuda.stream(torch.cuda.current_stream(stream.device)),  # left so by an error, too
-            torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode),
-        ):
-            super().__init__(batch, compute)
-        self.replay = graph.replay  # type: ignore[method-assign]
+        capture = torch.cuda.graph(graph, self._pool, self._stream, "thread_local")
+        with torch.cuda.stream(current), capture:  # left so by an error, too
+            loss = compute()
+        return LossGraph(batch, loss, graph.replay)
 
 
 class Replay(Function):
@@ -186,22 +169,8 @@ class Replay(Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.number != ctx.graphs.replays:
-            raise RuntimeError(
-                "a backward pass after the loss of a later batch, which has taken the memory of its "
-                "gradients; set model.graphs=false"
-            )
+            raise RuntimeError("backward after the loss of a later batch: set model.graphs=false")
         return None, None, None, *torch._foreach_mul(ctx.graphs.gradients, grad_loss)
-
-
-class Loss(nn.Module):
-    """`network.loss` as a module's forward."""
-
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, *words: Tensor) -> Tensor:
-        return self.network.loss(*words)
 
 
 def differentiate(
@@ -212,12 +181,14 @@ def differentiate(
     DDP keeps the nodes that accumulate gradients, and these the stream that they were made on. So the
     derivative is taken for aliases of the parameters.
     """
+    module: Any = nn.Module()
+    module.network, module.forward = network, network.loss
     aliases = {f"network.{name}": p.detach().requires_grad_() for name, p in named.items()}
     device = words[0].device.type
     dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
     # cached casts would be those of the first batch
     with torch.enable_grad(), torch.autocast(device, dtype, enabled, cache_enabled=False):
-        loss: Tensor = functional_call(Loss(network), aliases, words)
+        loss: Tensor = functional_call(module, aliases, words)
         leaves = list(aliases.values())
         grads = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
     return loss.detach(), grads
@@ -237,23 +208,13 @@ def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: 
     return source, source_mask, pad(target, more), pad(target_mask, more)
 
 
-def generator_of(device: torch.device) -> Any:
-    """What dropout on a device draws from."""
-    cuda = device.type == "cuda"
-    return torch.cuda.default_generators[device.index] if cuda else torch.default_generator
+def release(generator: Any) -> None:
+    """Frees the memory of a capture that failed, and its generator of random numbers.
 
-
-def restore(generator: Any, device: torch.device, state: Tensor) -> None:
-    """Frees memory after a capture that failed, and gives the generator its state of before.
-
-    It takes itself for captured until it has the state of another generator.
+    The latter takes itself for captured until it has the state of another generator.
     """
-    if device.type != "cuda":
-        generator.set_state(state)
-        return
-    with contextlib.suppress(RuntimeError):
-        torch.cuda.synchronize(device)
-        torch.cuda.empty_cache()
-    fresh = torch.Generator(device)
-    fresh.set_state(state)
-    generator.graphsafe_set_state(fresh)
+    if generator.device.type == "cuda":
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.synchronize(generator.device)
+            torch.cuda.empty_cache()
+        generator.graphsafe_set_state(torch.Generator(generator.device))

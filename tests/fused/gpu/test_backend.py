@@ -2,10 +2,8 @@
 
 import gc
 import logging
-import sys
 import weakref
-from types import ModuleType
-from unittest.mock import patch
+from functools import partial
 
 import pytest
 import torch
@@ -13,8 +11,8 @@ from torch import nn
 
 from nmt.fused import steps
 from nmt.fused.gpu import backend, graphs
-from nmt.fused.gpu.graphs import LossGraph, LossGraphs
-from tests.helpers.fake_cuda import GPU, fake_cuda
+from nmt.fused.gpu.graphs import LossGraphs
+from tests.helpers.fake_cuda import GPU
 from tests.layers.nets import batch, make
 
 BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(seed=4)]
@@ -24,39 +22,27 @@ BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(se
 def untried():
     """Kernels that have not been probed, before a test and after it."""
     for _ in ("before", "after"):
-        backend.allow_kernels(True)
+        backend.allowed = True
         backend.is_right.cache_clear()
         if _ == "before":
             yield
 
 
-@pytest.fixture
-def fake_kernels(monkeypatch):
-    monkeypatch.setitem(sys.modules, "nmt.fused.gpu.kernels", kernels := ModuleType("kernels"))
-    monkeypatch.setattr(sys.modules["nmt.fused.gpu"], "kernels", kernels, raising=False)
-    monkeypatch.setattr(backend, "is_right", lambda device: True)
-    return kernels
-
-
 @pytest.mark.parametrize("current", [0, 1])
-def test_kernels_for_the_current_gpu_alone(current, fake_kernels):
+def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
     """Triton launches on the current device; PyTorch's operations on that of their tensors."""
-    if not torch.backends.cuda.is_built():
-        pytest.skip("needs a torch with CUDA, though no device")
-    with fake_cuda(), patch.object(torch.cuda, "current_device", lambda: current):
-        chosen = backend.steps_for(torch.zeros(1, device=GPU))
-    assert chosen is (fake_kernels if current == GPU.index else steps)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
+    assert backend.launches_on(torch.device("cuda", 0)) == (current == 0)
+    assert not backend.launches_on(torch.device("cpu"))
 
 
-def test_no_kernel_where_offsets_would_not_fit_32_bits(fake_kernels, monkeypatch):
+def test_no_kernels_for_float64_or_if_turned_off(monkeypatch):
+    monkeypatch.setattr(backend, "has_kernels", lambda device: True)
+    assert backend.steps_for(torch.empty(3).double()) is steps
+    monkeypatch.undo()
     monkeypatch.setattr(backend, "launches_on", lambda device: True)
-    tokens = (2**31 - 1) // 3000  # of a batch: of each a row of three times 1,000 units
-    small, large = (torch.empty(n, 3000, device="meta") for n in (tokens, tokens + 1))
-    assert backend.steps_for(small) is fake_kernels
-    assert backend.steps_for(small, large) is steps
-    assert backend.steps_for(small.double()) is steps
-    backend.allow_kernels(False)
-    assert backend.steps_for(small) is steps
+    backend.allowed = False
+    assert backend.steps_for(torch.empty(3)) is steps
 
 
 def train(way):
@@ -133,10 +119,10 @@ ERRORS = [
 )
 def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkeypatch):
     pytest.importorskip("triton", reason="Triton is not installed")
-    from nmt.fused.gpu.kernels import gates
+    from nmt.fused.gpu import kernels
 
-    broken = Broken(gates.next_state_kernel, error(), launches)
-    monkeypatch.setattr(gates, "next_state_kernel", broken)
+    broken = Broken(kernels.gates.next_state_kernel, error(), launches)
+    monkeypatch.setattr(kernels, "next_state", partial(kernels.gates.launch, broken))
     monkeypatch.setattr(backend, "launches_on", lambda device: True)
     assert len(goes_on(said).graphs) == 2
     assert broken.left == -1
@@ -145,10 +131,9 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkey
 @pytest.mark.parametrize(
     ("name", "place", "said"),  # and which argument it reads wrong
     [
-        ("open_gates", 0, "with Additive is off"),
+        ("open_gates", 1, "with Additive is off"),
         ("reset_backward", 1, "with Additive is off"),
         ("attention_steps", 1, "with Additive is off"),
-        ("additive_scores", 0, "the scores of a search with Additive is off"),
         ("word_nll", 0, "with Additive is off"),
     ],
 )
@@ -184,15 +169,15 @@ def test_without_triton(goes_on, monkeypatch):
 @pytest.mark.parametrize("captured", [0, 1])  # shapes that were captured before
 def test_a_capture_that_fails(error, said, captured, goes_on, monkeypatch):
     """Everything that the graphs held is freed."""
-    capture, held = LossGraph.__init__, weakref.WeakSet()
+    capture, held = graphs.LossGraph, weakref.WeakSet()
 
-    def fail(graph, words, compute):
-        capture(graph, words, compute)
-        held.add(graph)
+    def fail(batch, *rest):
+        held.add(batch[0])
         if len(held) > captured:
             raise error
+        return capture(batch, *rest)
 
-    monkeypatch.setattr(LossGraph, "__init__", fail)
+    monkeypatch.setattr(graphs, "LossGraph", fail)
     way = goes_on(said)
     error.__traceback__ = None
     gc.collect()
@@ -205,39 +190,36 @@ def test_a_capture_that_fails(error, said, captured, goes_on, monkeypatch):
 class Captured:
     """A generator of random numbers that a failed capture has left behind, as CUDA's."""
 
-    def __init__(self):
-        self.captured = False
+    device, captured = GPU, False
 
     def get_state(self):
         return torch.get_rng_state()
 
     def graphsafe_set_state(self, other):
-        torch.set_rng_state(other.get_state())
         self.captured = False
+
+    def set_state(self, state):
+        assert not self.captured
+        torch.set_rng_state(state)
 
 
 def test_a_generator_left_capturing(goes_on, monkeypatch):
     """Dropout on a GPU then raises, until the generator has the state of another one."""
-    generator, dropout, restore = Captured(), nn.functional.dropout, graphs.restore
+    generator, dropout = Captured(), nn.functional.dropout
 
     def drop(*given, **options):
         if generator.captured:
             raise RuntimeError("Offset increment outside graph capture encountered unexpectedly.")
         return dropout(*given, **options)
 
-    def fail(graph, words, compute):
-        compute()
+    def fail(*given):
         generator.captured = True
         raise RuntimeError("operation failed due to a previous error during capture")
 
-    def as_on_a_gpu(generator, device, state):
-        with patch.object(torch, "Generator", lambda device: torch.default_generator):
-            restore(generator, GPU, state)
-
     monkeypatch.setattr(nn.functional, "dropout", drop)
-    monkeypatch.setattr(LossGraph, "__init__", fail)
-    monkeypatch.setattr(graphs, "generator_of", lambda device: generator)
-    monkeypatch.setattr(graphs, "restore", as_on_a_gpu)
+    monkeypatch.setattr(graphs, "LossGraph", fail)
+    monkeypatch.setattr(torch, "default_generator", generator)
+    monkeypatch.setattr(torch, "Generator", lambda device: None)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     way = goes_on("previous error")
     assert way.failed

@@ -12,18 +12,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.fused.gpu.graphs import LossGraphs, pad_batch
-from tests.layers.nets import batch, gradients, make
+from tests.layers.nets import ON_GPU, batch, gradients, make
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-        ],
-    ),
-]
+DEVICES = ["cpu", ON_GPU]
 SHAPES = [  # ten padded ones, of which the fifth is that of the first
     ((6, 1, 4), (2, 5, 3)),
     ((3, 3, 2), (9, 4, 1)),

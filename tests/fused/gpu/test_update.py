@@ -21,7 +21,7 @@ from nmt.models import build_model
 from nmt.training.callbacks import Seeds
 from nmt.training.record import TrainingRecord
 from nmt.training.trainer import make_trainer
-from tests.helpers.fake_cuda import GPU, Launches, fake_cuda
+from tests.helpers.fake_cuda import GPU, fake_cuda
 
 if not torch.backends.cuda.is_built() or find_spec("triton") is None:
     pytest.skip("needs a torch with CUDA and Triton, though no device", allow_module_level=True)
@@ -39,19 +39,11 @@ class Updates(pl.Callback):
         self.launches, self.made = launches, []
 
     def on_train_start(self, trainer, pl_module):
-        self._take()
+        self.launches.take()
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         assert all(parameter.grad is not None for parameter in pl_module.parameters())
-        self.made.append(self._take())
-
-    def _take(self):
-        taken = Launches()
-        for name, value in vars(taken).items():
-            if type(value) in (int, list):
-                setattr(taken, name, getattr(self.launches, name))
-                setattr(self.launches, name, type(value)())
-        return taken
+        self.made.append(self.launches.take())
 
 
 class Loader:
@@ -77,9 +69,8 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
         with GPU:
             model = build_model(config, 30000, 30000)
             model.finite = torch.tensor(True)
-        model.log = lambda *_, **__: (
-            None
-        )  # Lightning copies what it logs, which fake tensors cannot
+        # Lightning copies what it logs, which fake tensors cannot
+        model.log = lambda *_, **__: None
         move = partial(TranslationData.transfer_batch_to_device, None)
         model.transfer_batch_to_device = move
         made = Updates(launches)
@@ -140,22 +131,3 @@ def test_captures(composer, tmp_path):
     assert again.captures == again.warm_ups == []
     assert first.captures == other.captures
     assert [stream for stream, _ in first.captures] == first.warm_ups
-
-
-@pytest.mark.parametrize(
-    "wrong", [lambda x: x.sum().item(), lambda x: x.nonzero(), lambda x: x + torch.ones(3)]
-)
-def test_what_waits_raises(wrong):
-    with fake_cuda(), pytest.raises(Exception, match=r"_local_scalar|nonzero|devices"):
-        wrong(torch.ones(3, device=GPU))
-
-
-def test_blocking_copies_are_seen():
-    with fake_cuda() as launches:
-        torch.ones(3).to(GPU, non_blocking=True)
-        assert launches.blocking == []
-        torch.ones(3).to(GPU)
-        torch.tensor([1, 2], device=GPU)
-        torch.ones(3, device=GPU).cpu()
-        torch.empty(3, device=GPU).copy_(torch.ones(3))
-    assert len(launches.blocking) == 4

@@ -8,7 +8,7 @@ Sizes of the model and distances between rows are compile-time constants: only t
 16 bytes at a time. Sizes of a batch are not, and addresses that depend on them are not specialised on
 their alignment, or every new length would be compiled.
 
-B batch, K queries a sentence, S source length, T target length, A annotation, N alignment.
+B batch, S source length, T target length, A annotation, N alignment.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -21,8 +21,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from nmt.fused.attention import dot_gradient
 from nmt.fused.gpu.kernels.gates import tanh
-from nmt.fused.scans import DotScan
 from nmt.layers import Additive
 
 POSITIONS = 8  # source positions that a program takes at once
@@ -38,39 +38,29 @@ def rows_of(tensor, b, j, column, source, SIZE: tl.constexpr):
     return tl.load(places, mask=here, other=0).to(tl.float32)
 
 
-@triton.jit(
-    do_not_specialize=["queries", "source"], do_not_specialize_on_alignment=["mask", "scores"]
-)
+@triton.jit(do_not_specialize=["source"], do_not_specialize_on_alignment=["mask", "scores"])
 def score_kernel(
-    query, keys, v, mask, scores, queries, source, scale,
-    QUERY_ROW: tl.constexpr, ALIGNMENT: tl.constexpr, ADDITIVE: tl.constexpr, MASKED: tl.constexpr,
+    query, keys, v, mask, scores, source, scale, QUERY_ROW: tl.constexpr, ALIGNMENT: tl.constexpr,
     POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """All queries of a sentence against one block of its keys, which stays near for the next one.
-
-    Without `ADDITIVE` these are products, also of a context's gradient with the annotations.
-    """
+    """Without `v` these are products, also of a context's gradient with the annotations."""
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
-    for i in range(0, queries):
-        row = b * queries + i
-        sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
-        for first in range(0, ALIGNMENT, ENTRIES):
-            n = first + tl.arange(0, ENTRIES)
-            q = tl.load(query + row * QUERY_ROW + n, mask=n < ALIGNMENT, other=0).to(tl.float32)
-            k = rows_of(keys, b, j, n, source, ALIGNMENT)
-            if ADDITIVE:
-                factor = tl.load(v + n, mask=n < ALIGNMENT, other=0)
-                sums += tanh(q[None, :] + k) * factor[None, :]
-            else:
-                sums += q[None, :] * k
-        e = tl.sum(sums, 1)
-        if not ADDITIVE:
-            e *= scale
-        if MASKED:
-            real = tl.load(mask + b * source + j, mask=j < source, other=0)
-            e = tl.where(real != 0, e, float("-inf"))
-        tl.store(scores + row * source + j, e, mask=j < source)
+    sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
+    for first in range(0, ALIGNMENT, ENTRIES):
+        n = first + tl.arange(0, ENTRIES)
+        q = tl.load(query + b * QUERY_ROW + n, mask=n < ALIGNMENT, other=0).to(tl.float32)
+        k = rows_of(keys, b, j, n, source, ALIGNMENT)
+        if v is not None:
+            factor = tl.load(v + n, mask=n < ALIGNMENT, other=0)
+            sums += tanh(q[None, :] + k) * factor[None, :]
+        else:
+            sums += q[None, :] * k
+    e = tl.sum(sums, 1) * scale
+    if mask is not None:
+        real = tl.load(mask + b * source + j, mask=j < source, other=0)
+        e = tl.where(real != 0, e, float("-inf"))
+    tl.store(scores + b * source + j, e, mask=j < source)
 
 
 @triton.jit(
@@ -107,7 +97,7 @@ def context_kernel(
 def query_backward_kernel(
     grad_weights, weights, query, keys, v, grad_scores, grad_query, source, scale,
     QUERY_ROW: tl.constexpr, GRAD_QUERY_ROW: tl.constexpr, ALIGNMENT: tl.constexpr,
-    ADDITIVE: tl.constexpr, WHOLE: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
+    WHOLE: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
     b, block = tl.program_id(0), tl.program_id(1)
     grad_weights += b * source
@@ -126,16 +116,14 @@ def query_backward_kernel(
         alpha_j = tl.load(weights + j, mask=j < source, other=0)
         grad_e = alpha_j * (tl.load(grad_weights + j, mask=j < source, other=0) - mean)
         k = rows_of(keys, b, j, n, source, ALIGNMENT)
-        if ADDITIVE:
+        if v is not None:
             curve = tanh(q[None, :] + k)
             sums += grad_e[:, None] * (1 - curve * curve)
         else:
             sums += grad_e[:, None] * k
-    total = tl.sum(sums, 0)
-    if ADDITIVE:
+    total = tl.sum(sums, 0) * scale
+    if v is not None:
         total *= tl.load(v + n, mask=n < ALIGNMENT, other=0)
-    else:
-        total *= scale
     tl.store(grad_query + b * GRAD_QUERY_ROW + n, total, mask=n < ALIGNMENT)
 
 
@@ -169,39 +157,29 @@ def additive_gradients_kernel(
     tl.store(grad_v + share * ALIGNMENT + n, tl.sum(for_v, 0), mask=n < ALIGNMENT)
 
 
-def score(query, keys, v, mask, scores, scale, additive):
-    """Writes the scores (B, K, S) of queries (B, K, N) and keys (B, S, N), -inf outside a mask."""
-    batch, source, alignment = keys.shape
-    score_kernel[batch, triton.cdiv(source, POSITIONS)](
-        query, keys, v, scores if mask is None else mask, scores, scores.numel() // batch // source,
-        source, scale, QUERY_ROW=query.stride(-2), ALIGNMENT=alignment, ADDITIVE=additive,
-        MASKED=mask is not None, POSITIONS=POSITIONS, ENTRIES=ENTRIES,
-    )  # fmt: skip
-
-
-def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """See `nmt.fused.steps.additive_scores`; nothing of size B x K x S x N is made."""
-    scores = query.new_empty(*query.shape[:2], keys.shape[1], dtype=torch.float32)
-    score(query.contiguous(), keys.contiguous(), v.float(), None, scores, 1.0, True)
-    return scores
-
-
 class AttentionSteps:
-    """See `nmt.fused.steps.AttentionSteps`."""
+    """See `nmt.fused.attention.DotSteps` and `AdditiveSteps`."""
 
-    def __init__(self, scoring: Any, keys: Tensor, annotations: Tensor, mask: Tensor) -> None:
-        self.additive = isinstance(scoring, Additive)
+    def __init__(self, scoring: Any, annotations: Tensor, keys: Tensor, mask: Tensor) -> None:
         self.keys = keys.contiguous()
         self.annotations = annotations.contiguous()
         self.mask = mask.contiguous()
-        self.v = scoring.v.float() if self.additive else self.keys
-        self.scale = 1.0 if self.additive else scoring.scale
+        self.v = scoring.v.float() if isinstance(scoring, Additive) else None
+        self.scale = 1.0 if self.v is not None else scoring.scale
         self.row = mask.new_empty(mask.shape, dtype=torch.float32)  # (B, S)
         self.blocks = {"POSITIONS": POSITIONS, "ENTRIES": ENTRIES}
         self.whole = max(WHOLE, triton.next_power_of_2(mask.shape[1]))
 
+    def score(self, query: Tensor, keys: Tensor, v: Any, mask: Any, scale: float) -> None:
+        """Writes the scores of a query (B, N) and keys (B, S, N), -inf outside a mask."""
+        batch, source, alignment = keys.shape
+        score_kernel[batch, triton.cdiv(source, POSITIONS)](
+            query, keys, v, mask, self.row, source, scale, QUERY_ROW=query.stride(0),
+            ALIGNMENT=alignment, **self.blocks,
+        )  # fmt: skip
+
     def attend(self, query, weights, log_normaliser, context):
-        score(query, self.keys, self.v, self.mask, self.row, self.scale, self.additive)
+        self.score(query, self.keys, self.v, self.mask, self.scale)
         batch, source, size = self.annotations.shape
         context_kernel[batch, triton.cdiv(size, ENTRIES)](
             self.row, self.annotations, weights, log_normaliser, context, source,
@@ -209,18 +187,18 @@ class AttentionSteps:
         )  # fmt: skip
 
     def backward(self, grad_context, query, weights, grad_scores, grad_query):
-        score(grad_context, self.annotations, self.annotations, None, self.row, 1.0, False)
+        self.score(grad_context, self.annotations, None, None, 1.0)
         batch, source, alignment = self.keys.shape
         query_backward_kernel[batch, triton.cdiv(alignment, ENTRIES)](
             self.row, weights, query, self.keys, self.v, grad_scores, grad_query, source,
             self.scale, QUERY_ROW=query.stride(0), GRAD_QUERY_ROW=grad_query.stride(0),
-            ALIGNMENT=alignment, ADDITIVE=self.additive, WHOLE=self.whole, **self.blocks,
+            ALIGNMENT=alignment, WHOLE=self.whole, **self.blocks,
         )  # fmt: skip
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
-        if not self.additive:
-            scan, dtype = DotScan(self.keys, self.scale), self.keys.dtype
-            return scan.gradients(grad_scores.to(dtype), queries.to(dtype))
+        if self.v is None:
+            dtype = self.keys.dtype
+            return (dot_gradient(grad_scores.to(dtype), queries.to(dtype), self.scale),)
         batch, source, alignment = self.keys.shape
         assert queries.stride(0) == batch * queries.stride(1)
         shares = triton.cdiv(source, POSITIONS)
@@ -231,6 +209,3 @@ class AttentionSteps:
             QUERY_ROW=queries.stride(1), ALIGNMENT=alignment, **self.blocks,
         )  # fmt: skip
         return grad_keys, grad_v.sum(0)
-
-
-attention_steps = AttentionSteps  # of a scoring function that `nmt.fused.decoder` knows

@@ -10,6 +10,7 @@ B batch, H state, D directions.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import triton
@@ -17,23 +18,16 @@ import triton.language as tl
 from torch import Tensor
 
 UNITS = 256  # hidden units of a program
-BETWEEN = [  # rows between directions, which depend on the batch
-    f"{name}_d"
-    for name in (
-        "projected", "added", "state", "gates", "reset", "real", "candidate", "after",
-        "compute_copy", "grad_state", "upstream", "grad", "term", "grad_reset",
-    )
-]  # fmt: skip
-
-
-@triton.jit
-def sigmoid(x):
-    return 1 / (1 + tl.exp(-x))
+TENSORS = (
+    "state projected added gates reset real candidate after copy grad_state upstream grad term "
+    "grad_reset"
+)
+BETWEEN = [f"{name}_d" for name in TENSORS.split()]  # rows, which depend on the batch
 
 
 @triton.jit
 def tanh(x):
-    return 2 / (1 + tl.exp(-2 * x)) - 1
+    return 2 * tl.sigmoid(2 * x) - 1
 
 
 @triton.jit
@@ -50,18 +44,18 @@ def load(tensor, between, row: tl.constexpr, batch, column, here):
 
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"], do_not_specialize_on_alignment=["real"])
 def open_gates_kernel(
-    projected, projected_d, projected_b: tl.constexpr, added, added_d, added_b: tl.constexpr,
-    state, state_d, state_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
-    reset, reset_d, reset_b: tl.constexpr, real, real_d, real_b: tl.constexpr, batch,
-    HIDDEN: tl.constexpr, MASKED: tl.constexpr, UNITS: tl.constexpr,
+    state, state_d, state_b: tl.constexpr, projected, projected_d, projected_b: tl.constexpr,
+    added, added_d, added_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
+    reset, reset_d, reset_b: tl.constexpr, real, real_d, real_b: tl.constexpr,
+    batch, HIDDEN: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = unit < HIDDEN
     z = load(projected, projected_d, projected_b, batch, unit, here)
-    z = sigmoid(z + load(added, added_d, added_b, batch, unit, here))
+    z = tl.sigmoid(z + load(added, added_d, added_b, batch, unit, here))
     r = load(projected, projected_d, projected_b, batch, HIDDEN + unit, here)
-    r = sigmoid(r + load(added, added_d, added_b, batch, HIDDEN + unit, here))
-    if MASKED:
+    r = tl.sigmoid(r + load(added, added_d, added_b, batch, HIDDEN + unit, here))
+    if real is not None:
         z *= tl.load(at(real, real_d, real_b, batch, 0))
     s = load(state, state_d, state_b, batch, unit, here)
     tl.store(at(gates, gates_d, gates_b, batch, unit), z, mask=here)
@@ -71,11 +65,10 @@ def open_gates_kernel(
 
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"])
 def next_state_kernel(
-    projected, projected_d, projected_b: tl.constexpr, added, added_d, added_b: tl.constexpr,
-    state, state_d, state_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
+    state, state_d, state_b: tl.constexpr, projected, projected_d, projected_b: tl.constexpr,
+    added, added_d, added_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
     candidate, candidate_d, candidate_b: tl.constexpr, after, after_d, after_b: tl.constexpr,
-    compute_copy, compute_copy_d, compute_copy_b: tl.constexpr, batch,
-    HIDDEN: tl.constexpr, COPIED: tl.constexpr, UNITS: tl.constexpr,
+    copy, copy_d, copy_b: tl.constexpr, batch, HIDDEN: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     here = unit < HIDDEN
@@ -86,8 +79,8 @@ def next_state_kernel(
     s += z * (x - s)
     tl.store(at(candidate, candidate_d, candidate_b, batch, unit), x, mask=here)
     tl.store(at(after, after_d, after_b, batch, unit), s, mask=here)
-    if COPIED:
-        tl.store(at(compute_copy, compute_copy_d, compute_copy_b, batch, unit), s, mask=here)
+    if copy is not None:
+        tl.store(at(copy, copy_d, copy_b, batch, unit), s, mask=here)
 
 
 @triton.jit(do_not_specialize=[*BETWEEN, "batch"])
@@ -132,39 +125,24 @@ def reset_backward_kernel(
     tl.store(at(grad_state, grad_state_d, grad_state_b, batch, unit), g, mask=here)
 
 
-def launch(kernel: Any, state: Tensor, *tensors: Tensor, **constants: bool) -> None:
-    """Runs a kernel for all units of `state` (D, B, H) or (B, H), over these tensors."""
+def launch(kernel: Any, *tensors: Tensor | None) -> None:
+    """Runs a kernel over these tensors, for all units of the first one (D, B, H) or (B, H)."""
     arguments: list[Any] = []
     for tensor in tensors:
-        assert tensor.stride(-1) == 1 or tensor.shape[-1] == 1
+        if tensor is None:
+            arguments += [None, 0, 0]
+            continue
         row = tensor.stride(-2)
         between, rest = divmod(tensor.stride(0), row) if tensor.dim() == 3 else (0, 0)
         assert rest == 0
         arguments += [tensor, between, row]
-    batch, hidden = state.shape[-2:]
-    grid = state.numel() // hidden, triton.cdiv(hidden, UNITS)
-    kernel[grid](*arguments, batch, HIDDEN=hidden, **constants, UNITS=UNITS)
+    assert tensors[0] is not None
+    batch, hidden = tensors[0].shape[-2:]
+    grid = tensors[0].numel() // hidden, triton.cdiv(hidden, UNITS)
+    kernel[grid](*arguments, batch, HIDDEN=hidden, UNITS=UNITS)
 
 
-def open_gates(projected, added, state, gates, reset, real=None):
-    """See `nmt.fused.steps.open_gates`."""
-    tensors = (projected, added, state, gates, reset, state if real is None else real)
-    launch(open_gates_kernel, state, *tensors, MASKED=real is not None)
-
-
-def next_state(projected, added, state, gates, candidate, after, compute_copy=None):
-    """See `nmt.fused.steps.next_state`."""
-    copy = after if compute_copy is None else compute_copy
-    tensors = (projected, added, state, gates, candidate, after, copy)
-    launch(next_state_kernel, state, *tensors, COPIED=compute_copy is not None)
-
-
-def candidate_backward(grad_state, term, upstream, gates, candidate, state, grad):
-    """See `nmt.fused.steps.candidate_backward`."""
-    tensors = (grad_state, term, upstream, gates, candidate, state, grad)
-    launch(candidate_backward_kernel, state, *tensors)
-
-
-def reset_backward(grad_state, grad_reset, gates, state, grad):
-    """See `nmt.fused.steps.reset_backward`."""
-    launch(reset_backward_kernel, state, grad_state, grad_reset, gates, state, grad)
+open_gates = partial(launch, open_gates_kernel)
+next_state = partial(launch, next_state_kernel)
+candidate_backward = partial(launch, candidate_backward_kernel)
+reset_backward = partial(launch, reset_backward_kernel)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-LOGITS = 2**27  # alive at once: with their gradient in bf16 0.8 GB
+from nmt.fused.steps import aligned
+
 WORDS = 4096  # words of the vocabulary that a program takes at once
 WARPS = 16 if torch.version.hip else 32  # 1,024 threads, as many as a program can have
 
@@ -23,8 +23,7 @@ WARPS = 16 if torch.version.hip else 32  # 1,024 threads, as many as a program c
 @triton.jit(do_not_specialize_on_alignment=["words", "weight", "nll"])
 def word_nll_kernel(
     logits, bias, words, weight, nll, grad,
-    VOCABULARY: tl.constexpr, LOGITS_ROW: tl.constexpr, GRAD_ROW: tl.constexpr,
-    WEIGHTED: tl.constexpr, GRADIENT: tl.constexpr, WORDS: tl.constexpr,
+    VOCABULARY: tl.constexpr, LOGITS_ROW: tl.constexpr, GRAD_ROW: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0)
     logits += row.to(tl.int64) * LOGITS_ROW
@@ -45,10 +44,10 @@ def word_nll_kernel(
     word = tl.load(words + row)
     surprisal = log_sum - (tl.load(logits + word) + tl.load(bias + word))
     factor = 1.0
-    if WEIGHTED:
+    if weight is not None:
         factor = tl.load(weight + row)
     tl.store(nll + row, surprisal * factor)
-    if GRADIENT:
+    if grad is not None:
         tl.debug_barrier()  # the gradient may lie where the logit of the right word was read
         grad += row.to(tl.int64) * GRAD_ROW
         # of the right word p - 1, as exact as its NLL
@@ -62,42 +61,20 @@ def word_nll_kernel(
             tl.store(grad + n, p * factor, mask=n < GRAD_ROW)
 
 
-def logits_memory(rows: Tensor, vocabulary: int, most: int | None = None, least: int = 1) -> Tensor:
-    """See `nmt.fused.likelihood.logits_memory`; in float32."""
-    count = min(len(rows), max(least, most or LOGITS // vocabulary))
-    return aligned(count, vocabulary, rows.device, torch.float32)
-
-
-def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """See `nmt.fused.likelihood.operand`: its rows begin at multiples of 16 bytes.
-
-    Tensor cores are fed that much at a time; 500 entries of bf16 would rule the best products out.
-    """
-    if tensor.shape[1] * dtype.itemsize % 16 == 0:
-        return tensor.to(dtype)
-    return aligned(len(tensor), tensor.shape[1], tensor.device, dtype).copy_(tensor)
-
-
-def aligned(rows: int, columns: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """An empty matrix whose rows begin at multiples of 16 bytes."""
-    entries = 16 // dtype.itemsize
-    whole = torch.empty(rows, -(-columns // entries) * entries, device=device, dtype=dtype)
-    return whole[:, :columns]
-
-
-def word_nll(rows, W_o, bias, words, weight, nll, logits, *, with_gradient):
-    """See `nmt.fused.likelihood.word_nll`; the logits are in float32."""
-    logits = logits[: len(rows)]
+def word_nll(rows, W_o, bias, words, weight, nll, memory, *, with_gradient):
+    """See `nmt.fused.steps.word_nll`; the logits are in float32, in memory of their own."""
+    logits = aligned(len(rows), len(W_o), rows.device, torch.float32)
     if rows.is_cuda:
         torch.mm(rows, W_o.t(), out_dtype=torch.float32, out=logits)
     else:  # where the kernel is interpreted
         torch.mm(rows.float(), W_o.t().float(), out=logits)
-    grad = logits  # in their memory where their type is that of products
-    if with_gradient and rows.dtype != torch.float32:
-        grad = aligned(len(rows), len(W_o), rows.device, rows.dtype)
+    grad = None
+    if with_gradient:  # in the memory of the logits where their type is that of products
+        same = rows.dtype == torch.float32
+        grad = logits if same else aligned(len(rows), len(W_o), rows.device, rows.dtype)
     word_nll_kernel[(len(rows),)](
-        logits, bias.float(), words, nll if weight is None else weight, nll, grad,
-        VOCABULARY=len(W_o), LOGITS_ROW=logits.stride(0), GRAD_ROW=grad.stride(0),
-        WEIGHTED=weight is not None, GRADIENT=with_gradient, WORDS=WORDS, num_warps=WARPS,
+        logits, bias.float(), words, weight, nll, grad, VOCABULARY=len(W_o),
+        LOGITS_ROW=logits.stride(0), GRAD_ROW=0 if grad is None else grad.stride(0),
+        WORDS=WORDS, num_warps=WARPS,
     )  # fmt: skip
-    return grad if with_gradient else None
+    return grad

@@ -1,0 +1,91 @@
+"""The cross-entropy in chunks of rows."""
+
+import pytest
+import torch
+
+from nmt.fused import output as fused_output
+from nmt.fused import steps
+from nmt.fused.output import chunked_nll, chunks
+from tests.layers.nets import output_example
+
+
+def computed(rows, output, words, weight=None, dtype=torch.float64):
+    parameters = output.W_o.detach(), output.bias.detach()
+    with torch.no_grad():
+        nll, grads = chunked_nll(
+            rows, *parameters, words, dtype, weight=weight, with_gradients=True
+        )
+    return nll, *grads
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 8])
+def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
+    output, readout, target, mask = output_example()
+    inputs = readout[mask], output, target[mask], torch.rand(8).double()
+    expected = computed(*inputs)
+    monkeypatch.setattr(fused_output, "LOGITS", chunk * len(output.bias) * 8)
+    torch.testing.assert_close(computed(*inputs), expected)
+
+
+def test_rows_of_weight_0_are_as_good_as_left_out():
+    """What a GPU does, to which the number of real positions is unknown."""
+    output, readout, target, mask = output_example()
+    nll, grads, *rest = computed(
+        readout.flatten(0, 1), output, target.flatten(), mask.flatten().double()
+    )
+    expected = computed(readout[mask], output, target[mask])
+    torch.testing.assert_close((nll[mask.flatten()], grads[mask.flatten()], *rest), expected)
+    assert not nll[~mask.flatten()].any()
+    assert not grads[~mask.flatten()].any()
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "sizes"),
+    [(2400, 2236, [1200, 1200]), (7, 3, [2, 2, 3]), (3, 3, [3]), (0, 3, [])],
+)
+def test_chunks_are_as_good_as_equal(rows, most, sizes):
+    parts = list(chunks(rows, most))
+    assert [part.stop - part.start for part in parts] == sizes
+    assert [i for part in parts for i in range(rows)[part]] == list(range(rows))
+    coarse = [slice(4 * part.start, 4 * part.stop) for part in parts]
+    assert list(chunks(4 * rows, 4 * most + 3, 4)) == coarse
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("count", [1, 31, 32, 77])
+def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypatch):
+    """All in multiples of 32; what is added to get there changes neither NLL nor gradients."""
+    output, *_ = output_example(torch.float32)
+    rows, words = torch.randn(count, 5).bfloat16(), torch.randint(17, (count,))
+    weight = torch.rand(count) if weighted else None
+    expected = computed(rows.float(), output, words, weight, torch.float32)
+    word_nll, sizes = steps.word_nll, []
+
+    def seen(rows, *rest, **how):
+        sizes.append(len(rows))
+        return word_nll(rows, *rest, **how)
+
+    monkeypatch.setattr(steps, "word_nll", seen)
+    monkeypatch.setattr(fused_output, "LOGITS", 50 * 17 * 2)
+    found = computed(rows, output, words, weight, torch.bfloat16)
+    assert {size % 32 for size in sizes} == {0}
+    assert sum(sizes) - count < 32
+    torch.testing.assert_close(found[0], expected[0], rtol=0.05, atol=0.05)
+    for value, wanted in zip(found, expected, strict=True):
+        assert value.shape == wanted.shape
+        assert (value.float() - wanted).norm() < 0.02 * wanted.norm()
+
+
+def test_no_rows():
+    output, readout, target, _ = output_example()
+    nll, *grads = computed(readout[0, :0], output, target[0, :0])
+    assert nll.shape == (0,)
+    assert not any(grad.any() for grad in grads)
+
+
+def test_rows_of_operands_begin_at_multiples_of_16_bytes_on_a_gpu():
+    odd, even = (torch.empty(3, columns, device="meta") for columns in (5, 8))
+    for dtype in (torch.float32, torch.bfloat16):
+        assert fused_output.operand(odd, dtype).stride() == (8, 1)
+        assert fused_output.operand(even, dtype).is_contiguous()
+        assert fused_output.operand(torch.empty(3, 5), dtype).is_contiguous()
