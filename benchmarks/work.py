@@ -33,8 +33,7 @@ from nmt.layers import (
 )
 from nmt.layers.scoring import compared_sizes
 from nmt.models.optimizer import make_optimizer
-from nmt.search import beam_search
-from nmt.search.hypothesis import Hypothesis
+from nmt.search import Hypothesis, beam_search
 
 SCORING = {
     "additive": Additive,

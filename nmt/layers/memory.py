@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import torch
 from torch import Tensor
 
 Fields = TypeVar("Fields", bound=tuple[Any, ...])
@@ -28,13 +27,15 @@ def select(fields: Fields, rows: Tensor) -> Fields:
     return _each(fields, lambda field: field[rows])
 
 
-def reorder(fields: Fields, parents: Tensor) -> Fields:
-    """Hypothesis k of sentence b becomes the former hypothesis `parents[b, k]` (B, K')."""
+def reorder(fields: Fields, places: Tensor) -> Fields:
+    """Each hypothesis (B', K') becomes the former one `places[b, k]`.
 
-    def take(field: Tensor) -> Tensor:  # (B, K, ...) -> (B, K', ...)
-        first = torch.arange(len(parents), device=parents.device).unsqueeze(1) * field.shape[1]
-        rows = (first + parents).flatten()
-        return field.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
+    Place b * K + k is that of hypothesis k of sentence b.
+    """
+    rows = places.flatten()
+
+    def take(field: Tensor) -> Tensor:  # (B, K, ...) -> (B', K', ...)
+        return field.flatten(0, 1).index_select(0, rows).unflatten(0, places.shape)
 
     return _each(fields, take)
 

@@ -23,9 +23,23 @@ from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
 from nmt.layers import reorder, select
 from nmt.search.candidates import along, best_continuations
-from nmt.search.hypothesis import Hypothesis, Trellis, normalised
 from nmt.utils.devices import queued
 from nmt.utils.errors import InputError
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a sentence.
+
+    Attributes:
+        tokens: ids of the words written; the last is `END` if and only if `finished`.
+        score: the sum of log p(y_i | y_<i, x) in nats, divided by len(tokens) ** length_penalty.
+        finished: whether `</s>` was written before the search had to stop.
+    """
+
+    tokens: list[int]
+    score: float
+    finished: bool
 
 
 class Searchable(Protocol):
@@ -47,8 +61,8 @@ class _Sentence:
 
     limit: int  # symbols after which the search stops
     minimum: int  # words that must precede </s>
-    finished: list[tuple[float, int]] = field(default_factory=list)  # score, node of </s>
-    open: list[tuple[float, int]] = field(default_factory=list)  # score, node: where it stopped
+    finished: list[Hypothesis] = field(default_factory=list)
+    open: list[Hypothesis] = field(default_factory=list)  # where the search stopped
 
 
 @contextlib.contextmanager
@@ -109,9 +123,8 @@ def beam_search(
         _Sentence(limit, min(_floor(settings.min_ratio * n), limit - 1))
         for limit, n in zip(limits, lengths, strict=True)
     ]
-    trellis = Trellis()
     alive = np.arange(len(sentences))  # (B,) sentence of each row
-    nodes = np.full((len(sentences), 1), Trellis.ROOT)  # (B, K) last word of each hypothesis
+    written = np.empty((len(sentences), 1, 0), np.int32)  # (B, K, steps) words of each hypothesis
     totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
     if not sentences:
         return []
@@ -126,12 +139,13 @@ def beam_search(
         forbidden = {word: where for word, where in forbidden.items() if where.any()}
         chosen = best_continuations(logits, totals, widths, forbidden)
 
-        nodes = trellis.add(along(nodes, chosen.parents), chosen.words)
-        totals = chosen.totals
-        ended = (chosen.words == END) & (totals > -np.inf)
+        words, totals = chosen.words, chosen.totals
+        written = along(written, chosen.parents)
+        written = np.concatenate([written, words[:, :, None].astype(np.int32)], 2)
+        ended = (words == END) & (totals > -np.inf)
         for row, slot in np.argwhere(ended):
             score = normalised(totals[row, slot], step, settings.length_penalty)
-            rows[row].finished.append((score, int(nodes[row, slot])))
+            rows[row].finished.append(Hypothesis(written[row, slot].tolist(), score, True))
         totals[ended] = -np.inf
 
         highest = totals.max(1).tolist()
@@ -139,24 +153,30 @@ def beam_search(
             [_continues(row, step, best, settings) for row, best in zip(rows, highest, strict=True)]
         )
         for i in np.flatnonzero(~active):
-            rows[i].open = [
-                (normalised(totals[i, slot], step, settings.length_penalty), int(nodes[i, slot]))
-                for slot in np.flatnonzero(totals[i] > -np.inf)
-            ]
+            for slot in np.flatnonzero(totals[i] > -np.inf):
+                score = normalised(totals[i, slot], step, settings.length_penalty)
+                rows[i].open.append(Hypothesis(written[i, slot].tolist(), score, False))
         if not active.any():
             break
+        staying = np.flatnonzero(active)
         slots = _live_slots(totals[active])  # (B', K')
-        kept = [along(array[active], slots) for array in (chosen.parents, chosen.words)]
-        nodes = along(nodes[active], slots)
-        totals = along(totals[active], slots)
+        written, totals, words = (along(each[active], slots) for each in (written, totals, words))
+        # of each hypothesis the one it continues, counted over the whole batch
+        parents = staying[:, None] * logits.shape[1] + along(chosen.parents[active], slots)
         alive = alive[active]
-        index = queued(torch.from_numpy(np.stack(kept)), source.device)
+        index = queued(torch.from_numpy(np.stack([parents, words])), source.device)
         if not active.all():
-            staying = queued(torch.from_numpy(np.flatnonzero(active)), source.device)
-            memory, state, attended = select((memory, state, attended), staying)
-        parents, words = index
-        state = model.advance(*reorder((state, attended), parents), words)
-    return [_ranked(sentence, trellis, settings) for sentence in sentences]
+            memory = select(memory, queued(torch.from_numpy(staying), source.device))
+        state = model.advance(*reorder((state, attended), index[0]), index[1])
+    return [_ranked(sentence, settings.nbest) for sentence in sentences]
+
+
+def normalised(total: float, length: int, length_penalty: float) -> float:
+    """A summed log-probability as it is ranked: total / length^p (p = 0: the sum itself).
+
+    `length` counts the symbols that were predicted, `</s>` included.
+    """
+    return float(total) / length**length_penalty
 
 
 def _floor(steps: float) -> int:
@@ -181,28 +201,14 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
         return False
     if len(sentence.finished) < settings.nbest:
         return True
-    last_returned = sorted((score for score, _ in sentence.finished), reverse=True)[
+    last_returned = sorted((each.score for each in sentence.finished), reverse=True)[
         settings.nbest - 1
     ]
     return normalised(best_open, sentence.limit, settings.length_penalty) >= last_returned
 
 
-def _ranked(sentence: _Sentence, trellis: Trellis, settings: SearchConfig) -> list[Hypothesis]:
+def _ranked(sentence: _Sentence, nbest: int) -> list[Hypothesis]:
     """The hypotheses to return: finished before open, by score, then by word index."""
-    ends = [
-        (not finished, -score, node)
-        for finished in (True, False)
-        for score, node in (sentence.finished if finished else sentence.open)
-    ]
-    ends.sort()
-    if not ends:
-        return []
-    # ties with the last one returned are traced back too: the order of their words decides
-    last = ends[min(settings.nbest, len(ends)) - 1][:2]
-    hypotheses = [
-        Hypothesis(trellis.backtrace(node), -negative_score, not is_open)
-        for is_open, negative_score, node in ends
-        if (is_open, negative_score) <= last
-    ]
+    hypotheses = [*sentence.finished, *sentence.open]
     hypotheses.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
-    return hypotheses[: settings.nbest]
+    return hypotheses[:nbest]
